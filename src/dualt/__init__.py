@@ -1,0 +1,41 @@
+"""dualt: how noisy are your labels, which ones are wrong, and how to train well anyway.
+
+Names are loaded when they are first used, so importing `dualt` costs nothing and never loads torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "TransitionEstimate": "dualt.estimators",
+    "estimate_transition": "dualt.estimators",
+    "TEstimator": "dualt.estimators",
+    "DualTEstimator": "dualt.estimators",
+    "SpadeEstimator": "dualt.estimators",
+    "ConfidentJointEstimator": "dualt.estimators",
+    "TopCountEstimator": "dualt.estimators",
+    "clean_posterior": "dualt.transition",
+    "compose": "dualt.transition",
+    "l1_error": "dualt.transition",
+    "noise_rates": "dualt.transition",
+    "to_noisy": "dualt.transition",
+}
+_MODULES = ("errors", "estimators", "io", "noise", "transition")
+
+__all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"dualt.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'dualt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

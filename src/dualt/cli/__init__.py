@@ -1,0 +1,66 @@
+"""The command line: one file a command, heavy imports inside the commands so that help answers at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from dualt.cli.corrupt import corrupt
+from dualt.cli.demo import demo
+from dualt.cli.estimate import estimate
+
+
+class _Commands(TyperGroup):
+    """Turns our errors into one line on stderr and an exit code; anything else is a bug and shows its traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from dualt.errors import DualtError, TrainingError
+
+        try:
+            return super().invoke(ctx)
+        except TrainingError as error:
+            typer.secho(f"failed: {error}", fg="red", err=True)
+            raise typer.Exit(1) from None
+        except DualtError as error:
+            typer.secho(f"error: {error}", fg="red", err=True)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            typer.secho("interrupted", err=True)
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    name="dualt",
+    cls=_Commands,
+    help="How noisy are your labels, which ones are wrong, and how to train well anyway.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(estimate)
+app.command()(corrupt)
+app.command()(demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from dualt import __version__
+
+        typer.echo(f"dualt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+) -> None:
+    """How noisy are your labels, which ones are wrong, and how to train well anyway."""
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

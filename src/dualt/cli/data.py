@@ -1,0 +1,62 @@
+"""`dualt data`: which data sets there are, and getting them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualt.cli.options import Json, print_json
+
+app = typer.Typer(help="List the data sets and get them from their publishers.", no_args_is_help=True)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt."),
+]
+
+
+@app.command("get")
+def get(
+    name: Annotated[str, typer.Argument(help="Name of the data set; 'dualt data list' shows them.")],
+    data_dir: DataDir = None,
+    force: Annotated[bool, typer.Option("--force", help="Fetch again what is already there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Download a data set, check it, and put it where torchvision would.
+
+    Example: dualt data get mnist
+    """
+    from dualt.datasets import REGISTRY, data_root, download
+
+    fetched = download(name, data_dir, force=force)
+    root = data_root(data_dir)
+    if as_json:
+        print_json({"name": name, "root": str(root), "fetched": [str(path) for path in fetched]})
+    elif fetched:
+        typer.echo(f"{name}: fetched {', '.join(str(path) for path in fetched)}")
+    elif REGISTRY[name].folders:
+        typer.echo(f"{name}: already in {root} (--force fetches it again)")
+    else:
+        typer.echo(f"{name}: built in, nothing to fetch")
+
+
+@app.command("list")
+def list_datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the data sets, and which of them are here.
+
+    Example: dualt data list --data-dir ~/data
+    """
+    from dualt.datasets import REGISTRY, data_root
+
+    root = data_root(data_dir)
+    rows = [
+        {"name": name, "present": entry.is_present(root), "summary": entry.summary} for name, entry in REGISTRY.items()
+    ]
+    if as_json:
+        print_json({"root": str(root), "datasets": rows})
+        return
+    typer.echo(f"Data sets in {root}:")
+    for row in rows:
+        typer.echo(f"  {row['name']:<14} {'here' if row['present'] else 'not here':<9} {row['summary']}")

@@ -1,0 +1,106 @@
+"""`dualt estimate`: how noisy are the labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualt.cli.options import Classes, Json, LabelColumn, Labels, Level, Method, Probs, print_json, read_posterior
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dualt.estimators import NoisyPosterior, TransitionEstimate
+
+
+def estimate(
+    probs: Probs,
+    labels: Labels = None,
+    method: Method = None,
+    compare: Annotated[bool, typer.Option("--compare", help="Run every estimator and show them side by side.")] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
+    ] = None,
+    level: Level = 0.95,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write all as .json, or the matrix as .npy or .csv."),
+    ] = None,
+    label: LabelColumn = None,
+    classes: Classes = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate how noisy the labels are: the transition matrix, with intervals and plain words.
+
+    PROBS are a classifier's probabilities of the given label, best out-of-fold (cross-validated);
+    LABELS the labels you were given.
+
+    Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
+    """
+    from dualt.estimators import DEFAULT_METHOD, estimate_posterior
+    from dualt.files import check_writable_target
+    from dualt.validation import check_fraction
+
+    check_fraction(level, "--level")
+    if output is not None:
+        check_writable_target(output)
+    posterior = read_posterior(probs, labels, label, classes)
+    chosen = estimate_posterior(posterior, method or DEFAULT_METHOD, **_parse_settings(settings or []))
+    others = _compare(posterior, chosen) if compare else {}
+    if output is not None:
+        chosen.save(output, level=level)
+    if as_json:
+        content = chosen.to_dict(level)
+        if compare:
+            content["compared"] = {name: other.to_dict(level) for name, other in others.items()}
+        print_json(content)
+        return
+    _show(chosen, others, level, output, f"{probs} {labels or f'--label {label}'}")
+
+
+def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str, TransitionEstimate]:
+    from dualt.estimators import ESTIMATORS, estimate_posterior
+
+    names = [name for name, entry in ESTIMATORS.items() if not entry.needs_clean_labels]
+    return {name: chosen if name == chosen.method else estimate_posterior(posterior, name) for name in names}
+
+
+def _parse_settings(settings: list[str]) -> dict[str, Any]:
+    import ast
+
+    from dualt.errors import InputError
+
+    options: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"Expected --set NAME=VALUE, got {setting!r}.")
+        try:
+            options[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            options[name] = value
+    return options
+
+
+def _show(
+    chosen: TransitionEstimate, others: dict[str, TransitionEstimate], level: float, output: Path | None, inputs: str
+) -> None:
+    from dualt.cli import picture
+    from dualt.estimators import ESTIMATORS
+
+    out: Console = picture.console()
+    picture.show_estimate(out, chosen, level)
+    if others:
+        out.print()
+        out.print(picture.comparison_table(others, {name: ESTIMATORS[name].summary for name in others}, level))
+        out.print(picture.disagreement_table(others))
+    out.print("\n[bold]Next[/]")
+    if not others:
+        out.print(f" dualt estimate {inputs} --compare   [dim]every estimator side by side[/]", soft_wrap=True)
+    if output is None:
+        out.print(f" dualt estimate {inputs} -o transition.json   [dim]keep the result[/]", soft_wrap=True)
+    else:
+        out.print(f" The estimate is in {output}.", soft_wrap=True)

@@ -1,0 +1,117 @@
+"""MNIST and Fashion-MNIST in their original format, idx, gzipped or not.
+
+An idx file is: two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of
+dimensions, each dimension as a big-endian 32-bit number, then the bytes themselves.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from io import BufferedIOBase
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.datasets.dataset import Dataset, Labels, Moments
+from dualt.datasets.root import data_root, missing_data
+from dualt.errors import FileError
+
+# Deflate cannot shrink data by more than this factor, so a longer claim is a lie.
+MAX_DEFLATE_RATIO = 1_032
+_UNSIGNED_BYTES = 8
+
+_FASHION_NAMES = (
+    "t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
+)  # fmt: skip
+
+
+def load_mnist(root: str | Path | None = None) -> Dataset:
+    """Handwritten digits: 60,000 + 10,000 grey images of 28×28, from `ROOT/MNIST/raw`."""
+    folder = data_root(root) / "MNIST" / "raw"
+    names = tuple(map(str, range(10)))
+    return _load("mnist", folder, names, Moments((0.1307,), (0.3081,)))
+
+
+def load_fashion_mnist(root: str | Path | None = None) -> Dataset:
+    """Clothes: 60,000 + 10,000 grey images of 28×28, from `ROOT/FashionMNIST/raw`."""
+    folder = data_root(root) / "FashionMNIST" / "raw"
+    return _load("fashion-mnist", folder, _FASHION_NAMES, Moments((0.2860,), (0.3530,)))
+
+
+def _load(name: str, folder: Path, class_names: tuple[str, ...], moments: Moments) -> Dataset:
+    train_x, train_y = _load_part(name, folder, "train", len(class_names))
+    test_x, test_y = _load_part(name, folder, "t10k", len(class_names))
+    return Dataset(name, train_x, train_y, test_x, test_y, class_names, published=moments)
+
+
+def _load_part(name: str, folder: Path, part: str, n_classes: int) -> tuple[NDArray[np.uint8], Labels]:
+    images_path = _find(name, folder / f"{part}-images-idx3-ubyte")
+    labels_path = _find(name, folder / f"{part}-labels-idx1-ubyte")
+    images, labels = read_idx(images_path, n_dimensions=3), read_idx(labels_path, n_dimensions=1)
+    if len(images) != len(labels):
+        raise FileError(
+            f"Expected as many labels as images, got {len(images):,} in {images_path} and {len(labels):,}"
+            f" in {labels_path}."
+        )
+    if labels.max() >= n_classes:
+        raise FileError(f"Expected labels from 0 to {n_classes - 1} in {labels_path}, got {labels.max()}.")
+    return images, labels.astype(np.int64)
+
+
+def _find(name: str, path: Path) -> Path:
+    compressed = path.with_name(f"{path.name}.gz")
+    for candidate in (path, compressed):
+        if candidate.is_file():
+            return candidate
+    raise missing_data(name, compressed)
+
+
+def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
+    """Read an idx file of unsigned bytes, gzipped if its name ends in `.gz`.
+
+    The sizes in the header are compared with the size of the file before anything is allocated.
+    """
+    compressed = path.suffix == ".gz"
+    try:
+        with gzip.open(path) if compressed else path.open("rb") as stream:
+            shape = _read_header(stream, path, n_dimensions)
+            expected, size = math.prod(shape), path.stat().st_size
+            if expected > (size * MAX_DEFLATE_RATIO if compressed else size):
+                raise FileError(
+                    f"Expected {expected:,} bytes of data in {path}, as its header says, but the file has"
+                    f" only {size:,} bytes{' compressed' if compressed else ''}. Get it again."
+                )
+            data = _read_data(stream, expected, path)
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot read {path}: {error}. It is cut short or damaged: get it again.") from error
+    return data.reshape(shape)
+
+
+def _read_header(stream: BufferedIOBase, path: Path, n_dimensions: int) -> tuple[int, ...]:
+    expected = bytes((0, 0, _UNSIGNED_BYTES, n_dimensions))
+    magic = stream.read(4)
+    if magic != expected:
+        raise FileError(f"Expected an idx file, beginning {expected.hex()}, in {path}, got {magic.hex() or 'nothing'}.")
+    sizes = stream.read(4 * n_dimensions)
+    if len(sizes) < 4 * n_dimensions:
+        raise FileError(f"Expected {n_dimensions} sizes in the header of {path}, but the file ends there.")
+    shape = tuple(np.frombuffer(sizes, ">u4").tolist())
+    if 0 in shape:
+        raise FileError(f"Expected samples in {path}, got the shape {shape}.")
+    return shape
+
+
+def _read_data(stream: BufferedIOBase, expected: int, path: Path) -> NDArray[np.uint8]:
+    data = np.empty(expected, np.uint8)
+    view, position = data.data, 0
+    while position < expected and (got := stream.readinto(view[position : position + (1 << 20)])):
+        position += got
+    if position < expected or stream.read(1):
+        what = f"it ends after {position:,}: it is cut short" if position < expected else "there is more"
+        raise FileError(f"Expected {expected:,} bytes of data in {path}, as its header says, but {what}. Get it again.")
+    return data

@@ -1,0 +1,118 @@
+"""Image files that look like an array and are decoded when indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import FileError, MissingExtraError
+
+Mode: TypeAlias = Literal["L", "RGB"]
+
+
+class LazyImages:
+    """Image files as uint8 of shape (n, height, width), grey, or (n, 3, height, width).
+
+    Parameters
+    ----------
+    paths
+        One file an image.
+    size
+        Height and width of what comes out, cropped from the centre.
+    mode
+        `"L"` for grey, `"RGB"` for colour; files of the other kind are converted.
+    shorter_side
+        Resize to this length of the shorter side before the crop; `None` keeps the file's size.
+    """
+
+    dtype: np.dtype[np.uint8] = np.dtype(np.uint8)
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        size: tuple[int, int],
+        *,
+        mode: Mode = "RGB",
+        shorter_side: int | None = None,
+    ) -> None:
+        pillow()
+        self._paths = np.empty(len(paths), dtype=object)
+        self._paths[:] = paths
+        self._size = size
+        self._mode: Mode = mode
+        self._shorter_side = shorter_side
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array that this stands for."""
+        return (len(self._paths), *((3,) if self._mode == "RGB" else ()), *self._size)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions of the array that this stands for."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that all images would take."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, rows: Any) -> NDArray[np.uint8]:
+        """Decode the images of `rows` (an index, a slice, an array of indices or a mask)."""
+        chosen = self._paths[rows]
+        if isinstance(chosen, Path):
+            return self._decode(chosen)
+        images = np.empty((len(chosen), *self.shape[1:]), np.uint8)
+        for image, path in zip(images, chosen, strict=True):
+            image[...] = self._decode(path)
+        return images
+
+    def subset(self, rows: Any) -> LazyImages:
+        """Return the images of `rows` without decoding any."""
+        return LazyImages(list(self._paths[rows]), self._size, mode=self._mode, shorter_side=self._shorter_side)
+
+    def _decode(self, path: Path) -> NDArray[np.uint8]:
+        with _opened(path) as opened:
+            image = opened.convert(self._mode)
+            if self._shorter_side is not None:
+                scale = self._shorter_side / min(image.size)
+                image = image.resize([max(1, round(side * scale)) for side in image.size], pillow().BILINEAR)
+            height, width = self._size
+            left, top = (image.width - width) // 2, (image.height - height) // 2
+            pixels = np.asarray(image.crop((left, top, left + width, top + height)))
+        return pixels if self._mode == "L" else pixels.transpose(2, 0, 1)
+
+
+def image_size_and_mode(path: Path) -> tuple[tuple[int, int], Mode]:
+    """Return ((height, width), mode) from the header of an image file."""
+    with _opened(path) as image:
+        size, grey = (image.height, image.width), image.mode in ("1", "L", "I;16", "I")
+    return size, "L" if grey else "RGB"
+
+
+def pillow() -> Any:
+    """Return the module `PIL.Image`, or say which extra brings it."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtraError("Reading image files", "train") from None
+    return Image
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open an image; whatever Pillow raises until it is closed becomes a `FileError` that names the file."""
+    opener = pillow().open
+    try:
+        with opener(path) as image:
+            yield image
+    except Exception as error:  # Its plugins raise OSError, SyntaxError, ValueError, struct.error...
+        raise FileError(f"Cannot read the image {path}: {error}. Replace or remove it.") from error

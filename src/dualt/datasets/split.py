@@ -1,0 +1,125 @@
+"""From a data set to an experiment: subsample, give the labels noise, set a validation part aside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dualt.datasets.dataset import Dataset, Labels, Samples
+from dualt.datasets.images import LazyImages
+from dualt.errors import InputError
+from dualt.noise import corrupt
+from dualt.rng import stream
+from dualt.validation import check_fraction, check_transition
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Noisy training and validation parts, and a clean test part.
+
+    Attributes
+    ----------
+    train_x, train_noisy, train_clean
+        What a classifier is trained on. The clean labels serve to measure; `None` where nobody knows them.
+    val_x, val_noisy, val_clean
+        The same for validation.
+    test_x, test_y
+        Clean, or `None`.
+    train_index, val_index
+        Row of each sample in the data set's training part.
+    transition
+        The noise that was put in, or `None`.
+    """
+
+    train_x: Samples
+    train_noisy: Labels
+    train_clean: Labels | None
+    val_x: Samples
+    val_noisy: Labels
+    val_clean: Labels | None
+    test_x: Samples | None
+    test_y: Labels | None
+    train_index: NDArray[np.int64]
+    val_index: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    transition: NDArray[np.float64] | None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+
+def split_dataset(
+    dataset: Dataset,
+    transition: ArrayLike | None = None,
+    *,
+    seed: int = 0,
+    validation_fraction: float = 0.2,
+    n_samples: int | None = None,
+) -> Split:
+    """Draw `n_samples`, corrupt their labels, and set `validation_fraction` of them aside.
+
+    Training and validation labels are noisy, the test part stays clean. Each of the three draws has a
+    random stream of its own, so that another noise leaves the parts as they are; smaller subsamples
+    are parts of larger ones.
+
+    Parameters
+    ----------
+    dataset
+    transition : (n_classes, n_classes)
+        The noise; `None` leaves the labels as they come.
+    seed
+    validation_fraction
+        Share of the samples to validate on.
+    n_samples
+        Size of training and validation part together; `None` takes all.
+    """
+    if transition is not None:
+        transition = check_transition(transition, dataset.n_classes)
+        if dataset.noisy:
+            raise InputError(
+                f"Expected no transition: the labels of {dataset.name!r} are noisy already, and noise on top"
+                " of unknown noise has no known matrix. Pass transition=None."
+            )
+    index = _subsample(len(dataset.train_y), n_samples, seed)
+    given = dataset.train_y[index]
+    noisy = given if transition is None else corrupt(given, transition, stream(seed, "noise"))
+    train, val = _divide(len(index), check_fraction(validation_fraction, "validation_fraction"), seed)
+    return Split(
+        train_x=_rows(dataset.train_x, index[train]),
+        train_noisy=noisy[train],
+        train_clean=None if dataset.noisy else given[train],
+        val_x=_rows(dataset.train_x, index[val]),
+        val_noisy=noisy[val],
+        val_clean=None if dataset.noisy else given[val],
+        test_x=dataset.test_x,
+        test_y=dataset.test_y,
+        train_index=index[train],
+        val_index=index[val],
+        class_names=dataset.class_names,
+        transition=transition,
+    )
+
+
+def _subsample(total: int, n_samples: int | None, seed: int) -> NDArray[np.int64]:
+    if n_samples is None:
+        return np.arange(total)
+    if not 2 <= n_samples <= total:
+        raise InputError(f"Expected n_samples from 2 to {total:,}, the size of the training part, got {n_samples:,}.")
+    return np.sort(stream(seed, "subsample").permutation(total)[:n_samples])
+
+
+def _divide(total: int, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sorted rows of the training and of the validation part, neither of them empty."""
+    if total < 2:
+        raise InputError(f"Expected at least two samples to split, got {total}.")
+    order = stream(seed, "split").permutation(total)
+    n_validation = min(max(round(fraction * total), 1), total - 1)
+    return np.sort(order[n_validation:]), np.sort(order[:n_validation])
+
+
+def _rows(samples: Samples, rows: NDArray[np.int64]) -> Samples:
+    return samples.subset(rows) if isinstance(samples, LazyImages) else samples[rows]

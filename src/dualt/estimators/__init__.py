@@ -1,0 +1,32 @@
+"""How T is found: one file an estimator, over one pass of the data."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from dualt.estimators.posterior import NoisyPosterior
+from dualt.estimators.registry import DEFAULT_METHOD, ESTIMATORS, estimate_posterior, estimate_transition
+from dualt.estimators.result import TransitionEstimate
+from dualt.estimators.summary import PosteriorSummary, summarize
+
+_CLASSES = ("TEstimator", "DualTEstimator", "SpadeEstimator", "ConfidentJointEstimator", "TopCountEstimator")
+
+__all__ = [  # noqa: PLE0604
+    "DEFAULT_METHOD",
+    "ESTIMATORS",
+    "NoisyPosterior",
+    "PosteriorSummary",
+    "TransitionEstimate",
+    "estimate_posterior",
+    "estimate_transition",
+    "summarize",
+    *_CLASSES,
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The classes import scikit-learn, which takes a second: only those who use them pay for it.
+    if name in _CLASSES:
+        return getattr(importlib.import_module("dualt.estimators.classes"), name)
+    raise AttributeError(f"module 'dualt.estimators' has no attribute {name!r}")

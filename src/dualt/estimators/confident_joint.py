@@ -1,0 +1,50 @@
+"""The confident joint: count examples that clear the mean confidence of a class."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.estimators.counting import add_counts, normalize_counts, resample_counts
+from dualt.estimators.fit import Fit
+from dualt.estimators.posterior import NoisyPosterior
+
+
+def confident_joint(posterior: NoisyPosterior) -> Fit:
+    """T̂ = the confident joint J[given, true], calibrated to the label counts, read by its true class.
+
+    An example is taken to be of the class k with the largest p_k among those with p_k ≥ t_k, where
+    t_k is the mean p_k over the examples given label k. Examples that clear no threshold are not counted.
+
+    References
+    ----------
+    Northcutt, Jiang, Chuang. Confident Learning: Estimating Uncertainty in Dataset Labels. JAIR 2021.
+    """
+    counts = count_confident(posterior)
+    label_counts = posterior.summary.label_counts
+    return Fit(
+        transition=_calibrated(counts, label_counts),
+        support=counts.sum(axis=0),
+        resample=lambda rng: _calibrated(resample_counts(counts, rng), label_counts),
+    )
+
+
+def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
+    """Return J[given, true] with at least one on its diagonal."""
+    n_classes = posterior.n_classes
+    # A class without labels has no mean; nothing clears an infinite threshold.
+    thresholds = np.nan_to_num(posterior.summary.mean_self_confidence, nan=np.inf)
+    counts = np.zeros(n_classes * n_classes, np.int64)
+    for probs, labels in posterior.chunks():
+        clearing = np.where(probs >= thresholds.astype(probs.dtype), probs, -1)
+        true = clearing.argmax(axis=1)
+        confident = np.flatnonzero(clearing[np.arange(len(true)), true] >= 0)
+        add_counts(counts, labels[confident] * n_classes + true[confident])
+    joint = counts.reshape(n_classes, n_classes)
+    np.fill_diagonal(joint, np.maximum(np.diagonal(joint), 1))
+    return joint
+
+
+def _calibrated(counts: NDArray[np.int64], label_counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    joint = normalize_counts(counts) * label_counts[:, None]
+    return normalize_counts(joint.T)

@@ -1,0 +1,42 @@
+"""Counts of pairs of classes: added up, turned into rows, resampled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def add_counts(counts: NDArray[np.int64], keys: NDArray[np.intp]) -> None:
+    """Add one to `counts` (flat) at each of `keys`, in time that depends on the smaller of the two."""
+    if len(counts) <= 4 * len(keys):
+        counts += np.bincount(keys, minlength=len(counts))
+    else:
+        np.add.at(counts, keys, 1)
+
+
+def normalize_counts(counts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return counts divided by their row's sum; an empty row becomes the unit vector of its class.
+
+    The unit vector is the paper's sufficient condition, intermediate class = noisy label.
+    """
+    totals = counts.sum(axis=1, keepdims=True)
+    rows: NDArray[np.float64] = counts / np.where(totals > 0, totals, 1)
+    empty = np.flatnonzero(totals == 0)
+    rows[empty, empty] = 1
+    return rows
+
+
+def resample_counts(counts: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the counts of a sample of the same size drawn with replacement."""
+    cells = np.flatnonzero(counts)
+    filled = counts.ravel()[cells].astype(np.float64)
+    drawn = np.zeros(counts.size, np.int64)
+    drawn[cells] = rng.multinomial(round(filled.sum()), filled / filled.sum())
+    return drawn.reshape(counts.shape)
+
+
+def drawn_rows(n_samples: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Tell which of given rows a resample of `n_samples` rows holds at least once."""
+    return rng.random(shape) < 1 - (1 - 1 / n_samples) ** n_samples

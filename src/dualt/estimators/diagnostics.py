@@ -1,0 +1,170 @@
+"""When to trust an estimate: figures, and notices in plain words that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.estimators.fit import Fit
+from dualt.estimators.summary import PosteriorSummary
+from dualt.transition import NEAR_SINGULAR
+
+FEW_LABELS = 30
+LOW_ANCHOR_CONFIDENCE = 0.4
+IN_SAMPLE_AGREEMENT = 0.98
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One thing worth knowing about an estimate: what was seen, and what to do."""
+
+    code: str
+    message: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.advice}"
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Figures that tell how far an estimate can be trusted.
+
+    Attributes
+    ----------
+    condition_number : float
+        Of the matrix; errors of the posterior are amplified by up to this much when it is inverted.
+    label_counts, predicted_counts : (n_classes,)
+        How often each class is given as a label, and predicted.
+    support : (n_classes,)
+        Number of labels that each row of the matrix rests on.
+    anchor_confidence : (n_classes,)
+        Largest probability that any example has of each class.
+    agreement : float
+        Share of examples whose prediction is the given label.
+    double_counting : float
+        How much the anchors' posteriors already hold the noise that T♠ counts: 0 if they are
+        certain (dual-T is right), 1 if they equal the counts (dual-T then returns T @ T).
+    """
+
+    condition_number: float
+    label_counts: NDArray[np.int64]
+    predicted_counts: NDArray[np.int64]
+    support: NDArray[np.int64]
+    anchor_confidence: NDArray[np.float64]
+    agreement: float
+    double_counting: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and lists."""
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+
+
+def diagnose(fit: Fit, summary: PosteriorSummary) -> Diagnostics:
+    """Compute the figures for an estimate."""
+    t_club = summary.anchor_rows[:, 0].astype(np.float64)
+    return Diagnostics(
+        condition_number=float(np.linalg.cond(fit.transition)),
+        label_counts=summary.label_counts,
+        predicted_counts=summary.predicted_counts,
+        support=fit.support,
+        anchor_confidence=np.diagonal(t_club).copy(),
+        agreement=summary.agreement,
+        double_counting=_double_counting(t_club, summary),
+    )
+
+
+def _double_counting(t_club: NDArray[np.float64], summary: PosteriorSummary) -> float:
+    """Return 1 − |T♣ − T♠| / |T♠ − I| over the predicted classes, within 0 and 1; 0 if T♠ shows hardly any noise."""
+    counts = summary.counts
+    predicted = counts.sum(axis=1) > 0
+    t_spade = counts[predicted] / counts[predicted].sum(axis=1, keepdims=True)
+    noise = np.abs(t_spade - np.eye(len(counts))[predicted]).sum()
+    if noise < 0.1 * predicted.sum():
+        return 0.0
+    return float(np.clip(1 - np.abs(t_club[predicted] - t_spade).sum() / noise, 0, 1))
+
+
+def notices(method: str, fit: Fit, figures: Diagnostics, names: Sequence[str]) -> Iterator[Notice]:
+    """Yield what a user of this estimate should know, most serious first."""
+    yield from _about_labels(figures, names)
+    yield from _about_predictions(figures, names)
+    yield from _about_matrix(fit, figures, names)
+    if figures.agreement >= IN_SAMPLE_AGREEMENT:
+        yield Notice(
+            "looks-in-sample",
+            f"The predictions agree with the given labels in {figures.agreement:.1%} of the rows.",
+            "Either the labels are nearly clean, or the classifier was trained on these very rows and has"
+            " learnt their errors by heart: use out-of-fold probabilities (cross-validation).",
+        )
+    if method == "dual-t" and figures.double_counting > 0.5:
+        yield Notice(
+            "double-counting",
+            "The anchors' probabilities already look like the counted label frequencies"
+            f" (double counting {figures.double_counting:.2f} of 1), so dual-T counts the noise twice.",
+            "Prefer top-count or confident-joint here: dual-T is meant for over-confident probabilities.",
+        )
+
+
+def _about_labels(figures: Diagnostics, names: Sequence[str]) -> Iterator[Notice]:
+    absent = np.flatnonzero(figures.label_counts == 0)
+    if len(absent):
+        yield Notice(
+            "class-without-labels",
+            f"No row is given the label {_listed(absent, names)}.",
+            "Nothing can be said about such a class: leave it out, or collect labels for it.",
+        )
+    few = np.flatnonzero((figures.label_counts > 0) & (figures.label_counts < FEW_LABELS))
+    if len(few):
+        yield Notice(
+            "few-labels",
+            f"Fewer than {FEW_LABELS} rows are given the label {_listed(few, names)}.",
+            "Read those rows with their intervals, or collect more labels.",
+        )
+
+
+def _about_predictions(figures: Diagnostics, names: Sequence[str]) -> Iterator[Notice]:
+    never = np.flatnonzero(figures.predicted_counts == 0)
+    if len(never):
+        yield Notice(
+            "class-never-predicted",
+            f"No row has its largest probability in class {_listed(never, names)}.",
+            "Its row cannot be counted and is taken as noise-free where the method counts: train the"
+            " classifier longer, or balance the classes.",
+        )
+    unsure = np.flatnonzero((figures.anchor_confidence < LOW_ANCHOR_CONFIDENCE) & (figures.predicted_counts > 0))
+    if len(unsure):
+        yield Notice(
+            "low-anchor-confidence",
+            f"Even the surest example of class {_listed(unsure, names)} has a probability below"
+            f" {LOW_ANCHOR_CONFIDENCE:.0%}.",
+            "Estimators that read anchors (t, dual-t) overstate the noise there: prefer one that counts, or"
+            " a better classifier.",
+        )
+
+
+def _about_matrix(fit: Fit, figures: Diagnostics, names: Sequence[str]) -> Iterator[Notice]:
+    if not figures.condition_number <= NEAR_SINGULAR:
+        yield Notice(
+            "near-singular",
+            f"The matrix is near singular (condition number {figures.condition_number:.1e}).",
+            "Some classes leave the same labels: their true class cannot be told from these data. Merge them,"
+            " or check the labels of a few examples by hand.",
+        )
+    swapped = np.flatnonzero(fit.transition.argmax(axis=1) != np.arange(len(names)))
+    if len(swapped):
+        yield Notice(
+            "off-diagonal-row",
+            f"Examples of class {_listed(swapped, names)} are mostly given another label.",
+            "Check that the columns of the probabilities are in the order of the classes, and that the"
+            " classifier is not at chance.",
+        )
+
+
+def _listed(classes: NDArray[np.intp], names: Sequence[str], limit: int = 5) -> str:
+    shown = ", ".join(repr(names[c]) for c in classes[:limit])
+    return shown if len(classes) <= limit else f"{shown} and {len(classes) - limit} more"

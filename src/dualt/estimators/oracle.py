@@ -1,0 +1,29 @@
+"""The yardstick: count pairs of clean and given label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dualt.errors import InputError
+from dualt.estimators.fit import Fit, count_fit
+from dualt.estimators.posterior import NoisyPosterior
+from dualt.labels import as_label_array
+from dualt.validation import check_same_length
+
+
+def oracle(posterior: NoisyPosterior, *, clean_labels: Any = None) -> Fit:
+    """T̂[i, j] = share of given label j among the examples whose clean label is i.
+
+    No estimator that does not see the clean labels can be expected to do better: the floor of every
+    comparison.
+    """
+    if clean_labels is None:
+        raise InputError("The oracle counts clean against given labels: pass clean_labels.")
+    labels = as_label_array(clean_labels)
+    check_same_length(posterior.summary.n_samples, len(labels))
+    n_classes = posterior.n_classes
+    given = posterior.coder.encode(posterior.noisy_labels)
+    pairs = posterior.coder.encode(labels) * n_classes + given
+    return count_fit(np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes))

@@ -1,0 +1,90 @@
+"""Every estimator by name: what the command line, `--compare` and the documentation read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dualt.errors import InputError, UnknownNameError
+from dualt.estimators.anchor import t_estimator
+from dualt.estimators.confident_joint import confident_joint
+from dualt.estimators.dual import dual_t
+from dualt.estimators.fit import Fit
+from dualt.estimators.oracle import oracle
+from dualt.estimators.posterior import NoisyPosterior
+from dualt.estimators.result import TransitionEstimate
+from dualt.estimators.spade import spade
+from dualt.estimators.top_count import top_count
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An estimator, from a `NoisyPosterior` and keyword options to a `Fit`, and what it does in one line."""
+
+    function: Callable[..., Fit]
+    summary: str
+    needs_clean_labels: bool = False
+
+
+ESTIMATORS: dict[str, Registered] = {
+    "t": Registered(t_estimator, "reads each row at its anchor, the example most surely of the class"),
+    "dual-t": Registered(dual_t, "T♣ at anchors times T♠ by counting; for over-confident probabilities"),
+    "spade": Registered(spade, "T♠ alone: given labels counted by predicted class"),
+    "confident-joint": Registered(confident_joint, "counts examples that clear their class's mean confidence"),
+    "top-count": Registered(top_count, "counts given labels among the most confident examples of a class"),
+    "oracle": Registered(oracle, "counts clean against given labels: the yardstick", needs_clean_labels=True),
+}
+DEFAULT_METHOD = "dual-t"
+
+
+def estimate_transition(
+    pred_probs: Any,
+    noisy_labels: Any,
+    method: str = DEFAULT_METHOD,
+    *,
+    class_names: Sequence[Any] | None = None,
+    **options: Any,
+) -> TransitionEstimate:
+    """Estimate `transition[i, j] = P(given label j | true class i)` from noisy labels alone.
+
+    Parameters
+    ----------
+    pred_probs : (n_samples, n_classes)
+        A classifier's probabilities of the *given* label, best out-of-fold. Array, memory map, list or
+        data frame.
+    noisy_labels : (n_samples,)
+        Given labels: class numbers from 0, class names, or one-hot rows.
+    method
+        One of `dualt.estimators.ESTIMATORS`.
+    class_names
+        In the order of the columns; needed for string labels unless each class occurs.
+    **options
+        Of the estimator, such as `anchor="quantile"` for `t` and `dual-t`.
+
+    Examples
+    --------
+    >>> import dualt, numpy as np
+    >>> clean = np.repeat([0, 1], 500)
+    >>> given = dualt.noise.corrupt(clean, dualt.noise.symmetric(2, 0.2))
+    >>> probs = np.where(clean[:, None] == [0, 1], 0.99, 0.01)
+    >>> estimate = dualt.estimate_transition(probs, given)
+    >>> estimate.transition.round(1)
+    array([[0.8, 0.2],
+           [0.2, 0.8]])
+    """
+    return estimate_posterior(NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names), method, **options)
+
+
+def estimate_posterior(posterior: NoisyPosterior, method: str = DEFAULT_METHOD, **options: Any) -> TransitionEstimate:
+    """Estimate from a `NoisyPosterior`, whose one pass several estimators can share."""
+    if method not in ESTIMATORS:
+        raise UnknownNameError("estimator", method, ESTIMATORS)
+    function = ESTIMATORS[method].function
+    allowed = set(getattr(function, "__kwdefaults__", None) or {})
+    for name in options:
+        if name not in allowed:
+            known = ", ".join(sorted(allowed)) or "none"
+            raise InputError(f"Estimator {method!r} has no option {name!r}. Its options: {known}.")
+    fit = function(posterior, **options)
+    return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary)

@@ -1,0 +1,193 @@
+"""The result of every estimator: a matrix that knows how far it can be trusted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import FileError, InputError
+from dualt.estimators.diagnostics import Diagnostics, Notice, diagnose, notices
+from dualt.estimators.fit import Fit, Matrix
+from dualt.estimators.summary import PosteriorSummary
+from dualt.estimators.uncertainty import default_replicates, percentile_interval
+from dualt.files import atomic_write, check_writable_target
+from dualt.rng import RngLike, as_generator
+from dualt.transition import PosteriorSolver
+from dualt.validation import check_fraction
+
+Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TransitionEstimate:
+    """An estimated transition matrix, `transition[i, j] = P(given j | true i)`.
+
+    Attributes
+    ----------
+    transition : (n_classes, n_classes)
+        Rows sum to one.
+    method : str
+        Name of the estimator.
+    n_samples : int
+    class_names : tuple of str
+        In the order of rows and columns.
+    t_club, t_spade : (n_classes, n_classes) or None
+        The factors P(Y' | Y) and P(noisy | Y') where the method has them.
+    anchors : (n_classes,) or None
+        Row number of each class's anchor.
+    """
+
+    method: str
+    class_names: tuple[str, ...]
+    fit: Fit = field()
+    summary: PosteriorSummary = field()
+
+    @property
+    def transition(self) -> Matrix:
+        """The matrix."""
+        return self.fit.transition
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows it was estimated from."""
+        return self.summary.n_samples
+
+    @property
+    def t_club(self) -> Matrix | None:
+        """P(Y' | Y), read at anchors."""
+        return None if self.fit.t_club is None else self.fit.t_club.astype(np.float64)
+
+    @property
+    def t_spade(self) -> Matrix | None:
+        """P(noisy | Y'), counted."""
+        return self.fit.t_spade
+
+    @property
+    def anchors(self) -> NDArray[np.int64] | None:
+        """Row number of each class's anchor."""
+        return self.fit.anchors
+
+    @property
+    def noise_rates(self) -> NDArray[np.float64]:
+        """P(given ≠ true | true = i) for every class."""
+        return 1 - np.diagonal(self.transition)
+
+    @cached_property
+    def clean_prior(self) -> NDArray[np.float64]:
+        """Share of each true class: the solution of label shares = prior @ transition on the simplex."""
+        shares = self.summary.label_counts[None] / self.n_samples
+        prior: NDArray[np.float64] = PosteriorSolver(self.transition, max_steps=1000, tolerance=1e-7)(shares)[0]
+        return prior
+
+    @property
+    def noise_rate(self) -> float:
+        """Share of wrong labels in the data."""
+        return float(self.clean_prior @ self.noise_rates)
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Figures that tell how far the estimate can be trusted."""
+        return diagnose(self.fit, self.summary)
+
+    @cached_property
+    def warnings(self) -> tuple[Notice, ...]:
+        """What a user of this estimate should know, in plain words."""
+        return tuple(notices(self.method, self.fit, self.diagnostics, self.class_names))
+
+    def replicates(self, n_replicates: int | None = None, rng: RngLike = 0) -> NDArray[np.float32]:
+        """Return the matrices of bootstrap resamples, (n_replicates, n_classes, n_classes)."""
+        n_classes = len(self.class_names)
+        generator = as_generator(rng)
+        drawn = np.empty((n_replicates or default_replicates(n_classes), n_classes, n_classes), np.float32)
+        for replicate in drawn:
+            replicate[:] = self.fit.resample(generator)
+        return drawn
+
+    @cached_property
+    def _replicates(self) -> NDArray[np.float32]:
+        return self.replicates()
+
+    def confidence_interval(self, level: float = 0.95) -> Interval:
+        """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
+
+        The interval covers sampling, not bias: with poor probabilities the truth can lie outside.
+        """
+        check_fraction(level, "level")
+        low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
+        return np.minimum(low, self.transition), np.maximum(high, self.transition)
+
+    def noise_rates_interval(self, level: float = 0.95) -> Interval:
+        """Return (low, high), each (n_classes,), for `noise_rates`."""
+        low, high = self.confidence_interval(level)
+        return 1 - np.diagonal(high), 1 - np.diagonal(low)
+
+    def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return (low, high) for `noise_rate`, the class shares held fixed."""
+        check_fraction(level, "level")
+        rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
+        low, high = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
+        return min(float(low), self.noise_rate), max(float(high), self.noise_rate)
+
+    def __repr__(self) -> str:
+        low, high = self.noise_rate_interval()
+        return (
+            f"TransitionEstimate(method={self.method!r}, n_samples={self.n_samples}, "
+            f"n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f} [{low:.3f}, {high:.3f}], "
+            f"warnings={len(self.warnings)})"
+        )
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return everything as plain numbers, strings and lists."""
+        low, high = self.confidence_interval(level)
+        optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
+        return {
+            "method": self.method,
+            "n_samples": self.n_samples,
+            "class_names": list(self.class_names),
+            "transition": self.transition.tolist(),
+            "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
+            "noise_rate": self.noise_rate,
+            "noise_rate_interval": list(self.noise_rate_interval(level)),
+            "noise_rates": self.noise_rates.tolist(),
+            **{name: value.tolist() for name, value in optional.items() if value is not None},
+            "diagnostics": self.diagnostics.to_dict(),
+            "warnings": [vars(notice) for notice in self.warnings],
+        }
+
+    def save(self, path: str | Path, *, level: float = 0.95) -> None:
+        """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
+        path = Path(path)
+        check_writable_target(path)
+        writers: dict[str, Callable[[], None]] = {
+            ".json": lambda: _write_json(path, self.to_dict(level)),
+            ".npy": lambda: _write_npy(path, self.transition),
+            ".csv": lambda: _write_csv(path, self.transition, self.class_names),
+        }
+        if path.suffix not in writers:
+            raise FileError(f"Expected a name that ends in {', '.join(writers)}, got {path.name!r}.")
+        writers[path.suffix]()
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with atomic_write(path) as stream:
+        json.dump(content, stream, indent=1)
+        stream.write("\n")
+
+
+def _write_npy(path: Path, matrix: Matrix) -> None:
+    with atomic_write(path, "wb") as stream:
+        np.save(stream, matrix, allow_pickle=False)
+
+
+def _write_csv(path: Path, matrix: Matrix, names: tuple[str, ...]) -> None:
+    if any("," in name or '"' in name or "\n" in name for name in names):
+        raise InputError("Class names with commas or quotes do not fit a CSV header: write .json instead.")
+    with atomic_write(path) as stream:
+        np.savetxt(stream, matrix, delimiter=",", header=",".join(names), comments="", fmt="%.10g")

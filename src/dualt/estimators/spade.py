@@ -1,0 +1,17 @@
+"""T♠ alone: count the given labels among the examples of each predicted class (Eq. 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dualt.estimators.fit import Fit, count_fit
+from dualt.estimators.posterior import NoisyPosterior
+
+
+def spade(posterior: NoisyPosterior) -> Fit:
+    """T̂[l, j] = share of given label j among the examples whose largest probability is class l (Eq. 4).
+
+    Right where the prediction is the clean class; T♠ is then the whole transition.
+    """
+    fit = count_fit(posterior.summary.counts)
+    return replace(fit, t_spade=fit.transition)

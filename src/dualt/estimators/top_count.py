@@ -1,0 +1,40 @@
+"""Count the given labels among the most confident examples of each class."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.estimators.counting import add_counts
+from dualt.estimators.fit import Fit, count_fit
+from dualt.estimators.posterior import NoisyPosterior
+from dualt.estimators.summary import PosteriorSummary
+from dualt.validation import check_fraction
+
+
+def top_count(posterior: NoisyPosterior, *, share: float = 0.5) -> Fit:
+    """T̂[l, j] = share of given label j among the `share` most confident examples predicted as class l.
+
+    Confident examples are more surely of the class they seem, and counting labels needs no calibration;
+    it does need out-of-fold probabilities, since the choice must not have seen the labels.
+    """
+    check_fraction(share, "share")
+    n_classes = posterior.n_classes
+    thresholds = _thresholds(posterior.summary, share)
+    counts = np.zeros(n_classes * n_classes, np.int64)
+    for probs, labels in posterior.chunks():
+        predicted = probs.argmax(axis=1)
+        confidence = probs[np.arange(len(probs)), predicted]
+        kept = np.flatnonzero(confidence >= thresholds[predicted])
+        add_counts(counts, predicted[kept] * n_classes + labels[kept])
+    return count_fit(counts.reshape(n_classes, n_classes))
+
+
+def _thresholds(summary: PosteriorSummary, share: float) -> NDArray[np.float64]:
+    """Return the confidence that the `share` most confident of each predicted class reach, on the sample."""
+    predicted = summary.sample_rows.argmax(axis=1)
+    confidence = summary.sample_rows.max(axis=1)
+    thresholds = np.zeros(summary.n_classes)
+    for label in np.unique(predicted):
+        thresholds[label] = np.quantile(confidence[predicted == label], 1 - share, method="higher")
+    return thresholds

@@ -1,0 +1,157 @@
+"""Given labels of any reasonable kind as class indices, a chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import LabelsError
+from dualt.validation import check_class_names
+
+Codes: TypeAlias = NDArray[np.intp]
+
+
+def as_label_array(labels: Any) -> NDArray[Any]:
+    """Return labels as an array of numbers or of strings, without copying arrays.
+
+    Objects become numbers where they all are, else strings; a missing one is refused.
+    """
+    array: NDArray[Any] = np.asanyarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim not in (1, 2):
+        raise LabelsError(f"Expected labels of shape (n_samples,) or one-hot rows, got shape {array.shape}.")
+    if array.size == 0:
+        raise LabelsError("Expected at least one label, got none.")
+    if array.dtype.kind == "O":
+        array = _from_objects(array)
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    if array.dtype.kind not in "biufU" and not hasattr(array.dtype, "na_object"):
+        raise LabelsError(f"Expected labels as integers, strings or one-hot rows, got dtype {array.dtype}.")
+    return array
+
+
+def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
+    values = array.ravel().tolist()
+    for index, value in enumerate(values):
+        if value is None or value != value or value.__class__.__name__ == "NAType":  # noqa: PLR0124
+            raise LabelsError(f"Expected a label for every row, got {value} at row {index}. Drop that row.")
+    numbers = all(isinstance(value, (int, float, np.integer, np.floating)) for value in values)
+    flat = np.array(values if numbers else [str(value) for value in values])
+    return flat.reshape(array.shape)
+
+
+@dataclass(frozen=True)
+class LabelCoder:
+    """Maps given labels to the columns of the probabilities.
+
+    `names` are the class names in column order. Strings are looked up among them; integers are
+    column numbers, unless every name is an integer: then they are looked up too.
+    """
+
+    names: tuple[str, ...]
+    by_name: bool
+
+    @classmethod
+    def for_labels(cls, labels: NDArray[Any], n_classes: int, class_names: Sequence[Any] | None = None) -> LabelCoder:
+        """Choose how `labels` are to be read, given the number of columns and perhaps their names."""
+        textual = labels.dtype.kind not in "biuf"
+        if class_names is not None:
+            names = check_class_names(class_names, n_classes)
+            return cls(names, by_name=textual or (labels.ndim == 1 and all(map(_is_integer, names))))
+        if not textual:
+            return cls(tuple(map(str, range(n_classes))), by_name=False)
+        found = [str(name) for name in np.unique(labels)]
+        if len(found) != n_classes:
+            raise LabelsError(
+                f"Expected {n_classes} different labels, one a column of probabilities, got {len(found)}"
+                f" ({_shorten(found)}). Pass class_names in the order of the columns."
+            )
+        return cls(tuple(found), by_name=True)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.names)
+
+    def encode(self, chunk: NDArray[Any], start: int = 0) -> Codes:
+        """Return the class index of every label; `start` is the row number of the first."""
+        if chunk.ndim == 2:
+            return self._from_one_hot(chunk, start)
+        if chunk.dtype.kind == "f":
+            chunk = _whole_numbers(chunk, start)
+        if self.by_name:
+            return self._from_names(chunk, start)
+        return self._from_numbers(chunk, start)
+
+    def _from_numbers(self, chunk: NDArray[Any], start: int) -> Codes:
+        if chunk.dtype.kind == "b" and self.n_classes != 2:
+            raise LabelsError(f"Expected labels of {self.n_classes} classes, got bool labels, which name only two.")
+        low, high = chunk.min(), chunk.max()
+        if low < 0 or high >= self.n_classes:
+            row = int(np.argmax((chunk < 0) | (chunk >= self.n_classes)))
+            raise LabelsError(self._describe_out_of_range(int(chunk[row]), start + row))
+        return chunk.astype(np.intp, copy=False)
+
+    def _describe_out_of_range(self, label: int, row: int) -> str:
+        hint = ""
+        if label == self.n_classes:
+            hint = " If your labels count from 1, subtract 1."
+        elif label == -1:
+            hint = " If -1 marks unlabelled rows, drop them from probabilities and labels."
+        return f"Expected labels from 0 to {self.n_classes - 1}, got {label} at row {row}.{hint}"
+
+    def _from_names(self, chunk: NDArray[Any], start: int) -> Codes:
+        names = np.array(self.names)
+        order = np.argsort(names)
+        texts = chunk if chunk.dtype.kind == "U" else chunk.astype(str)
+        place = np.minimum(np.searchsorted(names[order], texts), len(names) - 1)
+        codes = order[place]
+        unknown = names[codes] != texts
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            raise LabelsError(
+                f"Expected labels among the class names ({_shorten(self.names)}),"
+                f" got {str(texts[row])!r} at row {start + row}."
+            )
+        return codes.astype(np.intp, copy=False)
+
+    def _from_one_hot(self, chunk: NDArray[Any], start: int) -> Codes:
+        if chunk.shape[1] != self.n_classes or chunk.dtype.kind not in "biuf":
+            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got shape (…, {chunk.shape[1]}).")
+        wrong = (chunk != 0).sum(axis=1) != 1
+        wrong |= chunk.max(axis=1) != 1
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise LabelsError(
+                f"Expected one-hot labels, a single 1 in each row, got {chunk[row]} at row {start + row}."
+            )
+        codes: Codes = chunk.argmax(axis=1)
+        return codes
+
+
+def _is_integer(name: str) -> bool:
+    return name.removeprefix("-").isdecimal()
+
+
+def _whole_numbers(chunk: NDArray[Any], start: int) -> NDArray[np.int64]:
+    with np.errstate(invalid="ignore"):
+        whole = chunk == np.rint(chunk)
+    if not (whole & np.isfinite(chunk)).all():
+        row = int(np.argmin(whole & np.isfinite(chunk)))
+        what = "a label" if np.isnan(chunk[row]) else "a whole number"
+        raise LabelsError(
+            f"Expected {what} for every row, got {chunk[row]} at row {start + row}."
+            " Labels are class numbers, names or one-hot rows."
+        )
+    return chunk.astype(np.int64)
+
+
+def _shorten(names: Sequence[str], limit: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown}, … {len(names)} in all"

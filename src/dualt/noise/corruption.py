@@ -1,0 +1,98 @@
+"""Give labels noise: each one is drawn anew from the row of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dualt.labels import LabelCoder, as_label_array
+from dualt.rng import RngLike, as_generator
+from dualt.validation import check_transition
+
+
+def corrupt(
+    labels: Any,
+    transition: ArrayLike,
+    rng: RngLike = 0,
+    *,
+    exact: bool = False,
+    class_names: Sequence[Any] | None = None,
+) -> NDArray[Any]:
+    """Return noisy labels: label i becomes j with probability `transition[i, j]`, independently.
+
+    Parameters
+    ----------
+    labels : (n_samples,)
+        Class numbers from 0, or names. Names stand for the rows of `transition` in sorted order
+        unless `class_names` gives another.
+    transition : (n_classes, n_classes)
+    rng
+        Seed or generator.
+    exact
+        Realise each row's counts to the nearest whole label (largest remainder) instead of drawing
+        them; which labels flip is still random.
+
+    Returns
+    -------
+    (n_samples,) of the same kind as `labels`; the input is not changed.
+
+    Examples
+    --------
+    >>> corrupt(["cat", "dog", "cat"], [[0, 1], [0, 1]]).tolist()
+    ['dog', 'dog', 'dog']
+    """
+    matrix = check_transition(transition)
+    array = as_label_array(labels)
+    coder = LabelCoder.for_labels(array, len(matrix), class_names)
+    codes = coder.encode(array)
+    generator = as_generator(rng)
+    noisy = _deal(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
+    if array.ndim == 2:
+        return np.eye(len(matrix), dtype=array.dtype)[noisy]
+    if coder.by_name:
+        names = np.array(coder.names)
+        return names[noisy].astype(array.dtype) if array.dtype.kind in "iuf" else names[noisy]
+    return noisy.astype(array.dtype)
+
+
+def _draw(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw from each label's row by inversion of its distribution function."""
+    noisy = np.empty_like(codes)
+    uniform = rng.random(len(codes))
+    for label, row in enumerate(matrix):
+        members = np.flatnonzero(codes == label)
+        # The last edge must be exactly one, else rounding could draw a class beyond the last.
+        edges = np.append(np.cumsum(row)[:-1], 1.0)
+        noisy[members] = np.searchsorted(edges, uniform[members], side="right")
+    return noisy
+
+
+def _deal(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Deal out each row's counts, rounded by largest remainder, in random order."""
+    noisy = np.empty_like(codes)
+    for label, row in enumerate(matrix):
+        members = np.flatnonzero(codes == label)
+        # Equal remainders are settled by order; a shuffled order favours no class.
+        order = rng.permutation(len(row))
+        hand = np.repeat(order, largest_remainder(row[order], len(members)))
+        noisy[members] = rng.permutation(hand)
+    return noisy
+
+
+def largest_remainder(shares: NDArray[np.float64], total: int) -> NDArray[np.intp]:
+    """Round `shares * total` to whole numbers that sum to `total`.
+
+    Examples
+    --------
+    >>> largest_remainder(np.array([0.5, 0.25, 0.25]), 5)
+    array([3, 1, 1])
+    """
+    ideal = shares * total
+    counts = np.floor(ideal + 1e-9).astype(np.intp)
+    missing = total - int(counts.sum())
+    order = np.argsort(-(ideal - counts), kind="stable")
+    counts[order[:missing]] += 1
+    return counts

@@ -1,0 +1,182 @@
+"""What a person looks at while reviewing: thumbnails or texts, only for the examples on the list."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import FileError, InputError
+from dualt.report.png import encode_png, thumbnail
+
+TEXT_LIMIT = 2_000
+FILE_LIMIT = 2 * 2**20
+TOTAL_LIMIT = 100 * 2**20
+_PIXELATED_BELOW = 65
+
+
+@dataclass(frozen=True)
+class Previews:
+    """A data URI or a text for each example, by row number."""
+
+    kind: Literal["image", "text"]
+    content: Mapping[int, str]
+    pixelated: bool = False
+
+
+def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Previews:
+    """Return a thumbnail for each of `indices`.
+
+    Parameters
+    ----------
+    source
+        An uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3); an .npy file of one; or a folder
+        with one PNG, JPEG, GIF or WebP file an example, which are matched to the rows by sorted name
+        and embedded as they are. Anything else in the folder, SVG included, is refused.
+    indices
+        Row numbers of the examples to show.
+    n_samples
+        Rows in the data set; the source must have as many.
+
+    Raises
+    ------
+    InputError
+        If the images do not fit the data set, are no images or are too large to embed.
+    FileError
+        If a file cannot be read.
+    """
+    wanted = [int(index) for index in indices]
+    if isinstance(source, (str, Path)) and Path(source).is_dir():
+        return _from_folder(Path(source), wanted, n_samples)
+    pixels = _load_pixels(Path(source)) if isinstance(source, (str, Path)) else np.asanyarray(source)
+    _check_pixels(pixels, n_samples)
+    if pixels.ndim == 4 and pixels.shape[3] == 1:
+        pixels = pixels[..., 0]
+    content = {index: _uri("png", encode_png(thumbnail(pixels[index]))) for index in wanted}
+    _check_total(sum(map(len, content.values())))
+    return Previews("image", content, pixelated=max(pixels.shape[1:3]) < _PIXELATED_BELOW)
+
+
+def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *, n_samples: int) -> Previews:
+    """Return the text of each of `indices`, cut to 2,000 characters.
+
+    `source` is a sequence of texts, or the path of a UTF-8 file with one a line; it must have `n_samples`.
+    """
+    wanted = {int(index) for index in indices}
+    if not isinstance(source, (str, Path)):
+        found = {index: str(source[index]) for index in wanted if index < len(source)}
+        n_texts, where = len(source), "texts"
+    else:
+        found, n_texts = _read_lines(Path(source), wanted)
+        where = f"lines in {source}"
+    if n_texts != n_samples:
+        raise InputError(f"Expected {n_samples:,} {where}, one a label, got {n_texts:,}.")
+    return Previews("text", {index: _shorten(text) for index, text in found.items()})
+
+
+def _read_lines(path: Path, wanted: set[int]) -> tuple[dict[int, str], int]:
+    found, count = {}, 0
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
+            for line in stream:
+                if count in wanted:
+                    found[count] = line.rstrip("\n")
+                count += 1
+    except UnicodeDecodeError:
+        raise InputError(f"Expected {path} to be UTF-8 text, near line {count + 1} it is not.") from None
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+    return found, count
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…"
+
+
+def _load_pixels(path: Path) -> NDArray[Any]:
+    try:
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except (ValueError, EOFError) as error:
+        raise InputError(f"Expected {path} to be an .npy file of images or a folder: {error}.") from None
+    if not isinstance(loaded, np.ndarray):
+        raise InputError(f"Expected {path} to hold one array of images (.npy), got an archive (.npz).")
+    return loaded
+
+
+def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
+    shaped = pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (1, 3))
+    if not shaped or 0 in pixels.shape[1:]:
+        hint = " Move the channels last: np.moveaxis(images, 1, -1)." if pixels.ndim == 4 else ""
+        raise InputError(f"Expected images of shape (n, H, W) or (n, H, W, 3), got {pixels.shape}.{hint}")
+    if pixels.dtype != np.uint8:
+        raise InputError(
+            f"Expected images as uint8 from 0 to 255, got {pixels.dtype}."
+            " For values from 0 to 1 pass (images * 255).astype('uint8')."
+        )
+    if len(pixels) != n_samples:
+        raise InputError(f"Expected {n_samples:,} images, one a label, got {len(pixels):,}.")
+
+
+def _from_folder(folder: Path, wanted: list[int], n_samples: int) -> Previews:
+    try:
+        files = sorted(file for file in folder.iterdir() if not file.name.startswith("."))
+        if len(files) != n_samples:
+            raise InputError(
+                f"Expected {n_samples:,} image files in {folder}, one a label in the order of their sorted"
+                f" names, got {len(files):,}."
+            )
+        content, total = {}, 0
+        for index in wanted:
+            content[index] = _embed(files[index])
+            total += len(content[index])
+            _check_total(total)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
+    return Previews("image", content)
+
+
+def _embed(file: Path) -> str:
+    if not file.is_file():
+        raise InputError(f"Expected only image files in the folder, got {file}.")
+    if file.stat().st_size > FILE_LIMIT:
+        raise InputError(
+            f"Expected images of at most {FILE_LIMIT // 2**20} MB, got {file.stat().st_size / 2**20:.1f} MB"
+            f" in {file}. Pass a folder of thumbnails."
+        )
+    content = file.read_bytes()
+    kind = _image_kind(content)
+    if kind is None:
+        raise InputError(f"Expected a PNG, JPEG, GIF or WebP image, got something else in {file}.")
+    return _uri(kind, content)
+
+
+def _image_kind(content: bytes) -> str | None:
+    """Return the kind of image that the first bytes announce; the file's name may lie."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "jpeg"
+    if content.startswith((b"GIF87a", b"GIF89a")):
+        return "gif"
+    return "webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
+
+
+def _uri(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _check_total(size: int) -> None:
+    if size > TOTAL_LIMIT:
+        raise InputError(
+            f"Expected at most {TOTAL_LIMIT // 2**20} MB of images in one page, got more."
+            " List fewer examples, or pass smaller images."
+        )

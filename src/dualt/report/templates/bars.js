@@ -1,0 +1,71 @@
+const scaleEnd = (largest) => [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75].find((end) => largest <= end) ?? 1;
+
+const drawBars = (host) => {
+  const { value, low, high, mostly, share } = page.rates;
+  const end = scaleEnd(value.reduce((most, rate, i) => Math.max(most, rate, high ? high[i] : 0), 0));
+  const few = 30;
+  const all = value.map((_, code) => code);
+  const worst = value.length <= few ? all : [...all].sort((a, b) => value[b] - value[a]).slice(0, few);
+
+  const bar = (code) => {
+    const node = el("div", { class: "bar", "aria-hidden": "true" }, el("div", { class: "fill" }));
+    node.style.setProperty("--v", value[code] / end);
+    if (low) {
+      node.append(el("div", { class: "range" }));
+      node.style.setProperty("--low", low[code] / end);
+      node.style.setProperty("--high", Math.min(1, high[code] / end));
+    }
+    return node;
+  };
+  const row = (code) => el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, name(code)),
+    el("td", { class: "strip" }, bar(code)),
+    el("td", { class: "number" }, percent(value[code])),
+    ...(low ? [el("td", { class: "soft wide" }, `${percent(low[code])} to ${percent(high[code])}`)] : []),
+    el("td", { class: "soft wide" }, ...(share[code] >= 0.0005 ? [`${percent(share[code])} as `, name(mostly[code])] : ["–"])),
+  );
+  const titles = ["Class", `0 to ${percent(end, 0)}`, "Noise rate", ...(low ? ["Interval"] : []), "Most often given"];
+  const body = el("tbody", {}, ...worst.map(row));
+  const heads = titles.map((title, i) =>
+    el("th", { scope: "col", class: i === 2 ? "number" : i > 2 ? "wide" : null }, title));
+  host.append(el("table", { class: "bars" }, el("thead", {}, el("tr", {}, ...heads)), body));
+  if (worst.length < all.length) {
+    const more = el("button", { type: "button" }, `Show all ${whole(all.length)} classes`);
+    more.addEventListener("click", () => {
+      body.replaceChildren(...all.map(row));
+      more.remove();
+    });
+    host.append(el("p", { class: "meta" }, `The ${few} noisiest classes. `, more));
+  }
+};
+
+const MARKS = ["●", "■", "▲", "◆", "✚", "★", "▼", "○", "□", "△"];
+
+// One row a class, one mark an estimator: marks that lie apart are estimators that disagree.
+const drawCompared = (host) => {
+  const { methods, matrix } = page;
+  const end = scaleEnd(Math.max(...methods.flatMap(({ rates }) => matrix.classes.map((code) => rates[code]))));
+  const mark = (i) => MARKS[i % MARKS.length];
+  const dots = (code) => el("div", { class: "dots", "aria-hidden": "true" }, ...methods.map(({ rates }, i) => {
+    const dot = el("i", {}, mark(i));
+    dot.style.setProperty("--v", rates[code] / end);
+    return dot;
+  }));
+  const row = (code) => el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, name(code)),
+    el("td", { class: "strip" }, dots(code)),
+    ...methods.map(({ rates }) => el("td", { class: "number" }, percent(rates[code]))),
+  );
+  const heads = methods.map((method, i) =>
+    el("th", { scope: "col", class: "number" }, el("span", { "aria-hidden": "true" }, `${mark(i)} `), el("bdi", {}, method.name)));
+  host.append(el(
+    "table",
+    { class: "bars" },
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Class"), el("th", { scope: "col" }, `0 to ${percent(end, 0)}`), ...heads)),
+    el("tbody", {}, ...matrix.classes.map(row)),
+  ));
+};

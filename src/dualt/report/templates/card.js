@@ -1,0 +1,101 @@
+const FEW_CLASSES = 12;
+
+// The classes offered as buttons: all if they are few, else the likeliest for this given label.
+const offered = (given, suggested) => {
+  if (page.names.length <= FEW_CLASSES) return page.names.map((_, code) => code);
+  const likely = [suggested, ...(page.likely[given] ?? [])].filter((code) => code !== given);
+  return [...new Set(likely)].slice(0, 8);
+};
+
+// Classes named by a digit answer to that digit (0 keeps), others to their place among the buttons.
+const named = page.names.every((text) => /^\d$/.test(text));
+const keyOf = (code, place) => {
+  if (named) return page.names[code] === "0" ? null : page.names[code];
+  return place < 9 ? String(place + 1) : null;
+};
+
+const button = (text, action, attributes = {}) => {
+  const node = el("button", { type: "button", ...attributes }, text);
+  node.addEventListener("click", action);
+  return node;
+};
+const key = (text) => el("kbd", { "aria-hidden": "true" }, text);
+
+// The example being judged, large, with everything one can decide about it.
+class Card {
+  constructor(rows, { decide, move }) {
+    this.rows = rows;
+    this.number = el("span");
+    this.place = el("span");
+    this.view = el("div", { class: "view" });
+    this.given = el("dd");
+    this.suggested = el("dd");
+    this.keep = button("", () => decide(rows.given[this.row]), { class: "big" });
+    this.take = button("", () => decide(rows.suggested[this.row]), { class: "big main" });
+    this.classes = el("div", { class: "choices", role: "group", "aria-label": "Choose a class" });
+    this.node = el(
+      "div",
+      { class: "card", tabindex: "-1", role: "group", "aria-label": "The selected example" },
+      el("div", { class: "head" }, this.number, this.place),
+      this.view,
+      el("dl", {}, el("div", {}, el("dt", {}, "Given label"), this.given), el("div", {}, el("dt", {}, "Suggested"), this.suggested)),
+      el("div", { class: "choices" }, this.keep, this.take),
+      this.classes,
+      page.names.length > FEW_CLASSES ? this.others(decide) : "",
+      el("div", { class: "choices" }, button("Previous", () => move(-1)), button("Next", () => move(1))),
+    );
+    this.classes.addEventListener("click", ({ target }) => {
+      const chosen = target.closest("button");
+      if (chosen) decide(Number(chosen.dataset.code));
+    });
+  }
+
+  others(decide) {
+    const select = el("select", { "aria-label": "Another class" }, ...page.names.map((_, code) => el("option", { value: code }, shown(code))));
+    return el("div", { class: "choices" }, select, button("Set", () => decide(Number(select.value)), { "aria-label": "Set the class chosen in the menu" }));
+  }
+
+  show(row, place, chosen) {
+    const { rows } = this;
+    this.row = row;
+    const given = rows.given[row];
+    const suggested = rows.suggested[row];
+    this.number.textContent = `Example ${rows.index[row]}`;
+    this.place.textContent = place;
+    this.given.replaceChildren(name(given), " ", el("small", {}, `${percent(rows.right[row])} likely`));
+    this.suggested.replaceChildren(name(suggested), " ", el("small", {}, `${percent(rows.probability[row])} likely`));
+    this.keep.replaceChildren(key("x"), "Keep ", name(given));
+    this.take.replaceChildren(key("a"), "Take ", name(suggested));
+    this.keep.setAttribute("aria-pressed", chosen === given);
+    this.take.setAttribute("aria-pressed", chosen === suggested);
+    this.view.hidden = !rows.previews;
+    this.view.replaceChildren(preview(rows, row) ?? el("p", { class: "empty" }, "No preview"));
+    this.offer(offered(given, suggested), chosen);
+  }
+
+  // Buttons are reused from example to example, so that the one with the focus keeps it.
+  offer(codes, chosen) {
+    while (this.classes.children.length > codes.length) this.classes.lastChild.remove();
+    while (this.classes.children.length < codes.length) this.classes.append(el("button", { type: "button" }));
+    codes.forEach((code, place) => {
+      const node = this.classes.children[place];
+      const hint = keyOf(code, place);
+      node.dataset.code = code;
+      node.dataset.key = hint ?? "";
+      node.setAttribute("aria-pressed", chosen === code);
+      node.replaceChildren(...(hint && hint !== page.names[code] ? [key(hint)] : []), name(code));
+    });
+  }
+
+  keyed(pressed) {
+    const node = [...this.classes.children].find((child) => child.dataset.key === pressed);
+    return node && Number(node.dataset.code);
+  }
+}
+
+const preview = (rows, row) => {
+  const content = rows.previews?.[row];
+  if (content === undefined || content === null) return null;
+  if (rows.kind === "text") return el("p", { dir: "auto" }, content);
+  return el("img", { src: content, alt: `Example ${rows.index[row]}`, class: rows.pixelated ? "pixelated" : null });
+};

@@ -1,0 +1,96 @@
+const drawHeatmap = (host, tip) => {
+  const { classes, value, low, high, others } = page.matrix;
+  const fine = classes.length > 12;
+  const upright = classes.some((code) => shown(code).length > (fine ? 2 : 4));
+  const place = new Map();
+  const wrong = value.flatMap((row, i) => row.filter((_, j) => i !== j));
+  const largest = Math.max(0.001, ...wrong);
+
+  const words = (row, column) => {
+    const aside = column === classes.length;
+    const share = aside ? others[row] : value[row][column];
+    const range = aside || !low
+      ? ""
+      : `, ${percent(page.level, 0)} interval ${percent(low[row][column], 2)} to ${percent(high[row][column], 2)}`;
+    const given = aside ? "any class not shown" : shown(classes[column]);
+    return `true ${shown(classes[row])}, given ${given}: ${percent(share, 2)}${range}`;
+  };
+
+  const cell = (row, column) => {
+    const share = column === classes.length ? others[row] : value[row][column];
+    // Wrong labels get the whole scale of colour, right ones stay grey; the root tells 1 % from 3 % beside 30 %.
+    const neutral = row === column || column === classes.length;
+    const tone = neutral ? 0.8 * share : Math.sqrt(share / largest);
+    const node = el("td", { role: "gridcell", tabindex: "-1", "aria-label": words(row, column) });
+    node.className = neutral ? "neutral" : "";
+    node.classList.toggle("deep", tone > 0.55);
+    node.style.setProperty("--v", tone.toFixed(3));
+    if (!fine) node.textContent = share >= 0.0005 ? (100 * share).toFixed(1) : "";
+    place.set(node, [row, column]);
+    return node;
+  };
+
+  const columns = classes.length + (others ? 1 : 0);
+  const cells = classes.map((_, row) => Array.from({ length: columns }, (_, column) => cell(row, column)));
+  const head = el(
+    "tr",
+    { role: "row" },
+    el("th", { scope: "col" }, el("span", { class: "unseen" }, "true class")),
+    ...classes.map((code) => el("th", { scope: "col" }, name(code))),
+    others ? el("th", { scope: "col" }, el("bdi", {}, "others")) : "",
+  );
+  const body = cells.map((row, i) =>
+    el("tr", { role: "row" }, el("th", { scope: "row" }, name(classes[i])), ...row));
+  const table = el(
+    "table",
+    { role: "grid", class: `heat${fine ? " fine" : ""}${upright ? " upright" : ""}`, "aria-label": "Transition matrix" },
+    el(
+      "caption",
+      {},
+      el("span", {}, `true class ↓  given label →${fine ? "" : "  percent"}`),
+      el("span", { class: "scale", "aria-hidden": "true" }, "wrong 0", el("i"), percent(largest)),
+    ),
+    el("thead", {}, head),
+    el("tbody", {}, ...body),
+  );
+
+  const show = (node) => {
+    const [row, column] = place.get(node);
+    const text = words(row, column);
+    tip.textContent = (text[0].toUpperCase() + text.slice(1)).replace(": ", "\n").replace("%, ", "%\n");
+    tip.hidden = false;
+    const box = node.getBoundingClientRect();
+    const left = Math.min(Math.max(8, box.left), innerWidth - tip.offsetWidth - 8);
+    const below = box.bottom + 8 + tip.offsetHeight < innerHeight;
+    tip.style.left = `${left}px`;
+    tip.style.top = `${below ? box.bottom + 8 : box.top - tip.offsetHeight - 8}px`;
+  };
+  const hide = () => { tip.hidden = true; };
+
+  let current = cells[0][0];
+  current.tabIndex = 0;
+  const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  const target = (event, row, column) => {
+    if (event.key === "Home") return [event.ctrlKey ? 0 : row, 0];
+    if (event.key === "End") return [event.ctrlKey ? classes.length - 1 : row, columns - 1];
+    const move = moves[event.key];
+    return move && [row + move[0], column + move[1]];
+  };
+  table.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") return hide();
+    const to = place.has(event.target) && target(event, ...place.get(event.target));
+    if (!to) return;
+    event.preventDefault();
+    cells[to[0]]?.[to[1]]?.focus();
+  });
+  table.addEventListener("focusin", ({ target: node }) => {
+    current.tabIndex = -1;
+    current = node;
+    current.tabIndex = 0;
+    show(node);
+  });
+  table.addEventListener("focusout", hide);
+  table.addEventListener("pointerover", ({ target: node }) => (place.has(node) ? show(node) : hide()));
+  table.addEventListener("pointerleave", hide);
+  host.append(table);
+};

@@ -1,0 +1,133 @@
+"""The page's sentences and numbers, as a person would say them.
+
+Sentences that carry a class name are `Markup`: the name is escaped and isolated (``<bdi>``), so that
+neither its markup nor its writing direction touches the words around it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from dualt.report.data import ReportData
+
+_VERDICTS = (
+    (0.005, "The labels look clean"),
+    (0.03, "A few labels look wrong"),
+    (0.10, "Some labels look wrong"),
+    (0.30, "Many labels look wrong"),
+    (0.50, "A large part of the labels looks wrong"),
+)
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage with as many decimals as a reader needs.
+
+    Examples
+    --------
+    >>> percent(0.2137), percent(0.00432), percent(1.0)
+    ('21.4%', '0.43%', '100%')
+    """
+    value = 100 * share
+    if value in (0, 100):
+        return f"{value:.0f}%"
+    return f"{value:.1f}%" if value >= 1 else f"{value:.2f}%"
+
+
+def percent_range(low: float, high: float) -> str:
+    """Return an interval of shares.
+
+    Examples
+    --------
+    >>> percent_range(0.2, 0.225)
+    '20.0% to 22.5%'
+    """
+    return f"{percent(low)} to {percent(high)}"
+
+
+def count(number: float) -> str:
+    """Return a number of examples, rounded to a whole one.
+
+    Examples
+    --------
+    >>> count(12345.6)
+    '12,346'
+    """
+    return f"{round(number):,}"
+
+
+def frequency(share: float) -> str:
+    """Return a share as a count of examples.
+
+    Examples
+    --------
+    >>> frequency(0.21), frequency(0.05), frequency(0.0)
+    ('about 21 in 100', 'about 1 in 20', 'fewer than 1 in 10,000')
+    """
+    if share < 1e-4:
+        return "fewer than 1 in 10,000"
+    return f"about {100 * share:.0f} in 100" if share >= 0.15 else f"about 1 in {1 / share:,.0f}"
+
+
+def class_name(name: str) -> Markup:
+    """Return a class name for the page: escaped, and isolated from the direction of the text around it."""
+    return Markup("<bdi>{}</bdi>").format(name.strip() or "(blank)")
+
+
+def verdict(data: ReportData) -> str:
+    """Return the finding in one sentence."""
+    words = next((words for limit, words in _VERDICTS if data.noise_rate < limit), "Most labels look wrong")
+    return f"{words}: {frequency(data.noise_rate)}."
+
+
+def hardest_hit(data: ReportData) -> Markup:
+    """Return which class suffers most, or nothing if the labels look clean."""
+    if data.noise_rate < _VERDICTS[0][0]:
+        return Markup("")
+    worst = int(np.argmax(data.noise_rates))
+    wrong = data.transition[worst].copy()
+    wrong[worst] = 0
+    return Markup("Class {} is hit hardest: {} of its examples carry another label, most often {}.").format(
+        class_name(data.class_names[worst]),
+        percent(float(data.noise_rates[worst])),
+        class_name(data.class_names[int(np.argmax(wrong))]),
+    )
+
+
+def facts(data: ReportData) -> list[Markup]:
+    """Return what was measured besides the matrix, one sentence a fact."""
+    found = []
+    if data.noise_rate_interval is not None:
+        found.append(
+            Markup("Intervals cover chance: what other examples of the same kind would change. They do not cover a")
+            + Markup(" poor classifier, or noise that depends on the example.")
+        )
+    if data.agreement is not None:
+        found.append(
+            Markup("The classifier's own choice is the given label for {} of the examples.").format(
+                percent(data.agreement)
+            )
+        )
+    if data.condition_number is not None:
+        found.append(_conditioning(data.condition_number))
+    if data.label_counts is not None:
+        rarest = int(np.argmin(data.label_counts))
+        found.append(
+            Markup("The rarest label is {}, with {} of {} examples.").format(
+                class_name(data.class_names[rarest]), count(data.label_counts[rarest]), count(data.n_samples)
+            )
+        )
+    return found
+
+
+def _conditioning(number: float) -> Markup:
+    if not np.isfinite(number) or number > 1e6:
+        return Markup("The matrix cannot be inverted: some classes leave the same labels.")
+    words = (
+        "well conditioned: corrections through it are safe"
+        if number < 10
+        else "workable: corrections through it magnify errors somewhat"
+        if number < 100
+        else "badly conditioned: corrections through it magnify errors a lot"
+    )
+    return Markup("The matrix is {} (condition number {}).").format(words, f"{number:,.1f}")

@@ -1,0 +1,159 @@
+"""The algebra of a transition matrix, `transition[i, j] = P(noisy=j | clean=i)`.
+
+Rows are clean classes and sum to one, so `noisy_posterior = clean_posterior @ transition`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dualt.errors import DualtWarning, InputError
+from dualt.validation import as_probability_table, check_fraction, check_probability_chunk, check_transition
+
+# Above this condition number a matrix is called near singular: its inverse amplifies errors of the
+# posterior so much that nothing about the clean class can be read from it.
+NEAR_SINGULAR = 1e3
+_CHUNK_BYTES = 1 << 21
+
+
+def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.float64]:
+    """Return P(noisy | x) = P(clean | x) @ transition.
+
+    Examples
+    --------
+    >>> to_noisy([[1.0, 0.0]], [[0.8, 0.2], [0.3, 0.7]])
+    array([[0.8, 0.2]])
+    """
+    clean = np.asarray(clean_posterior, dtype=np.float64)
+    return clean @ check_transition(transition, n_classes=clean.shape[-1])
+
+
+def compose(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """Return the matrix of noise `first` followed by noise `second`: first @ second."""
+    first = check_transition(first)
+    return first @ check_transition(second, n_classes=len(first))
+
+
+def noise_rates(transition: ArrayLike) -> NDArray[np.float64]:
+    """Return P(noisy ≠ clean | clean=i) for every class i: one minus the diagonal."""
+    return 1.0 - np.diagonal(check_transition(transition))
+
+
+def l1_error(a: ArrayLike, b: ArrayLike, *, normalize: bool = False) -> float:
+    """Return Σ|a − b| over all entries (Theorem 1), or its mean per row if `normalize`.
+
+    The mean per row lies between 0 and 2 whatever the number of classes.
+
+    Examples
+    --------
+    >>> l1_error([[1, 0], [0, 1]], [[0.9, 0.1], [0, 1]])
+    0.2
+    >>> l1_error([[1, 0], [0, 1]], [[0.9, 0.1], [0, 1]], normalize=True)
+    0.1
+    """
+    first = check_transition(a)
+    total = float(np.abs(first - check_transition(b, n_classes=len(first))).sum())
+    return round(total / len(first) if normalize else total, 12)
+
+
+def clean_posterior(
+    pred_probs: Any, transition: ArrayLike, *, max_steps: int = 100, tolerance: float = 1e-4
+) -> NDArray[Any]:
+    """Solve P(noisy | x) = q @ transition for q on the simplex: the posterior of the clean class.
+
+    Where the plain inverse is a distribution it is the answer. Elsewhere q minimises
+    KL(p ‖ q @ transition), by EM steps q ← q · ((p / (q @ T)) @ Tᵀ) from the inverse clipped to the
+    simplex, until no entry moves by more than `tolerance`.
+
+    Parameters
+    ----------
+    pred_probs : (n_samples, n_classes)
+        Posterior of the noisy label.
+    transition : (n_classes, n_classes)
+    max_steps, tolerance
+        When to stop.
+
+    Returns
+    -------
+    (n_samples, n_classes), never negative, rows sum to one; float32 for float32 or float16 input.
+
+    Warns
+    -----
+    DualtWarning
+        If the matrix is near singular: the answer is then one of many that fit.
+
+    Examples
+    --------
+    >>> clean_posterior([[0.8, 0.2]], [[0.8, 0.2], [0.3, 0.7]]).round(3)
+    array([[1., 0.]])
+    """
+    table, _ = as_probability_table(pred_probs)
+    matrix = check_transition(transition, n_classes=table.shape[1])
+    check_fraction(tolerance, "tolerance")
+    if max_steps < 1:
+        raise InputError(f"Expected at least one step, got max_steps={max_steps}.")
+    if np.linalg.cond(matrix) > NEAR_SINGULAR:
+        warnings.warn(
+            "The transition matrix is near singular: some classes leave the same noisy labels, and the"
+            " clean posterior cannot tell them apart.",
+            DualtWarning,
+            stacklevel=2,
+        )
+    dtype = np.float32 if table.dtype in (np.float16, np.float32) else np.float64
+    result = np.empty(table.shape, dtype)
+    solver = PosteriorSolver(matrix.astype(dtype), max_steps=max_steps, tolerance=tolerance)
+    rows = chunk_rows(table.shape[1], np.dtype(dtype).itemsize)
+    for start in range(0, len(table), rows):
+        chunk = np.ascontiguousarray(table[start : start + rows], dtype=dtype)
+        check_probability_chunk(chunk, start)
+        result[start : start + rows] = solver(chunk)
+    return result
+
+
+def chunk_rows(n_classes: int, itemsize: int) -> int:
+    """Return how many rows fit a core's cache: a power of two, at least 32."""
+    rows = max(32, _CHUNK_BYTES // (itemsize * n_classes))
+    return 1 << (int(rows).bit_length() - 1)
+
+
+class PosteriorSolver:
+    """`clean_posterior` for one matrix and chunks that are known to be probabilities."""
+
+    def __init__(self, transition: NDArray[Any], *, max_steps: int = 100, tolerance: float = 1e-4) -> None:
+        self._matrix = transition
+        self._transposed = np.ascontiguousarray(transition.T)
+        self._max_steps = max_steps
+        self._tolerance = tolerance
+        well_posed = np.linalg.cond(transition.astype(np.float64)) <= NEAR_SINGULAR
+        self._inverse = np.linalg.inv(transition.astype(np.float64)).astype(transition.dtype) if well_posed else None
+
+    def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
+        """Return the clean posterior of every row of `probs`."""
+        if self._inverse is None:
+            return self._em(probs, np.full_like(probs, 1 / probs.shape[1]))
+        posterior: NDArray[Any] = probs @ self._inverse
+        outside = np.flatnonzero(posterior.min(axis=1) < 0)
+        if len(outside):
+            # EM cannot leave a face of the simplex, so the start keeps a little of every class.
+            posterior[outside] = self._em(probs[outside], np.maximum(posterior[outside], 1e-3))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        return posterior
+
+    def _em(self, probs: NDArray[Any], posterior: NDArray[Any]) -> NDArray[Any]:
+        tiny = np.finfo(probs.dtype).tiny
+        posterior = posterior / posterior.sum(axis=1, keepdims=True)
+        active = np.arange(len(probs))
+        for _ in range(self._max_steps):
+            now, target = posterior[active], probs[active]
+            ratio = target / np.maximum(now @ self._matrix, tiny)
+            after = now * (ratio @ self._transposed)
+            after /= np.maximum(after.sum(axis=1, keepdims=True), tiny)
+            posterior[active] = after
+            active = active[np.abs(after - now).max(axis=1) > self._tolerance]
+            if not len(active):
+                break
+        return posterior

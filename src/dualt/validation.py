@@ -1,0 +1,192 @@
+"""Every check of user input: at the boundary, once, and nowhere else.
+
+A message says what was expected, what came, where, and what to do. Checks of large arrays work on
+one chunk at a time, so that they ride along with the pass that uses the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dualt.errors import InputError, LabelsError, ProbabilitiesError, TransitionError
+
+# Rows may miss one by this much: float16 rounding, or probabilities printed with three decimals.
+ROW_SUM_TOLERANCE = 1e-2
+_TRANSITION_TOLERANCE = 1e-3
+_LONG_ROW = 1024
+
+
+def is_frame(obj: Any) -> bool:
+    """Tell whether `obj` is a data frame (pandas, polars...), without importing any of them."""
+    return hasattr(obj, "columns") and hasattr(obj, "to_numpy")
+
+
+def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    """Return `pred_probs` as a 2-D array, without copying arrays, and class names if its columns carry them."""
+    names = None
+    if is_frame(pred_probs):
+        columns = list(pred_probs.columns)
+        names = None if columns == list(range(len(columns))) else tuple(map(str, columns))
+        pred_probs = pred_probs.to_numpy()
+    try:
+        table = np.asanyarray(pred_probs)
+    except ValueError as error:
+        raise ProbabilitiesError(f"Expected probabilities of shape (n_samples, n_classes): {error}.") from None
+    check_probability_shape(table)
+    return table, names
+
+
+def check_probability_shape(table: NDArray[Any]) -> None:
+    """Refuse anything but a non-empty numeric table of at least two columns."""
+    if table.dtype.kind not in "fiub":
+        raise ProbabilitiesError(f"Expected numeric probabilities, got an array of dtype {table.dtype}.")
+    if table.ndim != 2:
+        hint = " For two classes pass both columns: np.column_stack([1 - p, p])." if table.ndim == 1 else ""
+        raise ProbabilitiesError(
+            f"Expected probabilities of shape (n_samples, n_classes), got shape {table.shape}.{hint}"
+        )
+    n_samples, n_classes = table.shape
+    if n_samples == 0:
+        raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
+    if n_classes < 2:
+        raise ProbabilitiesError(
+            f"Expected at least two classes (columns), got {n_classes}."
+            " For two classes pass both columns: np.column_stack([1 - p, p])."
+        )
+
+
+def check_same_length(n_probabilities: int, n_labels: int) -> None:
+    """Refuse probabilities and labels of different length."""
+    if n_probabilities != n_labels:
+        raise InputError(
+            f"Expected one label per row of probabilities, got {n_probabilities:,} rows and {n_labels:,} labels."
+        )
+
+
+def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
+    """Refuse rows that are not probabilities; `start` is the row number of the chunk's first row.
+
+    NaN fails every comparison and infinity spoils the row's sum, so two fast reductions find everything.
+    """
+    sums = chunk @ np.ones(chunk.shape[1], chunk.dtype)
+    if chunk.min() >= 0 and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= 1 + ROW_SUM_TOLERANCE:
+        return
+    raise ProbabilitiesError(_describe_bad_chunk(chunk, start))
+
+
+def checked_column_maxima(chunk: NDArray[Any], start: int) -> NDArray[Any]:
+    """Return `chunk.max(axis=0)`, having refused rows that are not probabilities as `check_probability_chunk` does.
+
+    As an integer, the bit pattern of a float that is negative, infinite or NaN exceeds that of every
+    probability, and those of probabilities are in order: one integer maximum a column finds the
+    largest entry and every bad one. Several rows are folded into a long one first, since short
+    loops are slow.
+    """
+    n_rows, n_columns = chunk.shape
+    bits = chunk.view(np.uint32 if chunk.dtype == np.float32 else np.uint64)
+    fold = 1 << (_LONG_ROW // n_columns).bit_length()
+    if n_rows % fold == 0:
+        bits = bits.reshape(-1, fold * n_columns).max(axis=0).reshape(fold, n_columns)
+    maxima: NDArray[Any] = bits.max(axis=0).view(chunk.dtype)
+    sums = chunk @ np.ones(n_columns, chunk.dtype)
+    ceiling = 1 + ROW_SUM_TOLERANCE
+    if not (
+        maxima.min() >= 0 and maxima.max() <= ceiling and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= ceiling
+    ):
+        check_probability_chunk(chunk, start)
+        return chunk.max(axis=0)  # nothing worse than negative zeros
+    return maxima
+
+
+def _describe_bad_chunk(chunk: NDArray[Any], start: int) -> str:
+    bad = ~np.isfinite(chunk)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        return (
+            f"Expected finite probabilities, got {chunk[row, column]} at row {start + row}, column {column}."
+            " Drop or recompute that row."
+        )
+    if (chunk < 0).any():
+        row, column = np.argwhere(chunk < 0)[0]
+        hint = (
+            "These look like log-probabilities: pass np.exp(...)."
+            if (chunk <= 0).all()
+            else ("These look like logits: pass their softmax.")
+        )
+        return (
+            f"Expected probabilities in [0, 1], got {chunk[row, column]:.6g} at row {start + row},"
+            f" column {column}. {hint}"
+        )
+    sums = chunk.sum(axis=1, dtype=np.float64)
+    row = int(np.argmax(np.abs(sums - 1) > ROW_SUM_TOLERANCE))
+    hint = (
+        " These look like percentages: divide by 100."
+        if abs(sums[row] - 100) < 1
+        else " Divide each row by its sum, or pass the softmax of logits."
+    )
+    return f"Expected rows that sum to 1, got {sums[row]:.6g} at row {start + row}.{hint}"
+
+
+def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:
+    """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it."""
+    try:
+        matrix = np.array(transition, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TransitionError(f"Expected a numeric transition matrix: {error}.") from None
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+        raise TransitionError(f"Expected a square transition matrix of at least 2×2, got shape {matrix.shape}.")
+    if n_classes is not None and len(matrix) != n_classes:
+        raise TransitionError(
+            f"Expected a {n_classes}×{n_classes} transition matrix, got {len(matrix)}×{len(matrix)}:"
+            " the matrix and the data do not have the same classes."
+        )
+    if not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise TransitionError(f"Expected finite entries, got {matrix[row, column]} at [{row}, {column}].")
+    if (matrix < 0).any():
+        row, column = np.argwhere(matrix < 0)[0]
+        raise TransitionError(f"Expected probabilities, got {matrix[row, column]:.6g} at [{row}, {column}].")
+    sums = matrix.sum(axis=1)
+    wrong = np.abs(sums - 1) > _TRANSITION_TOLERANCE
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        columns_do = (np.abs(matrix.sum(axis=0) - 1) <= _TRANSITION_TOLERANCE).all()
+        hint = " Its columns do: pass the transpose." if columns_do else ""
+        raise TransitionError(
+            f"Expected rows that sum to 1 (transition[i, j] = P(given j | true i)), got {sums[row]:.6g}"
+            f" in row {row}.{hint}"
+        )
+    return matrix / sums[:, None]
+
+
+def check_class_names(class_names: Sequence[Any], n_classes: int) -> tuple[str, ...]:
+    """Return class names as strings: one a class, none twice."""
+    names = tuple(str(name) for name in class_names)
+    if len(names) != n_classes:
+        raise LabelsError(f"Expected {n_classes} class names, one a column, got {len(names)}.")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise LabelsError(f"Expected distinct class names, got {name!r} twice.")
+        seen.add(name)
+    return names
+
+
+def check_fraction(value: float, name: str, *, inclusive: bool = False) -> float:
+    """Return `value` if it lies in (0, 1), or in [0, 1] if `inclusive`."""
+    inside = 0 <= value <= 1 if inclusive else 0 < value < 1
+    if not inside:
+        interval = "[0, 1]" if inclusive else "(0, 1)"
+        raise InputError(f"Expected {name} in {interval}, got {value}.")
+    return float(value)
+
+
+def check_n_classes(n_classes: int) -> int:
+    """Return `n_classes` if it is an integer of at least two."""
+    if int(n_classes) != n_classes or n_classes < 2:
+        raise InputError(f"Expected at least two classes, got {n_classes}.")
+    return int(n_classes)

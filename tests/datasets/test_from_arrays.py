@@ -1,0 +1,192 @@
+"""Arrays, .npz files and tables as data sets."""
+
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dualt.datasets import from_arrays, load_dataset
+from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, UnknownNameError
+
+X = np.arange(12.0).reshape(6, 2)
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "codes"),
+    [
+        ([0, 1, 2, 0, 1, 2], ("0", "1", "2"), [0, 1, 2, 0, 1, 2]),
+        ([1, 2, 10, 1, 2, 10], ("1", "2", "10"), [0, 1, 2, 0, 1, 2]),
+        ([-1, 1, -1, 1, -1, 1], ("-1", "1"), [0, 1, 0, 1, 0, 1]),
+        ([2.0, 3.0, 2.0, 3.0, 2.0, 3.0], ("2", "3"), [0, 1, 0, 1, 0, 1]),
+        (["b", "a", "b", "a", "c", "c"], ("a", "b", "c"), [1, 0, 1, 0, 2, 2]),
+        (np.array([True, False] * 3), ("False", "True"), [1, 0] * 3),
+        (np.eye(3)[[0, 1, 2, 0, 1, 2]], ("0", "1", "2"), [0, 1, 2, 0, 1, 2]),
+    ],
+)
+def test_labels_of_any_kind(y, names, codes):
+    data = from_arrays(X, y)
+    assert data.class_names == names
+    assert data.train_y.tolist() == codes
+    assert data.train_y.dtype == np.int64
+    assert data.train_x.dtype == np.float32
+
+
+def test_a_class_seen_only_in_the_test_part_counts():
+    data = from_arrays(X[:4], ["a", "b", "a", "b"], X[4:], ["c", "a"])
+    assert data.class_names == ("a", "b", "c")
+    assert data.test_y.tolist() == [2, 0]
+
+
+def test_given_class_names_set_the_order():
+    assert from_arrays(X, list("bababa"), class_names=["b", "a"]).train_y.tolist() == [0, 1] * 3
+
+
+def test_bytes_stay_images_and_channels_go_first():
+    pixels = np.random.default_rng(0).integers(256, size=(4, 5, 6, 3), dtype=np.uint8)
+    data = from_arrays(pixels, [0, 1, 0, 1])
+    assert data.train_x.dtype == np.uint8
+    np.testing.assert_array_equal(data.train_x, pixels.transpose(0, 3, 1, 2))
+    np.testing.assert_array_equal(from_arrays(pixels[..., 0], [0, 1, 0, 1]).train_x, pixels[..., 0])
+    assert from_arrays(pixels[:, 0, :, 0], [0, 1, 0, 1]).train_x.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((X, [0, 1]), InputError, "6 samples and 2 labels"),
+        ((X[:, 0], [0, 1] * 3), InputError, r"got \(6,\)"),
+        ((X[:, :0], [0, 1] * 3), InputError, r"got \(6, 0\)"),
+        ((X.astype(str), [0, 1] * 3), InputError, "Expected numbers in X"),
+        ((np.where(X == 5, np.nan, X), [0, 1] * 3), InputError, "row 2"),
+        ((np.where(X == 5, 1e300, X), [0, 1] * 3), InputError, "row 2"),
+        ((X, [1] * 6), LabelsError, r"at least two classes, got only \[1\]"),
+        ((X, [0, 1, 0.5, 1, 0, 1]), LabelsError, "0.5 at row 2"),
+        ((X, [0, 1, np.nan, 1, 0, 1]), LabelsError, "nan at row 2"),
+        ((X, [0, 1] * 3, X), InputError, "or neither"),
+        ((X, [0, 1] * 3, X[:, :1], [0, 1] * 3), InputError, "like the training ones"),
+    ],
+)
+def test_unusable_arrays_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        from_arrays(*arguments)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz(tmp_path, save):
+    path = tmp_path / "mine.npz"
+    save(path, X=X, y=["n", "y"] * 3, X_test=X[:2], y_test=["y", "n"])
+    data = load_dataset(path)
+    np.testing.assert_array_equal(data.train_x, X)
+    assert (data.name, data.class_names, data.noisy) == ("mine", ("n", "y"), False)
+    assert data.test_y.tolist() == [1, 0]
+    save(path, X=X, y=[0, 1] * 3, class_names=["cat", "dog", "cow"])
+    data = load_dataset(str(path), noisy=True)
+    assert data.class_names == ("cat", "dog", "cow")
+    assert data.test_x is None
+    assert data.noisy
+
+
+def test_npz_with_other_names_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", features=X, y=[0, 1] * 3)
+    with pytest.raises(FileError, match=r"arrays named X and y in .*a\.npz, got features, y"):
+        load_dataset(tmp_path / "a.npz")
+
+
+def test_npz_cut_short_or_of_objects_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    path.write_bytes(b"PK nonsense")
+    with pytest.raises(FileError, match=r"a\.npz"):
+        load_dataset(path)
+    np.savez(path, X=X, y=[0, 1] * 3)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FileError, match=r"a\.npz"):
+        load_dataset(path)
+    np.savez(path, X=np.array([{}, 1], dtype=object), y=[0, 1])
+    with pytest.raises(FileError, match=r"Refused X in .*Python objects"):
+        load_dataset(path)
+
+
+def test_npz_with_a_lying_header_is_refused_before_memory_is_taken(tmp_path):
+    path = tmp_path / "liar.npz"
+    np.savez(tmp_path / "honest.npz", X=np.zeros((100, 100)), y=[0, 1] * 50)
+    with zipfile.ZipFile(tmp_path / "honest.npz") as honest, zipfile.ZipFile(path, "w") as liar:
+        header = honest.read("X.npy").replace(b"(100, 100), }           ", b"(10000000000, 100), }   ")
+        liar.writestr("X.npy", header)
+        liar.writestr("y.npy", honest.read("y.npy"))
+    tracemalloc.start()
+    with pytest.raises(FileError, match=r"8,000,000,000,128 bytes for X in .*liar\.npz"):
+        load_dataset(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 << 20
+
+
+FRAME = pd.DataFrame({"a": [1, 2, 3], "kind": ["x", "y", "x"], "b": [0.5, 1.5, -2.0]})
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_tables(tmp_path, suffix):
+    path = tmp_path / f"mine.{suffix}"
+    if suffix == "parquet":
+        FRAME.to_parquet(path)
+    else:
+        FRAME.to_csv(path, sep={"csv": ",", "tsv": "\t"}[suffix], index=False)
+    data = load_dataset(path, label="kind")
+    np.testing.assert_array_equal(data.train_x, FRAME[["a", "b"]].to_numpy())
+    assert data.train_y.tolist() == [0, 1, 0]
+    assert data.class_names == ("x", "y")
+    assert data.test_x is None
+    with pytest.raises(UnknownNameError, match=r"Unknown label column .*'kin'.*Did you mean 'kind'.*Known: a, kind, b"):
+        load_dataset(path, label="kin")
+    with pytest.raises(InputError, match=r"'kind'|could not convert string 'x'"):
+        load_dataset(path, label="b")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_missing_number_is_refused(tmp_path, suffix):
+    frame = FRAME.assign(a=[1, None, 3])
+    path = tmp_path / f"t.{suffix}"
+    frame.to_csv(path, index=False, na_rep="nan") if suffix == "csv" else frame.to_parquet(path)
+    with pytest.raises(InputError, match="row 1"):
+        load_dataset(path, label="kind")
+
+
+def test_number_labels_of_a_csv_sort_as_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text('\ufeff"x","label"\n1,10\n2,9\n')
+    data = load_dataset(tmp_path / "t.csv")
+    assert data.class_names == ("9", "10")
+    assert data.train_y.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "label column"),
+        ("x,label\n", "rows below the header"),
+        ("label\n1\n", "columns of numbers beside"),
+        ("x,label\n1,a\ntwo,b\n", "could not convert string 'two'"),
+        ("x,y,label\n1,2,a\n1\n", r"t\.csv"),
+        ("x,label\n,a\n2,b\n", "could not convert string ''"),
+    ],
+)
+def test_bad_tables_are_refused(tmp_path, content, message):
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises((InputError, UnknownNameError), match=message):
+        load_dataset(tmp_path / "t.csv")
+
+
+def test_unreadable_tables_are_refused(tmp_path):
+    for name, content in (("t.csv", b"x,label\n\xff\xfe,1\n"), ("t.parquet", b"PAR1 no")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(FileError, match=name):
+            load_dataset(tmp_path / name)
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"dualt\[tables\]"):
+        load_dataset(tmp_path / "t.parquet", label="kind")

@@ -1,0 +1,67 @@
+"""Names, paths, roots and options."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dualt.datasets import REGISTRY, data_root, load_dataset
+from dualt.datasets.root import inside
+from dualt.errors import FileError, InputError, UnknownNameError
+
+
+def test_an_unknown_name_gets_the_nearest_and_all():
+    with pytest.raises(UnknownNameError, match=r"'mnits'\. Did you mean 'mnist'\? Known: synthetic, digits, mnist"):
+        load_dataset("mnits")
+
+
+@pytest.mark.parametrize("path", ["nowhere/data", "data.npz", "./mnist", Path("mnist")])
+def test_a_path_to_nothing_is_no_name(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match="no such file or folder"):
+        load_dataset(path)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "data.xlsx").write_bytes(b"")
+    with pytest.raises(FileError, match=r"\.npz, \.csv, \.tsv, \.parquet, got .*data\.xlsx"):
+        load_dataset(tmp_path / "data.xlsx")
+
+
+def test_an_option_that_is_not_taken_is_refused():
+    with pytest.raises(InputError, match="'label' for 'synthetic': it takes n_samples, n_test, seed"):
+        load_dataset("synthetic", label="x")
+    with pytest.raises(InputError, match="'size' for 'digits': it takes none"):
+        load_dataset("digits", size=3)
+
+
+def test_the_root_is_the_argument_then_the_variable_then_the_cache(monkeypatch):
+    monkeypatch.setenv("DUALT_DATA", "/from/variable")
+    assert data_root("/from/argument") == Path("/from/argument")
+    assert data_root() == Path("/from/variable")
+    monkeypatch.delenv("DUALT_DATA")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert data_root() == Path("/home/me/.cache/dualt")
+
+
+def test_presence_is_that_of_the_folder(tmp_path):
+    assert REGISTRY["digits"].is_present(tmp_path)
+    assert not REGISTRY["cifar10"].is_present(tmp_path)
+    (tmp_path / "cifar-10-batches-py").mkdir()
+    assert REGISTRY["cifar10"].is_present(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "/abs", "..", "a/../../b", "a\\b", "C:x", "a\0b"])
+def test_names_that_lead_out_are_refused(name):
+    with pytest.raises(FileError, match="Refused list"):
+        inside(Path("root"), name, Path("list"))
+
+
+def test_names_that_stay_inside_are_joined():
+    assert inside(Path("root"), "a/b..c/d.png", Path("list")) == Path("root/a/b..c/d.png")
+
+
+def test_importing_loads_no_torch():
+    code = "import sys, dualt.datasets; sys.exit('torch' in sys.modules or 'PIL' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

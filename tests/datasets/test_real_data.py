@@ -1,0 +1,50 @@
+"""Known facts about the real data sets, where they are on this machine."""
+
+import numpy as np
+import pytest
+
+from dualt.datasets import REGISTRY, load_dataset
+from dualt.datasets.dataset import compute_moments
+
+pytestmark = pytest.mark.data
+
+
+def load_or_skip(name):
+    if not REGISTRY[name].is_present():
+        pytest.skip(f"{name} is not on this machine: dualt data get {name}")
+    return load_dataset(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "first_labels", "counts"),
+    [
+        ("mnist", (28, 28), [5, 0, 4, 1, 9], [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]),
+        ("fashion-mnist", (28, 28), [9, 0, 0, 3, 0], [6000] * 10),
+        ("cifar10", (3, 32, 32), [6, 9, 9, 4, 1], [5000] * 10),
+        ("cifar100", (3, 32, 32), [19, 29, 0, 11, 1], [500] * 100),
+    ],
+)
+def test_known_facts(name, shape, first_labels, counts):
+    data = load_or_skip(name)
+    assert data.train_x.shape == (sum(counts), *shape)
+    assert data.test_x.shape == (10_000, *shape)
+    assert data.train_y[:5].tolist() == first_labels
+    assert np.bincount(data.train_y).tolist() == counts
+    assert set(data.test_y) == set(range(data.n_classes))
+    moments = compute_moments(data.train_x[:, ::4, ::4] if data.train_x.ndim == 3 else data.train_x[::10])
+    # A part of the pixels is enough to see that the published moments belong to these images.
+    np.testing.assert_allclose(moments.mean, data.mean, atol=0.03)
+    np.testing.assert_allclose(moments.std, data.std, atol=0.03)
+
+
+def test_mnist_has_its_published_mean():
+    data = load_or_skip("mnist")
+    assert data.train_x.mean() / 255 == pytest.approx(0.1307, abs=5e-5)
+    assert data.train_x.std() / 255 == pytest.approx(0.3081, abs=5e-5)
+
+
+def test_the_first_image_of_cifar10_is_a_frog():
+    data = load_or_skip("cifar10")
+    assert data.class_names[data.train_y[0]] == "frog"
+    # Its first red, green and blue pixel.
+    assert data.train_x[0, :, 0, 0].tolist() == [59, 62, 63]

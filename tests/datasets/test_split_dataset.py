@@ -1,0 +1,101 @@
+"""Splits: which rows go where, whose labels get noise, and which draw depends on what."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dualt.datasets import from_arrays, load_dataset, split_dataset
+from dualt.errors import InputError, TransitionError
+from dualt.noise import pair, symmetric
+
+# Row k of the samples is k, so that every row tells where it came from.
+N = 1_000
+NUMBERED = from_arrays(
+    np.arange(2.0 * N).reshape(N, 2), np.arange(N) % 4, np.full((4, 2), -1.0), np.arange(4), name="numbered"
+)
+
+
+@settings(deadline=None)
+@given(n_samples=st.none() | st.integers(2, N), fraction=st.floats(0.001, 0.999), seed=st.integers(0, 2**32))
+def test_every_sample_is_in_one_part_with_its_own_label(n_samples, fraction, seed):
+    split = split_dataset(NUMBERED, symmetric(4, 0.5), seed=seed, validation_fraction=fraction, n_samples=n_samples)
+    used = np.concatenate([split.train_index, split.val_index])
+    assert len(np.unique(used)) == len(used) == (n_samples or N)
+    assert len(split.val_index) == min(max(round(fraction * len(used)), 1), len(used) - 1)
+    for x, clean, index in (
+        (split.train_x, split.train_clean, split.train_index),
+        (split.val_x, split.val_clean, split.val_index),
+    ):
+        np.testing.assert_array_equal(x[:, 0], 2 * index)
+        np.testing.assert_array_equal(clean, index % 4)
+    assert split.test_x is NUMBERED.test_x
+    assert split.test_y is NUMBERED.test_y
+
+
+def test_both_parts_are_noisy_at_the_rate_and_the_input_stays():
+    data = load_dataset("synthetic", n_samples=20_000, n_test=10)
+    before = data.train_y.copy()
+    transition = np.array([[0.7, 0.3], [0.1, 0.9]])
+    split = split_dataset(data, transition, seed=5)
+    for noisy, clean in ((split.train_noisy, split.train_clean), (split.val_noisy, split.val_clean)):
+        assert noisy.dtype == np.int64
+        for label in (0, 1):
+            flipped = np.mean(noisy[clean == label] != label)
+            rate = transition[label, 1 - label]
+            spread = np.sqrt(rate * (1 - rate) / np.sum(clean == label))
+            assert abs(flipped - rate) < 5 * spread
+    np.testing.assert_array_equal(data.train_y, before)
+    np.testing.assert_array_equal(split.transition, transition)
+
+
+def test_without_a_transition_labels_stay():
+    split = split_dataset(NUMBERED)
+    np.testing.assert_array_equal(split.train_noisy, split.train_clean)
+    assert split.transition is None
+    assert (len(split.train_index), len(split.val_index), split.n_classes) == (800, 200, 4)
+
+
+def test_each_draw_has_a_stream_of_its_own():
+    base = split_dataset(NUMBERED, pair(4, 0.45), seed=1)
+    again = split_dataset(NUMBERED, pair(4, 0.45), seed=1)
+    np.testing.assert_array_equal(base.train_noisy, again.train_noisy)
+    other_noise = split_dataset(NUMBERED, symmetric(4, 0.2), seed=1)
+    np.testing.assert_array_equal(base.train_index, other_noise.train_index)
+    assert (base.train_noisy != other_noise.train_noisy).any()
+    other_fraction = split_dataset(NUMBERED, pair(4, 0.45), seed=1, validation_fraction=0.5)
+    assert noisy_by_row(base) == noisy_by_row(other_fraction)
+    other_seed = split_dataset(NUMBERED, pair(4, 0.45), seed=2)
+    assert set(base.val_index) != set(other_seed.val_index)
+
+
+def noisy_by_row(split):
+    rows = np.concatenate([split.train_index, split.val_index]).tolist()
+    return dict(zip(rows, np.concatenate([split.train_noisy, split.val_noisy]).tolist(), strict=True))
+
+
+def test_smaller_subsamples_are_parts_of_larger_ones():
+    small, large = (split_dataset(NUMBERED, n_samples=n, seed=9) for n in (50, 400))
+    rows = [set(split.train_index) | set(split.val_index) for split in (small, large)]
+    assert rows[0] < rows[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_samples": 1_001}, InputError, "from 2 to 1,000.*got 1,001"),
+        ({"n_samples": 1}, InputError, "got 1"),
+        ({"validation_fraction": 0.0}, InputError, "validation_fraction"),
+        ({"validation_fraction": 1.0}, InputError, "validation_fraction"),
+        ({"transition": symmetric(3, 0.2)}, TransitionError, "4×4 transition matrix, got 3×3"),
+        ({"transition": [[1, 0], [0, 2]]}, TransitionError, "4×4|sum to 1"),
+    ],
+)
+def test_bad_arguments_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        split_dataset(NUMBERED, **options)
+
+
+def test_one_sample_cannot_be_split():
+    with pytest.raises(InputError, match="at least two samples to split, got 1"):
+        split_dataset(from_arrays([[1.0]], ["a"], class_names=["a", "b"]))

@@ -1,0 +1,362 @@
+"""The page in a real browser. Every test also fails on a console message or a request (conftest)."""
+
+import csv
+import dataclasses
+import io
+
+import numpy as np
+import pytest
+from report_samples import CLASSES, methods, remarks, report, review_list, texts
+
+from dualt.cells import guard_cell
+from dualt.io.review import apply_review, read_review
+from dualt.report import image_previews, write_report
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(2)</script>",
+    "\u202eright to left",
+    "\"quotes\" & 'apostrophes'",
+    "two\nlines",
+    "=HYPERLINK(1)",
+    "'-1, and a comma",
+    "  ",
+    "{{ 7 * 7 }}",
+    "${alert(3)}",
+    "javascript:alert(4)",
+    "-1",
+    "\u2028",
+    "@x\r\n",
+)
+
+
+def start(page):
+    page.locator(".list").focus()
+
+
+def tally(page):
+    return page.locator(".progress span").first.inner_text()
+
+
+def example(page):
+    return int(page.locator(".card .head span").first.inner_text().removeprefix("Example "))
+
+
+def downloaded(page, tmp_path):
+    with page.expect_download() as event:
+        page.get_by_role("button", name="Download corrected labels").click()
+    path = tmp_path / event.value.suggested_filename
+    event.value.save_as(path)
+    return path
+
+
+def sieve(page, name):
+    return page.locator(".tools select").nth(("given", "suggested", "show").index(name))
+
+
+def reload(page):
+    page.wait_for_timeout(100)  # storage is written by another process of the browser
+    page.reload()
+
+
+def fits(page):
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_cell_tells_its_exact_value_on_hover(open_report):
+    page = open_report(report())
+    page.locator("#heatmap tbody tr").nth(2).locator("td").nth(3).hover()
+    assert page.locator("#tip").inner_text() == "True 2, given 3\n15.00%\n95% interval 14.00% to 16.25%"
+    page.locator("h1").hover()
+    assert page.locator("#tip").is_hidden()
+
+
+def test_arrow_keys_move_through_the_matrix(open_report):
+    page = open_report(report())
+    page.locator("#heatmap td[tabindex='0']").focus()
+    assert "True 0, given 0" in page.locator("#tip").inner_text()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "ArrowUp"):
+        page.keyboard.press(key)
+    assert page.locator("#tip").inner_text() == "True 1, given 2\n15.00%\n95% interval 14.00% to 16.25%"
+    label = page.locator(":focus").get_attribute("aria-label")
+    assert label == "true 1, given 2: 15.00%, 95% interval 14.00% to 16.25%"
+    page.keyboard.press("Control+End")
+    page.keyboard.press("ArrowRight")
+    assert "True 9, given 9" in page.locator("#tip").inner_text()
+    assert page.locator("#heatmap td[tabindex='0']").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator("#tip").is_hidden()
+
+
+def test_a_review_by_keyboard_comes_back_as_corrected_labels(open_report, tmp_path):
+    data = report()
+    rows = data.lists[0]
+    labels = np.zeros(200, dtype=np.int32)
+    labels[rows.index] = rows.given
+    page = open_report(data)
+    start(page)
+    other = next(code for code in (3, 5, 7) if code not in (rows.given[3], rows.suggested[3]))
+    for key in ("a", "x", "0", str(other), "j", "j", "k", "a"):
+        page.keyboard.press(key)
+    assert tally(page) == "5 of 40 reviewed: 3 changed, 2 kept."
+    decisions = read_review(downloaded(page, tmp_path))
+    assert [decision.index for decision in decisions] == rows.index[[0, 1, 2, 3, 5]].tolist()
+    expected = labels.copy()
+    expected[rows.index[[0, 5]]] = rows.suggested[[0, 5]]
+    expected[rows.index[3]] = other
+    np.testing.assert_array_equal(apply_review(labels, decisions), expected)
+
+
+def test_a_review_by_mouse(open_report):
+    page = open_report(report())
+    rows = report().lists[0]
+    page.get_by_role("button", name="Take", exact=False).click()
+    page.locator(".list [role=option]").nth(4).click()
+    assert example(page) == rows.index[4]
+    page.get_by_role("button", name="Keep", exact=False).click()
+    page.get_by_role("group", name="Choose a class").get_by_role("button").nth((rows.given[5] + 3) % 10).click()
+    assert tally(page) == "3 of 40 reviewed: 2 changed, 1 kept."
+    page.get_by_role("button", name="Previous").click()
+    assert page.locator(".list [aria-selected=true]").count() == 1
+
+
+def test_undo_goes_back_to_the_example_and_to_the_choice_before(open_report):
+    page = open_report(report())
+    start(page)
+    page.keyboard.press("a")
+    page.keyboard.press("k")
+    page.keyboard.press("x")
+    assert tally(page) == "1 of 40 reviewed: 0 changed, 1 kept."
+    page.keyboard.press("u")
+    assert tally(page) == "1 of 40 reviewed: 1 changed, 0 kept."
+    assert example(page) == 0
+    page.keyboard.press("u")
+    assert tally(page) == "0 of 40 reviewed: 0 changed, 0 kept."
+    assert page.get_by_role("button", name="Undo").is_disabled()
+
+
+def test_choices_and_undo_survive_a_reload(open_report):
+    page = open_report(report())
+    start(page)
+    for key in "aax":
+        page.keyboard.press(key)
+    reload(page)
+    assert tally(page) == "3 of 40 reviewed: 2 changed, 1 kept."
+    assert example(page) == report().lists[0].index[3]
+    start(page)
+    page.keyboard.press("u")
+    assert tally(page) == "2 of 40 reviewed: 2 changed, 0 kept."
+
+
+def test_choices_belong_to_one_report(open_report):
+    page = open_report(report())
+    start(page)
+    page.keyboard.press("a")
+    key = page.evaluate("Object.keys(localStorage).find((key) => key.startsWith('dualt-review'))")
+    other = open_report(report(noise_rates=np.full(10, 0.3)))
+    assert key.split(":")[1] != other.locator("body").get_attribute("data-digest")
+
+
+@pytest.mark.parametrize("saved", ['"nonsense"', "{", "[[1e9,0],[0,99],[-1,0],null,[0.5,1]]"])
+def test_damaged_storage_is_ignored(open_report, saved):
+    page = open_report(report())
+    digest = page.locator("body").get_attribute("data-digest")
+    page.evaluate("([key, value]) => localStorage.setItem(key, value)", [f"dualt-review:{digest}:suspects", saved])
+    reload(page)
+    assert tally(page) == "0 of 40 reviewed: 0 changed, 0 kept."
+
+
+def test_without_storage_the_review_works_and_says_so(open_report):
+    page = open_report(report())
+    page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('full'); }")
+    reload(page)
+    start(page)
+    page.keyboard.press("a")
+    assert tally(page).startswith("1 of 40 reviewed: 1 changed, 0 kept.")
+    assert "download before you close it" in tally(page)
+
+
+def test_filters_by_pair_and_state(open_report):
+    page = open_report(report(400))
+    rows = report(400).lists[0]
+    sieve(page, "given").select_option("4")
+    n_four = int((rows.given == 4).sum())
+    assert f"1 of {n_four}" in page.locator(".card .head").inner_text()
+    sieve(page, "suggested").select_option("3")
+    start(page)
+    page.keyboard.press("a")
+    sieve(page, "show").select_option("open")
+    assert f"of {n_four - 1}" in page.locator(".card .head").inner_text()
+    sieve(page, "show").select_option("done")
+    assert "1 of 1" in page.locator(".card .head").inner_text()
+    start(page)
+    page.keyboard.press("u")
+    assert sieve(page, "show").input_value() == "all"
+
+
+def test_a_confusion_leads_to_its_labels(open_report):
+    page = open_report(report(400))
+    row = page.locator(".confusions li").first
+    given = row.locator("bdi").first.inner_text()
+    row.get_by_role("button").click()
+    assert sieve(page, "given").input_value() == given
+    assert page.evaluate("document.activeElement.className") == "list"
+
+
+def test_no_pair_in_the_list_shows_an_empty_list(open_report):
+    page = open_report(report(40))
+    sieve(page, "given").select_option("4")
+    sieve(page, "suggested").select_option("7")
+    assert page.locator(".list [role=option]").count() == 0
+    assert page.locator(".card").is_hidden()
+    start(page)
+    page.keyboard.press("a")
+    assert tally(page).startswith("0 of 40")
+
+
+def test_hostile_names_and_texts_stay_text(open_report, tmp_path):
+    n_rows = len(HOSTILE)
+    previews = dataclasses.replace(texts(n_rows), content=dict(enumerate(HOSTILE)))
+    rows = dataclasses.replace(
+        review_list(n_rows, n_rows, previews, step=1), given=np.arange(n_rows), suggested=np.roll(np.arange(n_rows), 1)
+    )
+    data = report(n_rows, HOSTILE, lists=(rows,), title=HOSTILE[1], method=HOSTILE[0])
+    page = open_report(data)
+    assert page.locator("img").count() == 0
+    assert page.locator("body script").count() == 2
+    start(page)
+    for _ in range(n_rows):
+        page.keyboard.press("a")
+    table = list(csv.reader(io.StringIO(downloaded(page, tmp_path).read_bytes().decode(), newline="")))
+    old_new = [(HOSTILE[i], HOSTILE[i - 1]) for i in range(n_rows)]
+    assert table[1:] == [[str(i), guard_cell(old), guard_cell(new)] for i, (old, new) in enumerate(old_new)]
+    decisions = read_review(tmp_path / "suspects-review.csv")
+    assert [(decision.old, decision.new) for decision in decisions] == old_new
+    corrected = apply_review(np.arange(n_rows), decisions, class_names=HOSTILE)
+    assert corrected.tolist() == np.roll(np.arange(n_rows), 1).tolist()
+
+
+def test_markup_that_got_in_could_neither_run_nor_load(browser, tmp_path):
+    path = tmp_path / "report.html"
+    write_report(path, report())
+    smuggled = "<script>window.ran = 1</script><img src='https://example.org/x.png' onerror='window.ran = 1'>"
+    path.write_text(path.read_text().replace("</main>", f"{smuggled}</main>"))
+    context = browser.new_context()
+    page = context.new_page()
+    refused = []
+    page.on("console", lambda message: refused.append(message.text))
+    page.goto(path.as_uri())
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.ran") is None
+    assert sum("Content Security Policy" in text for text in refused) >= 3
+    context.close()
+
+
+def test_a_thousand_classes_and_ten_thousand_labels(open_report):
+    names = [f"class {i}" for i in range(1000)]
+    page = open_report(report(10_000, names))
+    assert page.locator("#heatmap tbody tr").count() == 30
+    assert page.locator("#heatmap tbody tr").first.locator("td").count() == 31
+    assert page.locator("#bars tbody tr").count() == 30
+    page.get_by_role("button", name="Show all 1,000 classes").click()
+    assert page.locator("#bars tbody tr").count() == 1000
+    start(page)
+    page.keyboard.press("End")
+    assert "10,000 of 10,000" in page.locator(".card .head").inner_text()
+    assert page.locator(".list [role=option]").count() < 40
+    page.locator(".list").evaluate("(box) => { box.scrollTop = box.scrollHeight / 2 }")
+    page.locator(".list [aria-posinset='5001']").wait_for()
+    assert page.locator(".list [role=option]").count() < 40
+    page.get_by_label("Another class").select_option("77")
+    page.get_by_role("button", name="Set").click()
+    assert tally(page) == "1 of 10,000 reviewed: 1 changed, 0 kept."
+    assert fits(page)
+
+
+def test_number_keys_offer_the_likeliest_of_many_classes(open_report):
+    names = [f"class {i}" for i in range(50)]
+    data = report(20, names)
+    rows = data.lists[0]
+    page = open_report(data)
+    buttons = page.get_by_role("group", name="Choose a class").get_by_role("button")
+    assert buttons.first.inner_text().split("\n")[-1].removeprefix("1") == names[rows.suggested[0]]
+    second = buttons.nth(1).locator("bdi").inner_text()
+    start(page)
+    page.keyboard.press("2")
+    assert page.locator(".list .mark").first.inner_text() == f"→ {second}"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_follows_the_system_and_the_toggle(open_report, scheme):
+    page = open_report(report(methods=methods(10), remarks=remarks()), color_scheme=scheme)
+    brightness = "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
+    assert (page.evaluate(brightness) > 128) == (scheme == "light")
+    page.locator("#theme").click()
+    assert (page.evaluate(brightness) > 128) == (scheme == "dark")
+    reload(page)
+    assert (page.evaluate(brightness) > 128) == (scheme == "dark")
+
+
+@pytest.mark.parametrize("names", [CLASSES, HOSTILE, ["a" * 300, "b" * 300, "c d " * 80]])
+def test_a_phone_shows_it_without_sideways_scrolling(open_report, names):
+    data = report(40, names, methods=methods(len(names)), remarks=remarks())
+    page = open_report(data, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    assert fits(page)
+    page.get_by_role("button", name="Take", exact=False).tap()
+    assert tally(page).startswith("1 of 40")
+
+
+def test_thumbnails_are_drawn(open_report):
+    pixels = np.random.default_rng(0).integers(0, 256, (120, 12, 8, 3), dtype=np.uint8)
+    rows = review_list()
+    page = open_report(report(previews=image_previews(pixels, rows.index, n_samples=120)))
+    seen = page.locator(".card img").evaluate("""async (image) => {
+        await image.decode();
+        const canvas = document.createElement("canvas");
+        [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+        const pen = canvas.getContext("2d");
+        pen.drawImage(image, 0, 0);
+        return [...pen.getImageData(0, 0, canvas.width, canvas.height).data];
+    }""")
+    np.testing.assert_array_equal(np.reshape(seen, (12, 8, 4))[..., :3], pixels[rows.index[0]])
+
+
+def test_a_screen_reader_hears_where_it_is(open_report):
+    page = open_report(report(methods=methods(10)))
+    start(page)
+    page.keyboard.press("j")
+    active = page.locator(".list").get_attribute("aria-activedescendant")
+    option = page.locator(f"#{active}")
+    assert option.get_attribute("aria-selected") == "true"
+    assert option.get_attribute("aria-posinset") == "2"
+    page.keyboard.press("x")
+    assert "kept as" in page.get_by_role("status").inner_text()
+    unnamed = page.locator("button, select, [role=grid], [role=listbox], progress").evaluate_all("""(nodes) =>
+        nodes.filter((node) => !(node.ariaLabel || node.labels?.length || node.innerText.trim())).length""")
+    assert unnamed == 0
+
+
+def test_paper_gets_rows_but_no_buttons(open_report):
+    page = open_report(report(200), color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator(".list [role=option]").count() == 60
+    assert page.locator("button:visible").count() == 0
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    page.locator(".list [aria-posinset='60']").wait_for(state="detached")
+
+
+def test_an_estimate_alone_has_no_list(open_report):
+    page = open_report(report(lists=(), transition_interval=None, noise_rates_interval=None, pair_counts=None))
+    assert page.locator(".review").count() == 0
+    page.locator("#heatmap td[tabindex='0']").focus()
+    assert page.locator("#tip").inner_text() == "True 0, given 0\n80.00%"
+
+
+def test_an_empty_list_says_so(open_report):
+    page = open_report(report(0))
+    assert page.locator(".review").inner_text().endswith("No label is on this list.")

@@ -1,0 +1,147 @@
+import base64
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dualt.errors import FileError, InputError
+from dualt.report import image_previews, text_previews
+from dualt.report.png import encode_png, thumbnail
+
+
+def decoded(uri):
+    head, _, body = uri.partition(",")
+    return head, base64.b64decode(body)
+
+
+def picture(kind, shape=(5, 4), colour=(10, 20, 30)):
+    buffer = io.BytesIO()
+    Image.new("RGB", shape, colour).save(buffer, kind)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (1, 1), (6, 9, 3), (3, 1, 3)])
+def test_png_is_read_by_another_library(shape):
+    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    with Image.open(io.BytesIO(encode_png(pixels))) as image:
+        np.testing.assert_array_equal(np.asarray(image), pixels)
+
+
+def test_thumbnail_is_the_mean_of_blocks():
+    pixels = np.arange(8 * 10, dtype=np.uint8).reshape(8, 10)
+    small = thumbnail(pixels, limit=4)
+    expected = [[round(pixels[i : i + 3, j : j + 3].mean()) for j in (0, 3, 6)] for i in (0, 3)]
+    assert small.tolist() == expected
+
+
+@pytest.mark.parametrize("shape", [(1, 300), (300, 2, 3), (96, 96), (97, 1)])
+def test_thumbnail_never_exceeds_its_limit(shape):
+    small = thumbnail(np.full(shape, 77, np.uint8))
+    assert max(small.shape[:2]) <= 96
+    assert min(small.shape[:2]) >= 1
+    assert (small == 77).all()
+
+
+@pytest.mark.parametrize("shape", [(6, 5, 4), (6, 5, 4, 1), (6, 5, 4, 3)])
+def test_arrays_become_thumbnails_of_the_listed_rows(tmp_path, shape):
+    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    np.save(tmp_path / "images.npy", pixels)
+    for source in (pixels, tmp_path / "images.npy", str(tmp_path / "images.npy")):
+        previews = image_previews(source, [4, 1], n_samples=6)
+        assert list(previews.content) == [4, 1]
+        head, body = decoded(previews.content[4])
+        assert head == "data:image/png;base64"
+        with Image.open(io.BytesIO(body)) as image:
+            np.testing.assert_array_equal(np.asarray(image), pixels[4].squeeze())
+
+
+@pytest.mark.parametrize(
+    ("pixels", "message"),
+    [
+        (np.zeros((5, 4, 4), np.uint8), "6 images, one a label, got 5"),
+        (np.zeros((6, 4, 4)), "uint8 .* got float64"),
+        (np.zeros((6, 3, 4, 4), np.uint8), "channels last"),
+        (np.zeros((6, 16), np.uint8), "shape"),
+        (np.zeros((6, 0, 4), np.uint8), "shape"),
+    ],
+)
+def test_other_arrays_are_refused(pixels, message):
+    with pytest.raises(InputError, match=message):
+        image_previews(pixels, [0], n_samples=6)
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(FileError, match="Cannot read"):
+        image_previews(tmp_path / "nothing.npy", [0], n_samples=1)
+    (tmp_path / "text.npy").write_text("hello")
+    np.savez(tmp_path / "many.npz", a=np.zeros(3))
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    for name in ("text.npy", "many.npz", "objects.npy"):
+        with pytest.raises(InputError, match=name):
+            image_previews(tmp_path / name, [0], n_samples=1)
+
+
+def test_files_of_a_folder_are_embedded_as_they_are_in_sorted_order(tmp_path):
+    contents = {name: picture(kind) for name, kind in [("b", "JPEG"), ("a", "PNG"), ("d", "WEBP"), ("c", "GIF")]}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / ".hidden").write_text("not an image")
+    previews = image_previews(tmp_path, range(4), n_samples=4)
+    expected = [
+        (f"data:image/{kind};base64", contents[name]) for name, kind in zip("abcd", ("png", "jpeg", "gif", "webp"))
+    ]
+    assert [decoded(previews.content[i]) for i in range(4)] == expected
+
+
+def test_a_folder_of_another_size_is_refused(tmp_path):
+    (tmp_path / "a.png").write_bytes(picture("PNG"))
+    with pytest.raises(InputError, match="Expected 2 image files .* got 1"):
+        image_previews(tmp_path, [0], n_samples=2)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"<svg onload='alert(1)'/>", b"RIFF1234WAVE"])
+def test_what_is_no_image_is_refused(tmp_path, content):
+    (tmp_path / "a.png").write_bytes(content)
+    with pytest.raises(InputError, match=r"PNG, JPEG, GIF or WebP image, got something else in .*a\.png"):
+        image_previews(tmp_path, [0], n_samples=1)
+
+
+def test_a_folder_inside_and_a_huge_file_are_refused(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b.png").write_bytes(picture("PNG") + bytes(3 * 2**20))
+    with pytest.raises(InputError, match="only image files"):
+        image_previews(tmp_path, [0], n_samples=2)
+    with pytest.raises(InputError, match=r"at most 2 MB, got 3.0 MB in .*b\.png"):
+        image_previews(tmp_path, [1], n_samples=2)
+
+
+def test_too_many_megabytes_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("dualt.report.previews.TOTAL_LIMIT", 1000)
+    with pytest.raises(InputError, match="List fewer"):
+        image_previews(np.zeros((100, 8, 8), np.uint8), range(100), n_samples=100)
+
+
+def test_texts_come_from_lines_or_sequences(tmp_path):
+    lines = ["first", "", "third\u2028still third", "x" * 5000]
+    (tmp_path / "texts.txt").write_text("\n".join(lines), encoding="utf-8")
+    for source in (lines, tmp_path / "texts.txt", str(tmp_path / "texts.txt")):
+        previews = text_previews(source, [2, 3], n_samples=4)
+        assert previews.content[2] == "third\u2028still third"
+        assert len(previews.content[3]) == 2000
+        assert previews.content[3].endswith("x…")
+        assert set(previews.content) == {2, 3}
+
+
+def test_texts_of_another_number_or_kind_are_refused(tmp_path):
+    with pytest.raises(InputError, match="Expected 3 texts, one a label, got 2"):
+        text_previews(["a", "b"], [2], n_samples=3)
+    path = tmp_path / "texts.txt"
+    path.write_text("a\nb\n")
+    with pytest.raises(InputError, match=r"Expected 3 lines in .*texts\.txt, one a label, got 2"):
+        text_previews(path, [0], n_samples=3)
+    path.write_bytes(b"a\n\xff\n")
+    with pytest.raises(InputError, match="UTF-8"):
+        text_previews(path, [0], n_samples=2)
+    with pytest.raises(FileError, match="Cannot read"):
+        text_previews(tmp_path / "nothing.txt", [0], n_samples=2)

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+from report_samples import report
+
+from dualt.report.payload import confusions
+from dualt.report.words import facts, hardest_hit, verdict
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (0.0, "The labels look clean: fewer than 1 in 10,000."),
+        (0.02, "A few labels look wrong: about 1 in 50."),
+        (0.05, "Some labels look wrong: about 1 in 20."),
+        (0.20, "Many labels look wrong: about 20 in 100."),
+        (0.45, "A large part of the labels looks wrong: about 45 in 100."),
+        (0.80, "Most labels look wrong: about 80 in 100."),
+    ],
+)
+def test_the_verdict_grows_with_the_rate(rate, words):
+    assert verdict(report(noise_rate=rate)) == words
+
+
+def test_the_worst_class_is_named_with_its_usual_label():
+    transition = np.array([[0.9, 0.1, 0.0], [0.1, 0.5, 0.4], [0.0, 0.0, 1.0]])
+    data = report(names=["a", "b<", "c"], transition=transition, noise_rates=1 - np.diagonal(transition))
+    assert hardest_hit(data) == (
+        "Class <bdi>b&lt;</bdi> is hit hardest: 50.0% of its examples carry another label, most often <bdi>c</bdi>."
+    )
+
+
+def test_confusions_are_given_then_true_largest_first():
+    counts = np.array([[90.0, 3.0, 0.2], [7.0, 80.0, 0.0], [0.0, 5.0, 70.0]])
+    found = confusions(report(names=["a", "b", "c"], pair_counts=counts))
+    assert found == [(1, 0, 7.0), (2, 1, 5.0), (0, 1, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(1.5, "well conditioned"), (50.0, "magnify errors somewhat"), (1e4, "badly"), (np.inf, "cannot be inverted")],
+)
+def test_conditioning_is_said_in_words(number, words):
+    assert any(words in fact for fact in facts(report(condition_number=number)))

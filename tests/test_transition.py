@@ -1,0 +1,102 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import dualt
+from dualt.errors import DualtWarning, InputError, ProbabilitiesError, TransitionError
+from tests.strategies import transitions
+
+
+@given(transitions(), st.integers(0, 1000))
+def test_to_noisy_is_a_sum_over_clean_classes(transition, seed):
+    clean = np.random.default_rng(seed).dirichlet(np.ones(len(transition)), 3)
+    loop = [[sum(row[i] * transition[i, j] for i in range(len(row))) for j in range(len(row))] for row in clean]
+    np.testing.assert_allclose(dualt.to_noisy(clean, transition), loop, atol=1e-12)
+
+
+def test_compose_applies_one_noise_after_the_other():
+    first, second = dualt.noise.pair(3, 0.2), dualt.noise.symmetric(3, 0.3)
+    clean = np.repeat(np.arange(3), 40_000)
+    twice = dualt.noise.corrupt(dualt.noise.corrupt(clean, first, rng=0), second, rng=1)
+    counted = np.array([np.bincount(twice[clean == i], minlength=3) / 40_000 for i in range(3)])
+    np.testing.assert_allclose(dualt.compose(first, second), counted, atol=0.012)
+
+
+def test_l1_error_and_noise_rates_by_hand():
+    a, b = [[0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [0.5, 0.5]]
+    assert dualt.l1_error(a, b) == 0.8
+    assert dualt.l1_error(a, b, normalize=True) == 0.4
+    np.testing.assert_allclose(dualt.noise_rates(a), [0.1, 0.2])
+
+
+@given(st.integers(2, 6), st.floats(0, 0.4), st.integers(0, 1000))
+def test_clean_posterior_undoes_to_noisy(n_classes, rate, seed):
+    transition = dualt.noise.random_diagonal_dominant(n_classes, rate, seed)
+    clean = np.random.default_rng(seed).dirichlet(np.full(n_classes, 0.5), 20)
+    found = dualt.clean_posterior(dualt.to_noisy(clean, transition), transition)
+    np.testing.assert_allclose(found, clean, atol=2e-3)
+
+
+@given(transitions(), st.integers(0, 1000), st.sampled_from([np.float32, np.float64]))
+def test_clean_posterior_is_a_distribution_for_any_matrix(transition, seed, dtype):
+    probs = np.random.default_rng(seed).dirichlet(np.full(len(transition), 0.2), 15).astype(dtype)
+    before = probs.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DualtWarning)
+        found = dualt.clean_posterior(probs, transition)
+    assert found.dtype == dtype
+    assert found.min() >= 0
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(probs, before)
+
+
+def test_clean_posterior_minimises_the_divergence_where_the_inverse_leaves_the_simplex():
+    transition = dualt.noise.pair(3, 0.45)
+    probs = np.array([[0.1, 0.05, 0.85], [0.98, 0.01, 0.01], [0.6, 0.4, 0.0]])
+    assert (probs @ np.linalg.inv(transition)).min() < -0.01
+    found = dualt.clean_posterior(probs, transition, tolerance=1e-8, max_steps=20_000)
+
+    def divergence(logits, target):
+        clean = np.exp(logits - logits.max())
+        return -target @ np.log(clean / clean.sum() @ transition + 1e-12)
+
+    for target, row in zip(probs, found, strict=True):
+        best = min(minimize(divergence, start, args=(target,), method="Nelder-Mead", options={"maxiter": 8000}).fun
+                   for start in np.eye(3) * 3)  # fmt: skip
+        assert -target @ np.log(row @ transition + 1e-12) <= best + 1e-4
+
+
+def test_a_singular_matrix_warns_and_still_gives_a_distribution():
+    with pytest.warns(DualtWarning, match="near singular"):
+        found = dualt.clean_posterior([[0.7, 0.3]], [[0.5, 0.5], [0.5, 0.5]])
+    np.testing.assert_allclose(found.sum(), 1)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[0.9, 0.3], [0.1, 0.7]], "columns do: pass the transpose"),
+        ([[0.9, 0.3], [0.2, 0.7]], r"got 1\.2 in row 0"),
+        ([[1.2, -0.2], [0, 1]], r"-0\.2 at \[0, 1\]"),
+        ([[np.nan, 1], [0, 1]], "finite"),
+        ([[1.0]], "2×2"),
+        (np.ones((2, 3)) / 3, "square"),
+        ([["a", "b"], ["c", "d"]], "numeric"),
+    ],
+)
+def test_bad_matrices_say_what_is_wrong(matrix, message):
+    with pytest.raises(TransitionError, match=message):
+        dualt.noise_rates(matrix)
+
+
+def test_sizes_must_fit():
+    with pytest.raises(TransitionError, match="3×3"):
+        dualt.clean_posterior(np.full((1, 3), 1 / 3), np.eye(2))
+    with pytest.raises(ProbabilitiesError, match="row 1"):
+        dualt.clean_posterior([[0.5, 0.5], [0.5, 0.6]], np.eye(2))
+    with pytest.raises(InputError, match="step"):
+        dualt.clean_posterior([[0.5, 0.5]], np.eye(2), max_steps=0)
