@@ -23,7 +23,8 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     check_writable_target(path)
     temporary: str | None = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}.", suffix=".tmp")
+        # A part of the name is enough: the whole may leave no room for more.
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp")
         text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
         with os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
             yield stream
@@ -42,12 +43,19 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def check_writable_target(path: str | Path) -> None:
-    """Refuse an output path whose folder does not exist, or that is a folder itself."""
+    """Refuse an output path whose folder does not exist, or that is a folder or a device itself."""
     path = Path(path)
-    if path.is_dir():
-        raise FileError(f"Cannot write {path}: it is a folder. Name a file.")
-    if not path.parent.is_dir():
-        raise FileError(f"Cannot write {path}: the folder {path.parent} does not exist. Create it first.")
+    try:
+        if path.is_dir():
+            raise FileError(f"Cannot write {path}: it is a folder. Name a file.")
+        if not path.parent.is_dir():
+            raise FileError(f"Cannot write {path}: the folder {path.parent} does not exist. Create it first.")
+        if path.exists() and not path.is_file():
+            raise FileError(f"Cannot write {path}: it is a device or a pipe. Name a file.")
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot write {path}: {error.strerror or error}.") from error
 
 
 def _umask() -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import LabelsError
-from dualt.validation import check_class_names
+from dualt.validation import as_array, check_class_names, is_frame
 
 Codes: TypeAlias = NDArray[np.intp]
 
@@ -20,37 +20,66 @@ def as_label_array(labels: Any) -> NDArray[Any]:
 
     Objects become numbers where they all are, else strings; a missing one is refused.
     """
-    array: NDArray[Any] = np.asanyarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    _refuse_named_columns(labels)
+    array = as_array(labels, "labels as numbers, strings or one-hot rows", LabelsError)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):
         raise LabelsError(f"Expected labels of shape (n_samples,) or one-hot rows, got shape {array.shape}.")
     if array.size == 0:
         raise LabelsError("Expected at least one label, got none.")
-    if array.dtype.kind == "O":
-        array = _from_objects(array)
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
-    if array.dtype.kind not in "biufU" and not hasattr(array.dtype, "na_object"):
-        raise LabelsError(f"Expected labels as integers, strings or one-hot rows, got dtype {array.dtype}.")
+    if array.dtype.kind in "OST":  # objects, bytes, and NumPy's strings of any length
+        array = _from_objects(array.astype(object))
+    if array.dtype.kind not in ("biufU" if array.ndim == 1 else "biuf"):
+        raise LabelsError(
+            f"Expected labels as numbers, strings or one-hot rows, got shape {array.shape} of dtype {array.dtype}."
+        )
     return array
 
 
+def _refuse_named_columns(labels: Any) -> None:
+    """Refuse one-hot rows whose columns carry names, which may be in another order than the probabilities'."""
+    if is_frame(labels) and len(labels.columns) > 1 and list(labels.columns) != list(range(len(labels.columns))):
+        raise LabelsError(
+            "Expected one column of labels, got a data frame of several with names. Pass the column of labels; for"
+            " one-hot rows pass frame.idxmax(axis=1), or frame.to_numpy() if they are ordered as the probabilities."
+        )
+
+
 def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
-    values = array.ravel().tolist()
-    for index, value in enumerate(values):
-        if value is None or value != value or value.__class__.__name__ == "NAType":  # noqa: PLR0124
-            raise LabelsError(f"Expected a label for every row, got {value} at row {index}. Drop that row.")
-    numbers = all(isinstance(value, (int, float, np.integer, np.floating)) for value in values)
+    width = array.size // len(array)
+    values = [_plain(value, place // width) for place, value in enumerate(array.ravel().tolist())]
+    numbers = all(isinstance(value, (int, float, np.number, np.bool_)) for value in values)
     flat = np.array(values if numbers else [str(value) for value in values])
     return flat.reshape(array.shape)
+
+
+def _plain(value: Any, row: int) -> Any:
+    """Return a label that is there and is one: bytes as text, everything else as it is."""
+    if _is_missing(value):
+        raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise LabelsError(f"Expected labels in UTF-8, got {value!r} at row {row}: {error.reason}.") from None
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        raise LabelsError(f"Expected one label a row, got {value!r} at row {row}.")
+    return value
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124
+    except (TypeError, ValueError):  # pandas' NA will not be a truth value; arrays are dealt with elsewhere
+        return type(value).__name__ == "NAType"
 
 
 @dataclass(frozen=True)
 class LabelCoder:
     """Maps given labels to the columns of the probabilities.
 
-    `names` are the class names in column order. Strings are looked up among them; integers are
+    `names` are the class names in column order. Strings are looked up among them; numbers are
     column numbers, unless every name is an integer: then they are looked up too.
     """
 
@@ -63,10 +92,13 @@ class LabelCoder:
         textual = labels.dtype.kind not in "biuf"
         if class_names is not None:
             names = check_class_names(class_names, n_classes)
-            return cls(names, by_name=textual or (labels.ndim == 1 and all(map(_is_integer, names))))
+            looked_up = labels.ndim == 1 and labels.dtype.kind in "iuf" and all(map(_is_integer, names))
+            return cls(names, by_name=textual or looked_up)
         if not textual:
             return cls(tuple(map(str, range(n_classes))), by_name=False)
         found = [str(name) for name in np.unique(labels)]
+        if all(map(_is_integer, found)):
+            found.sort(key=int)  # as text, '10' would come before '9'
         if len(found) != n_classes:
             raise LabelsError(
                 f"Expected {n_classes} different labels, one a column of probabilities, got {len(found)}"
@@ -122,8 +154,8 @@ class LabelCoder:
         return codes.astype(np.intp, copy=False)
 
     def _from_one_hot(self, chunk: NDArray[Any], start: int) -> Codes:
-        if chunk.shape[1] != self.n_classes or chunk.dtype.kind not in "biuf":
-            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got shape (…, {chunk.shape[1]}).")
+        if chunk.shape[1] != self.n_classes:
+            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got {chunk.shape[1]} columns.")
         wrong = (chunk != 0).sum(axis=1) != 1
         wrong |= chunk.max(axis=1) != 1
         if wrong.any():
@@ -140,16 +172,18 @@ def _is_integer(name: str) -> bool:
 
 
 def _whole_numbers(chunk: NDArray[Any], start: int) -> NDArray[np.int64]:
-    with np.errstate(invalid="ignore"):
-        whole = chunk == np.rint(chunk)
-    if not (whole & np.isfinite(chunk)).all():
-        row = int(np.argmin(whole & np.isfinite(chunk)))
-        what = "a label" if np.isnan(chunk[row]) else "a whole number"
+    with np.errstate(over="ignore"):
+        numbers = chunk.astype(np.float64, copy=False)
+    # Beyond 2^53 a float no longer tells one whole number from the next.
+    usable = (numbers == np.rint(numbers)) & (np.abs(numbers) <= 2**53)
+    if not usable.all():
+        row = int(np.argmin(usable))
+        what = "a label" if np.isnan(numbers[row]) else "a class number"
         raise LabelsError(
             f"Expected {what} for every row, got {chunk[row]} at row {start + row}."
             " Labels are class numbers, names or one-hot rows."
         )
-    return chunk.astype(np.int64)
+    return numbers.astype(np.int64)
 
 
 def _shorten(names: Sequence[str], limit: int = 8) -> str:

@@ -25,25 +25,49 @@ def is_frame(obj: Any) -> bool:
     return hasattr(obj, "columns") and hasattr(obj, "to_numpy")
 
 
+def as_array(values: Any, expected: str, error: type[InputError]) -> NDArray[Any]:
+    """Return anything array-like as a plain array, without copying arrays; a masked entry is refused."""
+    try:
+        given = values.to_numpy() if hasattr(values, "to_numpy") else values
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as cause:
+        raise error(f"Expected {expected}: {str(cause).rstrip('.')}.") from None
+    if np.ma.is_masked(given):
+        row = int(np.argwhere(np.ma.getmaskarray(given))[0, 0])
+        raise error(f"Expected {expected}, got a masked entry at row {row}. Drop that row.")
+    return array
+
+
 def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     """Return `pred_probs` as a 2-D array, without copying arrays, and class names if its columns carry them."""
     names = None
     if is_frame(pred_probs):
         columns = list(pred_probs.columns)
         names = None if columns == list(range(len(columns))) else tuple(map(str, columns))
-        pred_probs = pred_probs.to_numpy()
-    try:
-        table = np.asanyarray(pred_probs)
-    except ValueError as error:
-        raise ProbabilitiesError(f"Expected probabilities of shape (n_samples, n_classes): {error}.") from None
+        pred_probs = _frame_values(pred_probs)
+    table = as_array(pred_probs, "probabilities of shape (n_samples, n_classes)", ProbabilitiesError)
     check_probability_shape(table)
     return table, names
+
+
+def _frame_values(frame: Any) -> NDArray[Any]:
+    """Return a data frame's values; pandas' nullable columns come as objects, here as the floats they are."""
+    values: NDArray[Any] = frame.to_numpy()
+    if values.dtype.kind != "O":
+        return values
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        return values
 
 
 def check_probability_shape(table: NDArray[Any]) -> None:
     """Refuse anything but a non-empty numeric table of at least two columns."""
     if table.dtype.kind not in "fiub":
-        raise ProbabilitiesError(f"Expected numeric probabilities, got an array of dtype {table.dtype}.")
+        raise ProbabilitiesError(
+            f"Expected numeric probabilities, got an array of dtype {table.dtype}."
+            " Pass only the columns of probabilities, as floats, without missing ones."
+        )
     if table.ndim != 2:
         hint = " For two classes pass both columns: np.column_stack([1 - p, p])." if table.ndim == 1 else ""
         raise ProbabilitiesError(
@@ -72,7 +96,7 @@ def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
 
     NaN fails every comparison and infinity spoils the row's sum, so two fast reductions find everything.
     """
-    sums = chunk @ np.ones(chunk.shape[1], chunk.dtype)
+    sums = _row_sums(chunk)
     if chunk.min() >= 0 and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= 1 + ROW_SUM_TOLERANCE:
         return
     raise ProbabilitiesError(_describe_bad_chunk(chunk, start))
@@ -92,37 +116,42 @@ def checked_column_maxima(chunk: NDArray[Any], start: int) -> NDArray[Any]:
     if n_rows % fold == 0:
         bits = bits.reshape(-1, fold * n_columns).max(axis=0).reshape(fold, n_columns)
     maxima: NDArray[Any] = bits.max(axis=0).view(chunk.dtype)
-    sums = chunk @ np.ones(n_columns, chunk.dtype)
+    sums = _row_sums(chunk)
     ceiling = 1 + ROW_SUM_TOLERANCE
     if not (
         maxima.min() >= 0 and maxima.max() <= ceiling and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= ceiling
     ):
         check_probability_chunk(chunk, start)
-        return chunk.max(axis=0)  # nothing worse than negative zeros
+        return np.asarray(chunk.max(axis=0))  # nothing worse than negative zeros
     return maxima
+
+
+def _row_sums(chunk: NDArray[Any]) -> NDArray[Any]:
+    # Sums that overflow or meet infinities are found out by what they come to, not by a warning.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(chunk @ np.ones(chunk.shape[1], chunk.dtype))
 
 
 def _describe_bad_chunk(chunk: NDArray[Any], start: int) -> str:
     bad = ~np.isfinite(chunk)
+    logarithms = "These look like log-probabilities: pass np.exp(...)."
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        return (
-            f"Expected finite probabilities, got {chunk[row, column]} at row {start + row}, column {column}."
-            " Drop or recompute that row."
-        )
+        hint = logarithms if (chunk <= 0).all() else "Drop or recompute that row."
+        return f"Expected finite probabilities, got {chunk[row, column]} at row {start + row}, column {column}. {hint}"
     if (chunk < 0).any():
         row, column = np.argwhere(chunk < 0)[0]
-        hint = (
-            "These look like log-probabilities: pass np.exp(...)."
-            if (chunk <= 0).all()
-            else ("These look like logits: pass their softmax.")
-        )
+        hint = logarithms if (chunk <= 0).all() else "These look like logits: pass their softmax."
         return (
             f"Expected probabilities in [0, 1], got {chunk[row, column]:.6g} at row {start + row},"
             f" column {column}. {hint}"
         )
-    sums = chunk.sum(axis=1, dtype=np.float64)
-    row = int(np.argmax(np.abs(sums - 1) > ROW_SUM_TOLERANCE))
+    with np.errstate(over="ignore"):
+        sums = chunk.sum(axis=1, dtype=np.float64)
+    excess = np.abs(sums - 1)
+    # A sum on the brink may be over it in float32 only: then the worst row is the one.
+    over = excess > ROW_SUM_TOLERANCE
+    row = int(np.argmax(over if over.any() else excess))
     hint = (
         " These look like percentages: divide by 100."
         if abs(sums[row] - 100) < 1
@@ -133,10 +162,13 @@ def _describe_bad_chunk(chunk: NDArray[Any], start: int) -> str:
 
 def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:
     """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it."""
+    given = as_array(transition, "a numeric transition matrix", TransitionError)
+    if given.dtype.kind == "c":
+        raise TransitionError("Expected a numeric transition matrix, got complex numbers.")
     try:
-        matrix = np.array(transition, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TransitionError(f"Expected a numeric transition matrix: {error}.") from None
+        matrix = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TransitionError(f"Expected a numeric transition matrix: {str(error).rstrip('.')}.") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise TransitionError(f"Expected a square transition matrix of at least 2×2, got shape {matrix.shape}.")
     if n_classes is not None and len(matrix) != n_classes:
@@ -160,7 +192,7 @@ def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDA
             f"Expected rows that sum to 1 (transition[i, j] = P(given j | true i)), got {sums[row]:.6g}"
             f" in row {row}.{hint}"
         )
-    return matrix / sums[:, None]
+    return np.asarray(matrix / sums[:, None])
 
 
 def check_class_names(class_names: Sequence[Any], n_classes: int) -> tuple[str, ...]:
@@ -176,17 +208,24 @@ def check_class_names(class_names: Sequence[Any], n_classes: int) -> tuple[str, 
     return names
 
 
-def check_fraction(value: float, name: str, *, inclusive: bool = False) -> float:
-    """Return `value` if it lies in (0, 1), or in [0, 1] if `inclusive`."""
-    inside = 0 <= value <= 1 if inclusive else 0 < value < 1
+def check_fraction(value: Any, name: str, *, inclusive: bool = False) -> float:
+    """Return `value` if it is a number in (0, 1), or in [0, 1] if `inclusive`."""
+    try:
+        inside = 0 <= value <= 1 if inclusive else 0 < value < 1
+    except TypeError:
+        inside = False
     if not inside:
         interval = "[0, 1]" if inclusive else "(0, 1)"
-        raise InputError(f"Expected {name} in {interval}, got {value}.")
+        raise InputError(f"Expected {name} in {interval}, got {value!r}.")
     return float(value)
 
 
-def check_n_classes(n_classes: int) -> int:
-    """Return `n_classes` if it is an integer of at least two."""
-    if int(n_classes) != n_classes or n_classes < 2:
-        raise InputError(f"Expected at least two classes, got {n_classes}.")
+def check_n_classes(n_classes: Any) -> int:
+    """Return `n_classes` if it is a whole number of at least two."""
+    try:
+        usable = int(n_classes) == n_classes and n_classes >= 2
+    except (TypeError, ValueError, OverflowError):
+        usable = False
+    if not usable:
+        raise InputError(f"Expected at least two classes, a whole number, got {n_classes!r}.")
     return int(n_classes)

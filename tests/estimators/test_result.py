@@ -116,7 +116,7 @@ def test_saving_where_it_cannot_be_done_says_so(tmp_path):
 
 def test_repr_says_the_main_thing():
     estimate = dualt.estimate_transition([[0.9, 0.1], [0.1, 0.9]] * 50, [0, 1] * 50)
-    assert "method='dual-t', n_samples=100, n_classes=2" in repr(estimate)
+    assert "method='clean-count', n_samples=100, n_classes=2" in repr(estimate)
 
 
 def test_the_level_must_be_a_share():

@@ -264,6 +264,25 @@ def test_modules_agree_with_the_functions():
     torch.testing.assert_close(revised.revised, matrix)
 
 
+@given(batches(), st.floats(0, 0.5))
+def test_the_closed_form_of_the_revised_loss(batch, spread):
+    logits, labels, matrix = batch
+    logits, matrix = logits.float().requires_grad_(), matrix.float()
+    module = RevisedLoss(matrix)
+    with torch.no_grad():
+        module.slack += spread * torch.randn(matrix.shape, generator=torch.Generator().manual_seed(0))
+        module.slack[0] -= 2 * (spread > 0.4)  # Wipes a row out.
+    slack = module.slack.detach().clone().requires_grad_()
+    reference = revised_loss(logits, labels, module.transition, slack)
+    expected = torch.autograd.grad(3 * reference, (logits, slack))
+    fused = module(logits, labels)
+    assert type(fused.grad_fn).__name__ == "_MeanRevisedLossBackward"
+    actual = torch.autograd.grad(3 * fused, (logits, module.slack))
+    torch.testing.assert_close(fused, reference, rtol=1e-4, atol=1e-6)
+    for a, b in zip(actual, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5 * (1 + b.abs().max().item()))
+
+
 def test_half_precision_logits_are_widened():
     logits, labels = torch.randn(6, 3, generator=torch.Generator().manual_seed(2)), torch.arange(6) % 3
     loss = ForwardLoss(noise.symmetric(3, 0.2))

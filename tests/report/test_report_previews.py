@@ -88,15 +88,14 @@ def test_files_of_a_folder_are_embedded_as_they_are_in_sorted_order(tmp_path):
         (tmp_path / name).write_bytes(content)
     (tmp_path / ".hidden").write_text("not an image")
     previews = image_previews(tmp_path, range(4), n_samples=4)
-    expected = [
-        (f"data:image/{kind};base64", contents[name]) for name, kind in zip("abcd", ("png", "jpeg", "gif", "webp"))
-    ]
+    kinds = {"a": "png", "b": "jpeg", "c": "gif", "d": "webp"}
+    expected = [(f"data:image/{kind};base64", contents[name]) for name, kind in kinds.items()]
     assert [decoded(previews.content[i]) for i in range(4)] == expected
 
 
 def test_a_folder_of_another_size_is_refused(tmp_path):
     (tmp_path / "a.png").write_bytes(picture("PNG"))
-    with pytest.raises(InputError, match="Expected 2 image files .* got 1"):
+    with pytest.raises(InputError, match=r"Expected 2 image files .* got 1"):
         image_previews(tmp_path, [0], n_samples=2)
 
 

@@ -7,9 +7,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from dualt.cli import data
+from dualt.cli.apply_review import apply_review
 from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
+from dualt.cli.issues import issues
 
 
 class _Commands(TyperGroup):
@@ -41,9 +44,12 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(estimate)
-app.command()(corrupt)
 app.command()(demo)
+app.command()(estimate)
+app.command()(issues)
+app.command("apply-review")(apply_review)
+app.command()(corrupt)
+app.add_typer(data.app, name="data")
 
 
 def _show_version(wanted: bool) -> None:

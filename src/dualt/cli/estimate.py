@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Classes, Json, LabelColumn, Labels, Level, Method, Probs, print_json, read_posterior
+from dualt.cli.options import (
+    Classes,
+    Images,
+    Json,
+    LabelColumn,
+    Labels,
+    Level,
+    Method,
+    Probs,
+    Report,
+    Text,
+    print_json,
+    read_posterior,
+    save_report,
+)
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from dualt.estimators import NoisyPosterior, TransitionEstimate
 
 
@@ -29,6 +41,9 @@ def estimate(
         Path | None,
         typer.Option("-o", "--output", help="Write all as .json, or the matrix as .npy or .csv."),
     ] = None,
+    report: Report = None,
+    images: Images = None,
+    text: Text = None,
     label: LabelColumn = None,
     classes: Classes = None,
     as_json: Json = False,
@@ -42,14 +57,19 @@ def estimate(
     """
     from dualt.estimators import DEFAULT_METHOD, estimate_posterior
     from dualt.files import check_writable_target
+    from dualt.issues import find_posterior_issues
     from dualt.validation import check_fraction
 
     check_fraction(level, "--level")
-    if output is not None:
-        check_writable_target(output)
+    for target in (output, report):
+        if target is not None:
+            check_writable_target(target)
     posterior = read_posterior(probs, labels, label, classes)
     chosen = estimate_posterior(posterior, method or DEFAULT_METHOD, **_parse_settings(settings or []))
     others = _compare(posterior, chosen) if compare else {}
+    if report is not None:
+        found = find_posterior_issues(posterior, chosen)
+        save_report(report, chosen, found, comparison=tuple(others.values()), images=images, text=text, level=level)
     if output is not None:
         chosen.save(output, level=level)
     if as_json:
@@ -58,7 +78,8 @@ def estimate(
             content["compared"] = {name: other.to_dict(level) for name, other in others.items()}
         print_json(content)
         return
-    _show(chosen, others, level, output, f"{probs} {labels or f'--label {label}'}")
+    _show(chosen, others, level)
+    _show_next(f"{probs} {labels or f'--label {label}'}", compared=compare, output=output, report=report)
 
 
 def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str, TransitionEstimate]:
@@ -85,22 +106,31 @@ def _parse_settings(settings: list[str]) -> dict[str, Any]:
     return options
 
 
-def _show(
-    chosen: TransitionEstimate, others: dict[str, TransitionEstimate], level: float, output: Path | None, inputs: str
-) -> None:
+def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], level: float) -> None:
     from dualt.cli import picture
     from dualt.estimators import ESTIMATORS
 
-    out: Console = picture.console()
+    out = picture.console()
     picture.show_estimate(out, chosen, level)
     if others:
         out.print()
-        out.print(picture.comparison_table(others, {name: ESTIMATORS[name].summary for name in others}, level))
+        out.print(picture.comparison_table(others, level))
         out.print(picture.disagreement_table(others))
+        out.print()
+        out.print(picture.methods_table({name: ESTIMATORS[name].summary for name in others}))
+
+
+def _show_next(inputs: str, *, compared: bool, output: Path | None, report: Path | None) -> None:
+    from dualt.cli import picture
+
+    steps = {f"dualt issues {inputs}": "which labels are wrong, and what they should be"}
+    if not compared:
+        steps[f"dualt estimate {inputs} --compare"] = "every estimator side by side"
+    if report is None:
+        steps[f"dualt estimate {inputs} --report report.html"] = "a page to look at and review"
+    out = picture.console()
     out.print("\n[bold]Next[/]")
-    if not others:
-        out.print(f" dualt estimate {inputs} --compare   [dim]every estimator side by side[/]", soft_wrap=True)
-    if output is None:
-        out.print(f" dualt estimate {inputs} -o transition.json   [dim]keep the result[/]", soft_wrap=True)
-    else:
-        out.print(f" The estimate is in {output}.", soft_wrap=True)
+    for command, what in steps.items():
+        out.print(f" {command}   [dim]{what}[/]", soft_wrap=True)
+    for path in filter(None, (output, report)):
+        out.print(f" Written: {path}", soft_wrap=True)

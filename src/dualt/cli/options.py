@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from dualt.estimators import NoisyPosterior
+    from collections.abc import Sequence
+
+    from dualt.estimators import NoisyPosterior, TransitionEstimate
+    from dualt.issues import LabelIssues
 
 Probs = Annotated[
     Path, typer.Argument(metavar="PROBS", help="Predicted probabilities: .npy, .npz, .csv, .tsv or .parquet.")
 ]
 Labels = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="[LABELS]", help="Given labels: the same formats, or .txt. Default: PROBS with --label."
-    ),
+    typer.Argument(metavar="[LABELS]", help="Given labels: the same formats, or .txt. Default: PROBS with --label."),
 ]
 Method = Annotated[str | None, typer.Option("--method", "-m", help="Estimator; see --compare for all of them.")]
 Level = Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")]
@@ -27,6 +28,11 @@ Classes = Annotated[
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
+Report = Annotated[Path | None, typer.Option("--report", help="Write a page to look at and review: report.html.")]
+Images = Annotated[
+    Path | None, typer.Option("--images", help="What to show in the report: a folder of images, or a .npy of them.")
+]
+Text = Annotated[Path | None, typer.Option("--text", help="What to show in the report: a line an example.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 
 
@@ -42,6 +48,32 @@ def read_posterior(probs: Path, labels: Path | None, label: str | None, classes:
     given = io.load_labels(labels or probs, column=label)
     names = io.load_class_names(classes) if classes else loaded.class_names
     return NoisyPosterior.from_arrays(loaded.values, given, names)
+
+
+def save_report(
+    path: Path,
+    estimate: TransitionEstimate | None,
+    issues: LabelIssues | None = None,
+    *,
+    comparison: Sequence[TransitionEstimate] = (),
+    images: Any = None,
+    text: Path | None = None,
+    level: float = 0.95,
+    title: str = "Label report",
+) -> None:
+    """Write the page of an estimate and its issues, with what there is to look at."""
+    from dualt.errors import InputError
+    from dualt.report import image_previews, listed, report_data, text_previews, write_report
+
+    if images is not None and text is not None:
+        raise InputError("Expected --images or --text, got both.")
+    previews = None
+    if issues is not None and images is not None:
+        previews = image_previews(images, listed(issues), n_samples=len(issues))
+    elif issues is not None and text is not None:
+        previews = text_previews(text, listed(issues), n_samples=len(issues))
+    data = report_data(estimate, issues, comparison=comparison, previews=previews, level=level, title=title)
+    write_report(path, data)
 
 
 def print_json(content: Any) -> None:

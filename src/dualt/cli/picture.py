@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
     from dualt.estimators import TransitionEstimate
     from dualt.estimators.diagnostics import Notice
+    from dualt.issues import LabelIssues
 
 # A matrix of more classes does not fit a terminal; its largest confusions do.
 WIDE = 14
@@ -21,7 +23,7 @@ _LISTED = 12
 
 
 def console() -> Console:
-    """Return a console on stdout, 100 columns wide where the output is not a terminal."""
+    """Return a console on stdout, wide enough for a matrix where the output is not a terminal."""
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=120)
 
@@ -101,38 +103,73 @@ def confusions_table(estimate: TransitionEstimate) -> Table:
     return table
 
 
+def issues_table(found: LabelIssues, limit: int) -> Table:
+    """Return the most suspect labels and the class each should have."""
+    table = Table(title="Most suspect", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("row", justify="right")
+    table.add_column("given", style="bold")
+    table.add_column("right with", justify="right")
+    table.add_column("should be", style="bold")
+    table.add_column("with", justify="right")
+    for row in found.indices[:limit]:
+        table.add_row(
+            str(row),
+            Text(shorten(found.class_names[found.given[row]], 24)),
+            f"{found.probability_right[row]:.1%}",
+            Text(shorten(found.class_names[found.suggested[row]], 24)),
+            f"{found.suggested_probability[row]:.1%}",
+        )
+    return table
+
+
+def pairs_table(found: LabelIssues, limit: int) -> Table:
+    """Return the pairs of classes with the most wrong labels."""
+    off = np.array(found.by_pair)
+    np.fill_diagonal(off, 0)
+    table = Table(title="\nWhere they are", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("given", style="bold")
+    table.add_column("should be", style="bold")
+    table.add_column("about", justify="right")
+    for place in np.argsort(-off, axis=None)[:limit]:
+        given, true = divmod(int(place), len(off))
+        if off[given, true] >= 0.5:
+            names = [Text(shorten(found.class_names[c], 24)) for c in (given, true)]
+            table.add_row(*names, f"{off[given, true]:,.0f}")
+    return table
+
+
 def show_notices(out: Console, found: Sequence[Notice]) -> None:
     """Print what is worth knowing, and what to do about it."""
     if found:
         out.print("\n[bold]Worth knowing[/]")
     for notice in found:
-        out.print(f" [yellow]•[/] {escape(notice.message)}\n   [dim]{escape(notice.advice)}[/]", soft_wrap=False)
+        out.print(Padding(f"[yellow]•[/] {escape(notice.message)} [dim]{escape(notice.advice)}[/]", (0, 0, 0, 1)))
 
 
-def comparison_table(estimates: Mapping[str, TransitionEstimate], summaries: Mapping[str, str], level: float) -> Table:
-    """Return every estimator's noise rate with its interval, and a shaded rate for every class."""
-    first = next(iter(estimates.values()))
-    few = len(first.class_names) <= WIDE
-    table = Table(title="Estimators side by side", title_justify="left", box=None, padding=(0, 1, 0, 0))
-    table.add_column("method", style="bold")
+def comparison_table(estimates: Mapping[str, TransitionEstimate], level: float) -> Table:
+    """Return every estimator's noise rate with its interval and, where they fit, its shaded rates by class."""
+    names = next(iter(estimates.values())).class_names
+    names = names if len(names) <= WIDE else ()
+    title = "Estimators side by side: share of wrong labels" + (", and by class in %" if names else "")
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 0))
+    table.add_column("method  ", style="bold", no_wrap=True)
     table.add_column("wrong", justify="right")
-    table.add_column(f"{level:.0%} interval", style="dim", no_wrap=True)
-    if few:
-        table.add_column("wrong by class, %: " + " ".join(f"{shorten(n, 4):>4}" for n in first.class_names))
-    table.add_column("what it does", style="dim")
+    table.add_column(f"  {level:.0%} interval   ", style="dim", no_wrap=True)
+    for name in names:
+        table.add_column(Text(f"{shorten(name, 5)} "), justify="right", min_width=5)
     for name, estimate in estimates.items():
         low, high = estimate.noise_rate_interval(level)
-        strip = [_strip(estimate.noise_rates)] if few else []
-        table.add_row(name, f"{estimate.noise_rate:.1%}", f"{low:.1%} – {high:.1%}", *strip, summaries[name])
+        cells = [shaded(float(rate), diagonal=False) for rate in estimate.noise_rates[: len(names)]]
+        table.add_row(f"{name}  ", f"{estimate.noise_rate:.1%}", f"  {low:.1%} – {high:.1%}", *cells)
     return table
 
 
-def _strip(rates: Any) -> Text:
-    strip = Text(" " * 19)
-    for rate in rates:
-        cell = shaded(float(rate), diagonal=False)
-        strip.append(f"{100 * rate:4.0f} ", style=cell.style)
-    return strip
+def methods_table(summaries: Mapping[str, str]) -> Table:
+    """Return what each estimator does, in a line."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for name, summary in summaries.items():
+        table.add_row(name, Text(summary, style="dim"))
+    return table
 
 
 def disagreement_table(estimates: Mapping[str, TransitionEstimate]) -> Table:

@@ -10,7 +10,14 @@ from dualt.estimators.registry import DEFAULT_METHOD, ESTIMATORS, estimate_poste
 from dualt.estimators.result import TransitionEstimate
 from dualt.estimators.summary import PosteriorSummary, summarize
 
-_CLASSES = ("TEstimator", "DualTEstimator", "SpadeEstimator", "ConfidentJointEstimator", "TopCountEstimator")
+_CLASSES = (
+    "TEstimator",
+    "DualTEstimator",
+    "SpadeEstimator",
+    "ConfidentJointEstimator",
+    "TopCountEstimator",
+    "CleanCountEstimator",
+)
 
 __all__ = [  # noqa: PLE0604
     "DEFAULT_METHOD",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -68,21 +69,27 @@ def _best(summary: PosteriorSummary, top_k: int) -> Anchors:
         raise InputError(
             f"Expected top_k from 1 to {stored // 2} (the summary keeps {stored} anchors a class), got {top_k}."
         )
-    exists = summary.anchor_index >= 0
-
-    def mean_of_first(available: NDArray[np.bool_]) -> NDArray[Any]:
-        chosen = available & (np.cumsum(available, axis=1) <= top_k)
-        # A resample that draws none of the stored rows falls back on the worst of them.
-        chosen[~chosen.any(axis=1), exists.sum(axis=1).min() - 1] = True
-        if top_k == 1:
-            return _normalize(summary.anchor_rows[np.arange(len(chosen)), chosen.argmax(axis=1)])
-        return _normalize(np.einsum("ck,ckj->cj", chosen.astype(summary.anchor_rows.dtype), summary.anchor_rows))
-
     return Anchors(
-        rows=mean_of_first(exists),
+        rows=_mean_of_first(summary, top_k, summary.anchor_index >= 0),
         index=summary.anchor_index[:, 0],
-        resample=lambda rng: mean_of_first(exists & drawn_rows(summary.n_samples, exists.shape, rng)),
+        resample=partial(_resample_best, summary, top_k),
     )
+
+
+def _mean_of_first(summary: PosteriorSummary, top_k: int, available: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the mean of the first `top_k` anchors of each class that are available."""
+    chosen = available & (np.cumsum(available, axis=1) <= top_k)
+    # A resample that draws none of the stored rows falls back on the worst of them.
+    last = int((summary.anchor_index >= 0).sum(axis=1).min()) - 1
+    chosen[~chosen.any(axis=1), last] = True
+    if top_k == 1:
+        return _normalize(summary.anchor_rows[np.arange(len(chosen)), chosen.argmax(axis=1)])
+    return _normalize(np.einsum("ck,ckj->cj", chosen.astype(summary.anchor_rows.dtype), summary.anchor_rows))
+
+
+def _resample_best(summary: PosteriorSummary, top_k: int, rng: np.random.Generator) -> NDArray[Any]:
+    exists = summary.anchor_index >= 0
+    return _mean_of_first(summary, top_k, exists & drawn_rows(summary.n_samples, exists.shape, rng))
 
 
 def _below_quantile(summary: PosteriorSummary, quantile: float) -> Anchors:
@@ -92,17 +99,22 @@ def _below_quantile(summary: PosteriorSummary, quantile: float) -> Anchors:
     classes read; here nothing is touched. Where a whole column is equal, any row will do.
     """
     rows = summary.sample_rows
-    classes = np.arange(summary.n_classes)
     ceiling = np.quantile(rows, quantile, axis=0, method="higher")
     below = np.where(rows < ceiling, rows, -1).argmax(axis=0)
-    rank_order = np.argsort(-rows, axis=0, kind="stable")
+    return Anchors(
+        rows=_normalize(rows[below]),
+        index=summary.sample_index[below],
+        resample=partial(_resample_quantile, rows, np.argsort(-rows, axis=0, kind="stable"), quantile),
+    )
 
-    def resample(rng: np.random.Generator) -> NDArray[Any]:
-        # The rank of a quantile in a resample is binomial.
-        rank = np.minimum(rng.binomial(len(rows), 1 - quantile, len(classes)), len(rows) - 1)
-        return _normalize(rows[rank_order[rank, classes]])
 
-    return Anchors(rows=_normalize(rows[below]), index=summary.sample_index[below], resample=resample)
+def _resample_quantile(
+    rows: NDArray[Any], order: NDArray[np.intp], quantile: float, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Draw anchors by rank: the rank of a quantile in a resample is binomial."""
+    classes = np.arange(rows.shape[1])
+    rank = np.minimum(rng.binomial(len(rows), 1 - quantile, len(classes)), len(rows) - 1)
+    return _normalize(rows[order[rank, classes]])
 
 
 def _normalize(rows: NDArray[Any]) -> NDArray[Any]:

@@ -96,3 +96,19 @@ class TopCountEstimator(TransitionEstimator):
 
     def __init__(self, share: float = 0.5) -> None:
         self.share = share
+
+
+class CleanCountEstimator(TransitionEstimator):
+    """Given labels counted among the examples whose true class is clear.
+
+    Parameters
+    ----------
+    confidence, shrink
+        See `dualt.estimators.clean_count.clean_count`.
+    """
+
+    method = "clean-count"
+
+    def __init__(self, confidence: float = 0.8, shrink: bool = True) -> None:
+        self.confidence = confidence
+        self.shrink = shrink

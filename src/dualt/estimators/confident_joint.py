@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +27,7 @@ def confident_joint(posterior: NoisyPosterior) -> Fit:
     return Fit(
         transition=_calibrated(counts, label_counts),
         support=counts.sum(axis=0),
-        resample=lambda rng: _calibrated(resample_counts(counts, rng), label_counts),
+        resample=partial(_resample, counts, label_counts),
     )
 
 
@@ -43,6 +45,12 @@ def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
     joint = counts.reshape(n_classes, n_classes)
     np.fill_diagonal(joint, np.maximum(np.diagonal(joint), 1))
     return joint
+
+
+def _resample(
+    counts: NDArray[np.int64], label_counts: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    return _calibrated(resample_counts(counts, rng), label_counts)
 
 
 def _calibrated(counts: NDArray[np.int64], label_counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -159,7 +159,7 @@ def _about_matrix(fit: Fit, figures: Diagnostics, names: Sequence[str]) -> Itera
     if len(swapped):
         yield Notice(
             "off-diagonal-row",
-            f"Examples of class {_listed(swapped, names)} are mostly given another label.",
+            f"Examples of class {_listed(swapped, names)} are given another label more often than their own.",
             "Check that the columns of the probabilities are in the order of the classes, and that the"
             " classifier is not at chance.",
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.anchor import AnchorChoice, find_anchors
+from dualt.estimators.anchor import AnchorChoice, Anchors, find_anchors
 from dualt.estimators.counting import normalize_counts, resample_counts
 from dualt.estimators.fit import Fit
 from dualt.estimators.posterior import NoisyPosterior
@@ -28,18 +29,18 @@ def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile:
     summary = posterior.summary
     anchors = find_anchors(summary, anchor=anchor, quantile=quantile, top_k=top_k)
     t_spade = normalize_counts(summary.counts)
-
-    def resample(rng: np.random.Generator) -> NDArray[Any]:
-        return _product(anchors.resample(rng), normalize_counts(resample_counts(summary.counts, rng)))
-
     return Fit(
         transition=_product(anchors.rows, t_spade),
         support=summary.predicted_counts,
-        resample=resample,
+        resample=partial(_resample, anchors, summary.counts),
         t_club=anchors.rows,
         t_spade=t_spade,
         anchors=anchors.index,
     )
+
+
+def _resample(anchors: Anchors, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+    return _product(anchors.resample(rng), normalize_counts(resample_counts(counts, rng)))
 
 
 def _product(t_club: NDArray[Any], t_spade: NDArray[np.float64]) -> NDArray[np.float64]:

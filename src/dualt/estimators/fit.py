@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,7 +26,7 @@ class Fit:
     support : (n_classes,)
         Number of labels that each row rests on.
     resample
-        Draws the matrix of one bootstrap resample.
+        Draws the matrix of one bootstrap resample. A function of a module, so that estimates can be pickled.
     t_club, t_spade : (n_classes, n_classes), optional
         The factors P(Y' | Y) and P(noisy | Y') where the method has them.
     anchors : (n_classes,), optional
@@ -45,5 +46,9 @@ def count_fit(counts: NDArray[np.int64]) -> Fit:
     return Fit(
         transition=normalize_counts(counts),
         support=counts.sum(axis=1),
-        resample=lambda rng: normalize_counts(resample_counts(counts, rng)),
+        resample=partial(_resample_rows, counts),
     )
+
+
+def _resample_rows(counts: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
+    return normalize_counts(resample_counts(counts, rng))

@@ -8,6 +8,7 @@ from typing import Any
 
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators.anchor import t_estimator
+from dualt.estimators.clean_count import clean_count
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.dual import dual_t
 from dualt.estimators.fit import Fit
@@ -33,9 +34,10 @@ ESTIMATORS: dict[str, Registered] = {
     "spade": Registered(spade, "T♠ alone: given labels counted by predicted class"),
     "confident-joint": Registered(confident_joint, "counts examples that clear their class's mean confidence"),
     "top-count": Registered(top_count, "counts given labels among the most confident examples of a class"),
+    "clean-count": Registered(clean_count, "counts given labels among examples whose true class is clear"),
     "oracle": Registered(oracle, "counts clean against given labels: the yardstick", needs_clean_labels=True),
 }
-DEFAULT_METHOD = "dual-t"
+DEFAULT_METHOD = "clean-count"
 
 
 def estimate_transition(

@@ -19,7 +19,7 @@ from dualt.estimators.summary import PosteriorSummary
 from dualt.estimators.uncertainty import default_replicates, percentile_interval
 from dualt.files import atomic_write, check_writable_target
 from dualt.rng import RngLike, as_generator
-from dualt.transition import PosteriorSolver
+from dualt.transition import clean_prior
 from dualt.validation import check_fraction
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -81,10 +81,8 @@ class TransitionEstimate:
 
     @cached_property
     def clean_prior(self) -> NDArray[np.float64]:
-        """Share of each true class: the solution of label shares = prior @ transition on the simplex."""
-        shares = self.summary.label_counts[None] / self.n_samples
-        prior: NDArray[np.float64] = PosteriorSolver(self.transition, max_steps=1000, tolerance=1e-7)(shares)[0]
-        return prior
+        """Share of each true class, as label shares and matrix imply."""
+        return clean_prior(self.transition, self.summary.label_counts)
 
     @property
     def noise_rate(self) -> float:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,72 +20,106 @@ from dualt.errors import FileError
 
 # No deflate stream shrinks its input by more than this.
 _MAX_DEFLATE_RATIO = 1032
+# What NumPy's parser of a header, which is a Python literal, and the zip reader raise on arbitrary bytes.
+_DAMAGED = (
+    ValueError, TypeError, KeyError, OSError, EOFError, SyntaxError, OverflowError, RuntimeError, MemoryError,
+    tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 def read_npy(path: str | Path) -> NDArray[Any]:
     """Return the array of a `.npy` file, memory-mapped read-only."""
     path = check_readable(path)
-    try:
-        if path.stat().st_size == 0:
+    with _explaining(path, ".npy"):
+        size = path.stat().st_size
+        if size == 0:
             raise ValueError("the file is empty")
         with path.open("rb") as stream:
-            shape, dtype = _read_header(stream)
+            shape, dtype = _read_header(stream, str(path))
             expected = math.prod(shape) * dtype.itemsize + stream.tell()
-        if expected > path.stat().st_size:
-            raise ValueError(f"its header promises {expected:,} bytes, the file has {path.stat().st_size:,}")
+        if expected > size:
+            raise ValueError(f"its header promises {expected:,} bytes, the file has {size:,}")
         if 0 in shape:
             return np.empty(shape, dtype)
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError, UnicodeDecodeError) as error:
-        raise FileError(f"Cannot read {path} as .npy: {error}. It is cut short, damaged or of another kind.") from error
     return array
+
+
+@dataclass(frozen=True)
+class Npz:
+    """An open `.npz` file: the names of its arrays, each read when it is asked for."""
+
+    path: Path
+    names: tuple[str, ...]
+    _archive: zipfile.ZipFile
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Return one array, after its header has been compared with the bytes that are there."""
+        entry = self._archive.getinfo(f"{name}.npy")
+        with self._archive.open(entry) as stream:
+            shape, dtype = _read_header(stream, f"{name} in {self.path}")
+            expected = math.prod(shape) * dtype.itemsize + stream.tell()
+        if entry.file_size != expected or expected > (entry.compress_size + 1) * _MAX_DEFLATE_RATIO:
+            raise ValueError(f"the header of {name} promises {expected:,} bytes, there are {entry.file_size:,}")
+        with self._archive.open(entry) as stream:
+            array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+        return array
+
+
+@contextmanager
+def open_npz(path: str | Path) -> Iterator[Npz]:
+    """Open an `.npz` file; whatever is wrong with it becomes a `FileError`."""
+    path = check_readable(path)
+    with _explaining(path, ".npz"), zipfile.ZipFile(path) as archive:
+        yield Npz(path, tuple(name.removesuffix(".npy") for name in archive.namelist()), archive)
 
 
 def read_npz(path: str | Path, names: Sequence[str]) -> NDArray[Any]:
     """Return the array of an `.npz` file under the first of `names` it has, or its only array."""
-    path = check_readable(path)
+    with open_npz(path) as archive:
+        wanted = [name for name in names if name in archive.names] or (archive.names if len(archive.names) == 1 else [])
+        if not wanted:
+            raise FileError(
+                f"Expected an array named {' or '.join(names)} in {path}, got {', '.join(archive.names) or 'none'}."
+            )
+        return archive.read(wanted[0])
+
+
+@contextmanager
+def _explaining(path: Path, kind: str) -> Iterator[None]:
+    """Turn whatever reading damaged bytes raises into a `FileError` that names the file."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            stored = [name.removesuffix(".npy") for name in archive.namelist()]
-            wanted = [name for name in names if name in stored] or (stored if len(stored) == 1 else [])
-            if not wanted:
-                raise FileError(
-                    f"Expected an array named {' or '.join(names)} in {path}, got {', '.join(stored) or 'none'}."
-                )
-            return read_member(archive, f"{wanted[0]}.npy", path)
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, OSError, EOFError, NotImplementedError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot read {path} as .npz: {error}. It is cut short, damaged or of another kind.") from error
+        yield
+    except FileError:
+        raise
+    except _DAMAGED as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise FileError(
+            f"Cannot read {path} as {kind}: {reason}. It is cut short, damaged or of another kind."
+        ) from error
 
 
-def read_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
-    """Return one array of an open `.npz`, after its header has been compared with the bytes that are there."""
-    entry = archive.getinfo(name)
-    with archive.open(entry) as stream:
-        shape, dtype = _read_header(stream)
-        expected = math.prod(shape) * dtype.itemsize + stream.tell()
-    if entry.file_size != expected or expected > (entry.compress_size + 1) * _MAX_DEFLATE_RATIO:
-        raise FileError(f"Expected {expected:,} bytes for {name} in {path}, got {entry.file_size:,}: it is damaged.")
-    with archive.open(entry) as stream:
-        array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
-    return array
-
-
-def _read_header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _read_header(stream: Any, where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = npy.read_magic(stream)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, _, dtype = read(stream)
     if dtype.hasobject:
-        raise FileError("it holds Python objects, which would have to be unpickled; save numbers or strings instead")
+        raise FileError(f"Refused {where}: it holds Python objects, never unpickled here. Save numbers or strings.")
+    if any(length < 0 for length in shape):
+        raise ValueError(f"its header promises the shape {shape}")
     return shape, dtype
 
 
 def check_readable(path: str | Path) -> Path:
     """Return `path` if it names a file."""
     path = Path(path)
-    if path.is_dir():
-        raise FileError(f"Expected a file, got the folder {path}.")
-    if not path.exists():
-        raise FileError(f"No such file: {path}.")
+    try:
+        if path.is_dir():
+            raise FileError(f"Expected a file, got the folder {path}.")
+        if not path.exists():
+            raise FileError(f"No such file: {path}.")
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
     return path

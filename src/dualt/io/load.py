@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError
+from dualt.cells import guard_cell
+from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import atomic_write
 from dualt.io.arrays import check_readable, read_npy, read_npz
-from dualt.io.tables import DELIMITERS, LABEL_COLUMNS, open_table
-from dualt.validation import check_transition
+from dualt.io.tables import DELIMITERS, INDEX_COLUMNS, LABEL_COLUMNS, Table, numbers_if_all_are, open_table
+from dualt.validation import check_class_names, check_transition
 
 _TABLES = (*DELIMITERS, ".parquet")
 _PROBABILITY_NAMES = ("pred_probs", "probs", "probabilities", "p", "arr_0")
@@ -38,42 +40,64 @@ def load_probabilities(path: str | Path, *, exclude: Sequence[str] = ()) -> Prob
     path = Path(path)
     if path.suffix.lower() not in _TABLES:
         return Probabilities(_load_array(path, _PROBABILITY_NAMES))
-    table = open_table(path)
-    names = table.names or ("",) * table.n_columns
-    left_out = {"", "__index_level_0__", *exclude} if table.names else set()
-    places = [place for place, name in enumerate(names) if name not in left_out]
+    table = open_table(path, *exclude[:1])
+    names = table.names or ()
+    left_out = {table.position(name) for name in exclude}
+    left_out |= {place for place, name in enumerate(names) if name in INDEX_COLUMNS}
+    places = [place for place in range(table.n_columns) if place not in left_out]
+    if not places:
+        raise InputError(f"Expected columns of probabilities in {path}, got none beside {', '.join(exclude)}.")
     values = table.read_numbers(places)
-    chosen = tuple(names[place] for place in places)
-    numbered = chosen == tuple(map(str, range(len(chosen))))
-    return Probabilities(values, chosen if table.names and not numbered else None)
+    chosen = tuple(names[place] for place in places) if names else None
+    numbered = chosen == tuple(map(str, range(len(places))))
+    return Probabilities(values, None if numbered else chosen)
 
 
 def load_labels(path: str | Path, *, column: str | None = None) -> NDArray[Any]:
     """Read labels from `.npy`, `.npz`, `.csv`, `.tsv`, `.parquet` or a text file with a label a line.
 
-    A table of several columns needs `column`, unless one of them has a usual name ("label", "given", ...).
+    A table of several columns, the index of a data frame aside, needs `column`, unless one of them has a
+    usual name ("label", "given", ...).
     """
     path = Path(path)
     if path.suffix.lower() == ".txt":
-        return np.array(_lines(path))
+        return numbers_if_all_are(_checked(np.array(_lines(path), dtype=str), path))
     if path.suffix.lower() not in _TABLES:
         return _load_array(path, (column,) if column else (*LABEL_COLUMNS, "arr_0"))
-    table = open_table(path)
+    return _checked(_label_column(open_table(path, column), column), path)
+
+
+def _label_column(table: Table, column: str | None) -> NDArray[Any]:
     if column is not None:
         return table.read_column(table.position(column))
     if table.n_columns == 1:
         labels = table.read_column(0)
         return labels[1:] if table.names is None and _begins_with_header(labels) else labels
-    usual = [name for name in LABEL_COLUMNS if table.names and name in table.names]
+    named = [name for name in table.names or () if name not in INDEX_COLUMNS]
+    usual = [usual for usual in LABEL_COLUMNS if usual in named] or (named if len(named) == 1 else [])
     if not usual:
-        columns = ", ".join(table.names) if table.names else f"{table.n_columns} without names"
-        raise InputError(f"Expected one column of labels in {path}, got {columns}. Name the column with --label.")
+        columns = ", ".join(named) or f"{table.n_columns} without names"
+        raise InputError(f"Expected one column of labels in {table.path}, got {columns}. Name the column with --label.")
     return table.read_column(table.position(usual[0]))
 
 
 def _begins_with_header(labels: NDArray[Any]) -> bool:
-    """Tell whether the first of textual labels is a column's name: it never occurs again."""
-    return bool(labels.dtype.kind == "U" and len(labels) > 2 and not (labels[1:] == labels[0]).any())
+    """Tell whether the first of textual labels is a column's name.
+
+    It is if no other row has it, and it is a usual name or all other labels occur at least twice.
+    """
+    if labels.dtype.kind != "U" or len(labels) < 2 or (labels[1:] == labels[0]).any():
+        return False
+    usual = labels[0].strip().lower() in LABEL_COLUMNS
+    return bool(usual or np.unique(labels[1:], return_counts=True)[1].min() > 1)
+
+
+def _checked(labels: NDArray[Any], path: Path) -> NDArray[Any]:
+    """Return labels of a text file, none of them empty."""
+    if labels.dtype.kind == "U" and (labels == "").any():
+        row = int(np.argmax(labels == ""))
+        raise LabelsError(f"Expected a label in every row of {path}, got none at row {row}. Drop that row.")
+    return labels
 
 
 def load_class_names(path: str | Path) -> tuple[str, ...]:
@@ -84,36 +108,52 @@ def load_class_names(path: str | Path) -> tuple[str, ...]:
         if not isinstance(names, list):
             raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__}.")
         return tuple(map(str, names))
-    return tuple(_lines(path))
+    return tuple(line for line in _lines(path) if line)
 
 
 def load_transition(path: str | Path) -> NDArray[np.float64]:
     """Read a transition matrix from `.json` (a saved estimate, or a list of rows), `.npy` or `.csv`."""
+    return load_named_transition(path)[0]
+
+
+def load_named_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+    """Read a transition matrix as `load_transition` does, and the class names of its rows if the file has them."""
     path = Path(path)
-    if path.suffix.lower() == ".json":
-        content = _load_json(path)
-        return check_transition(
-            content["transition"] if isinstance(content, dict) and "transition" in content else content
-        )
-    return check_transition(load_probabilities(path).values)
+    if path.suffix.lower() != ".json":
+        table = load_probabilities(path)
+        return check_transition(table.values), table.class_names
+    content = _load_json(path)
+    if not (isinstance(content, dict) and "transition" in content):
+        return check_transition(content), None
+    matrix, names = check_transition(content["transition"]), content.get("class_names")
+    return matrix, None if names is None else check_class_names(names, len(matrix))
 
 
 def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
     """Write labels as `.npy`, or one a line as `.csv` (with a header) or `.txt`."""
     path = Path(path)
     suffix = path.suffix.lower()
+    if suffix not in (".npy", ".csv", ".txt"):
+        raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
     if suffix == ".npy":
         with atomic_write(path, "wb") as stream:
             np.save(stream, labels, allow_pickle=False)
-    elif suffix in (".csv", ".txt"):
-        import csv
+        return
+    if labels.ndim != 1:
+        raise LabelsError(f"Expected a label a line for {path.name}, got one-hot rows. Write them as .npy.")
+    cells = list(map(str, labels.tolist()))
+    with atomic_write(path) as stream:
+        if suffix == ".csv":
+            guarded = [guard_cell(cell) for cell in cells] if labels.dtype.kind not in "biuf" else cells
+            csv.writer(stream, lineterminator="\n").writerows([["label"], *([cell] for cell in guarded)])
+        else:
+            stream.writelines(f"{_checked_line(cell, path)}\n" for cell in cells)
 
-        with atomic_write(path) as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerows([["label"]] if suffix == ".csv" else [])
-            writer.writerows([label] for label in labels.tolist())
-    else:
-        raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
+
+def _checked_line(label: str, path: Path) -> str:
+    if label.splitlines() != [label] or label != label.strip():
+        raise LabelsError(f"Expected labels that fit a line of {path.name}, got {label!r}. Write .csv or .npy.")
+    return label
 
 
 def _load_array(path: Path, names: Sequence[str]) -> NDArray[Any]:
@@ -127,12 +167,12 @@ def _load_array(path: Path, names: Sequence[str]) -> NDArray[Any]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        lines = check_readable(path).read_text(encoding="utf-8-sig").splitlines()
+        text = check_readable(path).read_text(encoding="utf-8-sig")
     except (UnicodeDecodeError, OSError) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot read {path} as text: {error}.") from None
-    return [line.strip() for line in lines if line.strip()]
+    return [line.strip() for line in text.rstrip().splitlines()]
 
 
 def _load_json(path: Path) -> Any:

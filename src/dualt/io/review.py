@@ -133,9 +133,7 @@ def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder
     return LabelCoder(tuple(map(str, whole.tolist())), by_name=True)
 
 
-def _check(
-    decision: Decision, current: NDArray[np.intp], codes: dict[str, int], names: tuple[str, ...]
-) -> None:
+def _check(decision: Decision, current: NDArray[np.intp], codes: dict[str, int], names: tuple[str, ...]) -> None:
     where = f"line {decision.line} of the review"
     if decision.index >= len(current):
         raise LabelsError(
@@ -156,9 +154,7 @@ def _check(
         )
 
 
-def _replaced(
-    array: NDArray[Any], rows: NDArray[np.intp], new: NDArray[np.intp], coder: LabelCoder
-) -> NDArray[Any]:
+def _replaced(array: NDArray[Any], rows: NDArray[np.intp], new: NDArray[np.intp], coder: LabelCoder) -> NDArray[Any]:
     corrected: NDArray[Any] = array.copy()
     if array.ndim == 2:
         corrected[rows] = np.eye(array.shape[1], dtype=array.dtype)[new]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualt.report.data import Codes, Floats, Method, Remark, ReportData, ReviewList
+from dualt.errors import InputError
+from dualt.report.data import Codes, Method, Remark, ReportData, ReviewList
 from dualt.report.previews import Previews
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ MAX_LISTED = 10_000
 
 
 def report_data(
-    estimate: TransitionEstimate,
+    estimate: TransitionEstimate | None,
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
@@ -32,7 +34,7 @@ def report_data(
     Parameters
     ----------
     estimate
-        The matrix of the headline.
+        The matrix of the headline; None if the issues were found with a matrix that was not estimated.
     issues
         Adds the list to review: the flagged examples, most suspect first.
     comparison
@@ -46,34 +48,65 @@ def report_data(
     limit
         Most examples to list.
     """
+    if estimate is not None:
+        data = _from_estimate(estimate, level)
+    elif issues is not None:
+        data = _from_matrix(issues)
+    else:
+        raise InputError("Expected an estimate or label issues to report, got neither.")
+    if issues is not None:
+        data = replace(
+            data,
+            expected_wrong=issues.expected_count,
+            pair_counts=issues.by_pair,
+            lists=(_suspects(issues, previews, limit),),
+        )
+    methods = (Method(each.method, each.transition, each.noise_rate, each.noise_rates) for each in comparison)
+    return replace(data, title=title, methods=tuple(methods))
+
+
+def listed(issues: LabelIssues, limit: int = MAX_LISTED) -> Codes:
+    """Return the row numbers that a report lists: the flagged examples, most suspect first."""
+    return issues.indices[:limit]
+
+
+def _from_estimate(estimate: TransitionEstimate, level: float) -> ReportData:
+    counts = estimate.n_samples * estimate.clean_prior[:, None] * estimate.transition
     return ReportData(
-        title=title,
+        title="",
         method=estimate.method,
         n_samples=estimate.n_samples,
         class_names=tuple(estimate.class_names),
         transition=estimate.transition,
         noise_rate=estimate.noise_rate,
         noise_rates=estimate.noise_rates,
-        expected_wrong=issues.expected_count if issues else estimate.noise_rate * estimate.n_samples,
+        expected_wrong=estimate.noise_rate * estimate.n_samples,
         level=level,
         transition_interval=estimate.confidence_interval(level),
         noise_rate_interval=estimate.noise_rate_interval(level),
         noise_rates_interval=estimate.noise_rates_interval(level),
-        pair_counts=issues.by_pair if issues else _pair_counts(estimate),
-        label_counts=estimate.diagnostics.label_counts.astype(np.intp),
+        pair_counts=counts.T,
+        label_counts=estimate.diagnostics.label_counts,
         agreement=estimate.diagnostics.agreement,
         condition_number=estimate.diagnostics.condition_number,
         remarks=tuple(Remark(notice.message, notice.advice) for notice in estimate.warnings),
-        methods=tuple(
-            Method(other.method, other.transition, other.noise_rate, other.noise_rates) for other in comparison
-        ),
-        lists=(_suspects(issues, previews, limit),) if issues else (),
     )
 
 
-def listed(issues: LabelIssues, limit: int = MAX_LISTED) -> Codes:
-    """Return the row numbers that a report lists: the flagged examples, most suspect first."""
-    return issues.ranking[issues.is_issue[issues.ranking]][:limit]
+def _from_matrix(issues: LabelIssues) -> ReportData:
+    n_classes = len(issues.class_names)
+    return ReportData(
+        title="",
+        method="a given matrix",
+        n_samples=len(issues),
+        class_names=issues.class_names,
+        transition=issues.transition,
+        noise_rate=issues.expected_count / len(issues),
+        noise_rates=1 - np.diagonal(issues.transition),
+        expected_wrong=issues.expected_count,
+        label_counts=np.bincount(issues.given, minlength=n_classes),
+        condition_number=float(np.linalg.cond(issues.transition)),
+    )
 
 
 def _suspects(issues: LabelIssues, previews: Previews | None, limit: int) -> ReviewList:
@@ -91,9 +124,3 @@ def _suspects(issues: LabelIssues, previews: Previews | None, limit: int) -> Rev
         suggested_probability=issues.suggested_probability[index],
         previews=previews,
     )
-
-
-def _pair_counts(estimate: TransitionEstimate) -> Floats:
-    """Return the expected number of examples of each given label (rows) and true class (columns)."""
-    counts: Floats = (estimate.n_samples * estimate.clean_prior[:, None] * estimate.transition).T
-    return counts

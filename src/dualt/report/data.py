@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.report.previews import Previews
 
-Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[np.intp]
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Codes: TypeAlias = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

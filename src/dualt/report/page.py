@@ -15,7 +15,7 @@ from dualt import __version__
 from dualt.files import atomic_write
 from dualt.report import words
 from dualt.report.data import ReportData
-from dualt.report.payload import confusions, payload, script_json, shown_classes
+from dualt.report.payload import confusions, payload, script_json
 from dualt.transition import l1_error
 
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
@@ -27,6 +27,7 @@ _SCRIPTS = (
     "csv.js",
     "store.js",
     "scroller.js",
+    "sieve.js",
     "card.js",
     "review.js",
     "main.js",
@@ -46,29 +47,25 @@ def render_report(data: ReportData) -> str:
     Its policy allows only the style and the script that are in it, by their hashes, and images that are
     in it: a class name or a text that managed to become markup could still not run or load anything.
     """
-    numbers = script_json(payload(data))
+    content = payload(data)
+    numbers = script_json(content)
     style, script = _joined(_STYLES), _script()
-    page = (
-        _environment()
-        .get_template("page.html")
-        .render(
-            data=data,
-            style=Markup(style),  # noqa: S704
-            script=Markup(script),  # noqa: S704
-            numbers=Markup(numbers),  # noqa: S704
-            policy=_policy(style, script),
-            digest=hashlib.sha256(numbers.encode("utf-8", "replace")).hexdigest()[:16],
-            verdict=words.verdict(data),
+    template = _environment().get_template("page.html")
+    page = template.render(
+        data=data,
+        style=Markup(style),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        numbers=Markup(numbers),  # noqa: S704
+        policy=_policy(style, script),
+        digest=hashlib.sha256(numbers.encode("utf-8", "replace")).hexdigest()[:16],
+        verdict=words.verdict(data),
         hardest_hit=words.hardest_hit(data),
         level=f"{100 * data.level:g}%",
-            facts=words.facts(data),
-            confusions=confusions(data),
-            n_shown=len(shown_classes(data)),
-            distances=[
-                l1_error(method.transition, data.transition, normalize=True) for method in data.methods
-            ],
-            version=__version__,
-        )
+        facts=words.facts(data),
+        confusions=confusions(data),
+        n_shown=len(content["matrix"]["classes"]),
+        distances=[l1_error(method.transition, data.transition, normalize=True) for method in data.methods],
+        version=__version__,
     )
     # A lone surrogate in a class name has no UTF-8 form.
     return page.encode("utf-8", "replace").decode("utf-8")

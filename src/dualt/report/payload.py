@@ -36,9 +36,7 @@ def payload(data: ReportData) -> dict[str, Any]:
         "level": data.level,
         "matrix": _matrix(data),
         "rates": _rates(data),
-        "methods": [
-            {"name": method.name, "rates": _rounded(method.noise_rates, 4)} for method in data.methods
-        ],
+        "methods": [{"name": method.name, "rates": _rounded(method.noise_rates, 4)} for method in data.methods],
         "likely": _likely(data),
         "lists": [_review_list(rows) for rows in data.lists],
     }
@@ -54,7 +52,7 @@ def confusions(data: ReportData, limit: int = 12) -> list[tuple[int, int, float]
     return [pair for pair in found if pair[2] >= 0.5]
 
 
-def shown_classes(data: ReportData) -> Codes:
+def _shown_classes(data: ReportData) -> Codes:
     """Return the classes of the heatmap: all, or those of the largest confusions."""
     n_classes = len(data.class_names)
     if n_classes <= MAX_MATRIX_CLASSES:
@@ -68,7 +66,7 @@ def shown_classes(data: ReportData) -> Codes:
 
 
 def _matrix(data: ReportData) -> dict[str, Any]:
-    classes = shown_classes(data)
+    classes = _shown_classes(data)
     part = np.ix_(classes, classes)
     low, high = data.transition_interval or (None, None)
     values = data.transition[part]

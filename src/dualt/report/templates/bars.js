@@ -24,7 +24,7 @@ const drawBars = (host) => {
     el("td", { class: "strip" }, bar(code)),
     el("td", { class: "number" }, percent(value[code])),
     ...(low ? [el("td", { class: "soft wide" }, `${percent(low[code])} to ${percent(high[code])}`)] : []),
-    el("td", { class: "soft wide" }, ...(share[code] >= 0.0005 ? [`${percent(share[code])} as `, name(mostly[code])] : ["–"])),
+    el("td", { class: "soft wide" }, ...(share[code] < 0.0005 ? ["–"] : [`${percent(share[code])} as `, name(mostly[code])])),
   );
   const titles = ["Class", `0 to ${percent(end, 0)}`, "Noise rate", ...(low ? ["Interval"] : []), "Most often given"];
   const body = el("tbody", {}, ...worst.map(row));
@@ -60,12 +60,15 @@ const drawCompared = (host) => {
     el("td", { class: "strip" }, dots(code)),
     ...methods.map(({ rates }) => el("td", { class: "number" }, percent(rates[code]))),
   );
-  const heads = methods.map((method, i) =>
-    el("th", { scope: "col", class: "number" }, el("span", { "aria-hidden": "true" }, `${mark(i)} `), el("bdi", {}, method.name)));
+  const legend = (i) => el("span", { "aria-hidden": "true" }, `${mark(i)} `);
+  const heads = [
+    ...["Class", `0 to ${percent(end, 0)}`].map((title) => el("th", { scope: "col" }, title)),
+    ...methods.map((method, i) => el("th", { scope: "col", class: "number" }, legend(i), el("bdi", {}, method.name))),
+  ];
   host.append(el(
     "table",
     { class: "bars" },
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Class"), el("th", { scope: "col" }, `0 to ${percent(end, 0)}`), ...heads)),
+    el("thead", {}, el("tr", {}, ...heads)),
     el("tbody", {}, ...matrix.classes.map(row)),
   ));
 };

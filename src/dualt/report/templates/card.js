@@ -23,7 +23,7 @@ const key = (text) => el("kbd", { "aria-hidden": "true" }, text);
 
 // The example being judged, large, with everything one can decide about it.
 class Card {
-  constructor(rows, { decide, move }) {
+  constructor(rows, decide, move) {
     this.rows = rows;
     this.number = el("span");
     this.place = el("span");
@@ -38,7 +38,12 @@ class Card {
       { class: "card", tabindex: "-1", role: "group", "aria-label": "The selected example" },
       el("div", { class: "head" }, this.number, this.place),
       this.view,
-      el("dl", {}, el("div", {}, el("dt", {}, "Given label"), this.given), el("div", {}, el("dt", {}, "Suggested"), this.suggested)),
+      el(
+        "dl",
+        {},
+        el("div", {}, el("dt", {}, "Given label"), this.given),
+        el("div", {}, el("dt", {}, "Suggested"), this.suggested),
+      ),
       el("div", { class: "choices" }, this.keep, this.take),
       this.classes,
       page.names.length > FEW_CLASSES ? this.others(decide) : "",
@@ -51,8 +56,10 @@ class Card {
   }
 
   others(decide) {
-    const select = el("select", { "aria-label": "Another class" }, ...page.names.map((_, code) => el("option", { value: code }, shown(code))));
-    return el("div", { class: "choices" }, select, button("Set", () => decide(Number(select.value)), { "aria-label": "Set the class chosen in the menu" }));
+    const options = page.names.map((_, code) => el("option", { value: code }, shown(code)));
+    const select = el("select", { "aria-label": "Another class" }, ...options);
+    const set = button("Set", () => decide(Number(select.value)), { "aria-label": "Set the class chosen in the menu" });
+    return el("div", { class: "choices" }, select, set);
   }
 
   show(row, place, chosen) {

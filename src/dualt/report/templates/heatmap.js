@@ -6,22 +6,24 @@ const drawHeatmap = (host, tip) => {
   const wrong = value.flatMap((row, i) => row.filter((_, j) => i !== j));
   const largest = Math.max(0.001, ...wrong);
 
+  const level = `${Number((100 * page.level).toFixed(2))}%`;
+  const shareOf = (row, column) => (column === classes.length ? others[row] : value[row][column]);
+
+  // What a cell says: the classes, the value, and the interval if there is one.
   const words = (row, column) => {
     const aside = column === classes.length;
-    const share = aside ? others[row] : value[row][column];
-    const range = aside || !low
-      ? ""
-      : `, ${percent(page.level, 0)} interval ${percent(low[row][column], 2)} to ${percent(high[row][column], 2)}`;
     const given = aside ? "any class not shown" : shown(classes[column]);
-    return `true ${shown(classes[row])}, given ${given}: ${percent(share, 2)}${range}`;
+    const said = [`True ${shown(classes[row])}, given ${given}`, percent(shareOf(row, column), 2)];
+    if (low && !aside) said.push(`${level} interval ${percent(low[row][column], 2)} to ${percent(high[row][column], 2)}`);
+    return said;
   };
 
   const cell = (row, column) => {
-    const share = column === classes.length ? others[row] : value[row][column];
+    const share = shareOf(row, column);
     // Wrong labels get the whole scale of colour, right ones stay grey; the root tells 1 % from 3 % beside 30 %.
     const neutral = row === column || column === classes.length;
     const tone = neutral ? 0.8 * share : Math.sqrt(share / largest);
-    const node = el("td", { role: "gridcell", tabindex: "-1", "aria-label": words(row, column) });
+    const node = el("td", { role: "gridcell", tabindex: "-1", "aria-label": words(row, column).join(", ") });
     node.className = neutral ? "neutral" : "";
     node.classList.toggle("deep", tone > 0.55);
     node.style.setProperty("--v", tone.toFixed(3));
@@ -43,7 +45,7 @@ const drawHeatmap = (host, tip) => {
     el("tr", { role: "row" }, el("th", { scope: "row" }, name(classes[i])), ...row));
   const table = el(
     "table",
-    { role: "grid", class: `heat${fine ? " fine" : ""}${upright ? " upright" : ""}`, "aria-label": "Transition matrix" },
+    { role: "grid", class: ["heat", fine && "fine", upright && "upright"].filter(Boolean).join(" "), "aria-label": "Transition matrix" },
     el(
       "caption",
       {},
@@ -55,9 +57,7 @@ const drawHeatmap = (host, tip) => {
   );
 
   const show = (node) => {
-    const [row, column] = place.get(node);
-    const text = words(row, column);
-    tip.textContent = (text[0].toUpperCase() + text.slice(1)).replace(": ", "\n").replace("%, ", "%\n");
+    tip.textContent = words(...place.get(node)).join("\n");
     tip.hidden = false;
     const box = node.getBoundingClientRect();
     const left = Math.min(Math.max(8, box.left), innerWidth - tip.offsetWidth - 8);

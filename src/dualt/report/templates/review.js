@@ -4,14 +4,10 @@ class Review {
     this.choices = new Choices(`dualt-review:${document.body.dataset.digest}:${rows.key}`, rows.index.length);
     this.visible = [];
     this.position = 0;
-    this.filters = {
-      given: this.classFilter(rows.given),
-      suggested: this.classFilter(rows.suggested),
-      state: this.filter([["all", "all"], ["open", "to review"], ["done", "reviewed"]]),
-    };
+    this.sieve = new Sieve(rows, this.choices, () => this.sift());
     this.box = el("div", { class: "list", role: "listbox", tabindex: "0", "aria-label": "Labels to review" });
     this.list = new Scroller(this.box, (position) => this.option(position));
-    this.card = new Card(rows, { decide: (code) => this.decide(code), move: (step) => this.go(this.position + step) });
+    this.card = new Card(rows, (code) => this.decide(code), (step) => this.go(this.position + step));
     this.undoButton = button("Undo", () => this.undo());
     this.undoButton.prepend(key("u"));
     this.saveButton = button("Download corrected labels", () => this.save(), { class: "main" });
@@ -25,57 +21,32 @@ class Review {
       if (option) this.go(Number(option.dataset.position));
     });
     this.sift();
-    this.go(Math.max(0, this.nextOpen(-1)));
+    this.go(this.nextOpen(-1));
   }
 
   layout() {
-    const label = (text, select) => el("label", {}, text, select);
-    const { given, suggested, state } = this.filters;
-    const tools = [label("Given", given), label("Suggested", suggested), label("Show", state)];
-    const help = [["j", "next"], ["k", "previous"], ["a", "take the suggestion"], ["x", "or 0 keep"], ["1–9", "choose a class"], ["u", "undo"]];
+    const help = [
+      ["j", "next"], ["k", "previous"], ["a", "take the suggestion"], ["x", "or 0 keep"], ["1–9", "choose a class"], ["u", "undo"],
+    ].map(([pressed, text]) => el("span", {}, el("kbd", {}, pressed), text));
     return [
-      el("div", { class: "tools" }, ...tools, el("span", { class: "gap" }), this.undoButton, this.saveButton),
+      el("div", { class: "tools" }, ...this.sieve.labels, el("span", { class: "gap" }), this.undoButton, this.saveButton),
       el("div", { class: "progress" }, this.bar, this.tally, this.voice),
       el("div", { class: "desk" }, this.box, this.card.node),
-      el("p", { class: "keys" }, "Keys, once you have clicked or tabbed into the list: ", ...help.map(([name, text]) => el("span", {}, el("kbd", {}, name), text))),
+      el("p", { class: "keys" }, "Keys, once you have clicked or tabbed into the list: ", ...help),
     ];
   }
 
-  filter(options) {
-    const select = el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
-    select.addEventListener("change", () => this.sift());
-    return select;
-  }
-
-  classFilter(codes) {
-    const counts = new Map();
-    for (const code of codes) counts.set(code, (counts.get(code) ?? 0) + 1);
-    const options = [...counts].sort((a, b) => a[0] - b[0]).map(([code, n]) => [code, `${shown(code)} (${whole(n)})`]);
-    return this.filter([["", "any"], ...options]);
-  }
-
-  // Keeps the rows that pass the filters, and the selected one selected if it does.
+  // Shows what passes the filters; the selected example stays selected if it does.
   sift() {
-    const { rows, choices } = this;
-    const given = this.filters.given.value;
-    const suggested = this.filters.suggested.value;
-    const state = this.filters.state.value;
     const selected = this.visible[this.position];
-    this.visible = rows.index.map((_, row) => row).filter((row) =>
-      (given === "" || rows.given[row] === Number(given)) &&
-      (suggested === "" || rows.suggested[row] === Number(suggested)) &&
-      (state === "all" || choices.made.has(row) === (state === "done")));
+    this.visible = this.sieve.passing();
     this.list.reset(this.visible.length);
     const again = this.visible.indexOf(selected);
-    this.go(again >= 0 ? again : Math.min(this.position, this.visible.length - 1));
+    this.go(again >= 0 ? again : this.position);
   }
 
   showPair(given, suggested) {
-    const { filters } = this;
-    filters.given.value = given;
-    filters.suggested.value = suggested;
-    filters.state.value = "all";
-    for (const select of [filters.given, filters.suggested]) if (select.selectedIndex < 0) select.value = "";
+    this.sieve.set(given, suggested);
     this.sift();
     this.focus();
   }
@@ -90,9 +61,10 @@ class Review {
     const row = visible[position];
     const given = rows.given[row];
     const chosen = choices.made.get(row);
-    const verdict = chosen === undefined ? "" : chosen === given ? "kept" : `→ ${shown(chosen)}`;
+    const changed = chosen !== undefined && chosen !== given;
     const image = rows.kind === "image" ? preview(rows, row) : null;
     const text = rows.kind === "text" ? rows.previews[row] : null;
+    const about = `example ${rows.index[row]}, ${percent(rows.right[row])} likely right`;
     image?.setAttribute("alt", "");
     return el(
       "div",
@@ -104,30 +76,38 @@ class Review {
         "aria-setsize": visible.length,
         "aria-posinset": position + 1,
       },
-      ...(image ? [image] : []),
+      image ?? "",
       el(
         "span",
         { class: "what" },
         el("span", {}, name(given), " → ", name(rows.suggested[row])),
-        text ? el("span", { class: "snippet", dir: "auto" }, text) : el("span", { class: "row-number" }, `example ${rows.index[row]}, ${percent(rows.right[row])} likely right`),
+        el("span", { class: "about", dir: "auto" }, text || about),
       ),
-      el("span", { class: `mark${chosen !== undefined && chosen !== given ? " changed" : ""}` }, verdict),
+      el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${shown(chosen)}` : chosen === given ? "kept" : ""),
     );
   }
 
   go(position) {
     const before = this.position;
     this.position = Math.max(0, Math.min(position, this.visible.length - 1));
-    const row = this.visible[this.position];
-    this.card.node.hidden = row === undefined;
     this.list.redraw(before);
-    if (row !== undefined) {
-      this.list.redraw(this.position);
-      this.list.show(this.position);
-      this.box.setAttribute("aria-activedescendant", `${this.rows.key}-${row}`);
-      this.card.show(row, `${whole(this.position + 1)} of ${whole(this.visible.length)}`, this.choices.made.get(row));
-    }
+    if (this.visible.length) this.select(this.visible[this.position]);
+    else this.selectNothing();
     this.count();
+  }
+
+  select(row) {
+    this.list.redraw(this.position);
+    this.list.show(this.position);
+    this.box.setAttribute("aria-activedescendant", `${this.rows.key}-${row}`);
+    this.card.node.hidden = false;
+    this.card.show(row, `${whole(this.position + 1)} of ${whole(this.visible.length)}`, this.choices.made.get(row));
+  }
+
+  selectNothing() {
+    this.box.removeAttribute("aria-activedescendant");
+    if (this.card.node.contains(document.activeElement)) this.box.focus();
+    this.card.node.hidden = true;
   }
 
   count() {
@@ -136,13 +116,16 @@ class Review {
     const changed = [...made].filter(([row, code]) => code !== this.rows.given[row]).length;
     this.bar.value = made.size;
     const note = kept ? "" : " This browser keeps nothing for this page: download before you close it.";
-    this.tally.textContent = `${whole(made.size)} of ${whole(total)} reviewed: ${whole(changed)} changed, ${whole(made.size - changed)} kept.${note}`;
+    const split = `${whole(changed)} changed, ${whole(made.size - changed)} kept.`;
+    this.tally.textContent = `${whole(made.size)} of ${whole(total)} reviewed: ${split}${note}`;
     this.undoButton.disabled = !log.length;
     this.saveButton.disabled = !made.size;
   }
 
+  // The next example without a choice, or this one if none is left below.
   nextOpen(position) {
-    return this.visible.findIndex((row, place) => place > position && !this.choices.made.has(row));
+    const next = this.visible.findIndex((row, place) => place > position && !this.choices.made.has(row));
+    return next < 0 ? position : next;
   }
 
   decide(code) {
@@ -150,10 +133,8 @@ class Review {
     if (row === undefined) return;
     this.choices.choose(row, code);
     const done = code === this.rows.given[row] ? "kept as" : "changed to";
-    if (this.filters.state.value === "all") {
-      const next = this.nextOpen(this.position);
-      this.go(next < 0 ? this.position : next);
-    } else this.sift();
+    if (this.sieve.byState) this.sift();
+    else this.go(this.nextOpen(this.position));
     this.voice.textContent = `Example ${this.rows.index[row]} ${done} ${shown(code)}. ${this.tally.textContent}`;
   }
 
@@ -162,7 +143,7 @@ class Review {
     if (row === null) return;
     this.sift();
     if (!this.visible.includes(row)) {
-      for (const select of Object.values(this.filters)) select.selectedIndex = 0;
+      this.sieve.set("", "");
       this.sift();
     }
     this.go(this.visible.indexOf(row));
@@ -199,8 +180,9 @@ class Review {
         End: () => this.go(this.visible.length - 1),
       }),
     };
-    const code = /^[1-9]$/.test(event.key) ? this.card.keyed(event.key) : undefined;
-    const action = code === undefined ? actions[event.key] : () => this.decide(code);
+    const pressed = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const code = /^[1-9]$/.test(pressed) ? this.card.keyed(pressed) : undefined;
+    const action = code === undefined ? actions[pressed] : () => this.decide(code);
     if (!action) return;
     event.preventDefault();
     action();

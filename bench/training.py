@@ -1,0 +1,224 @@
+"""How much the training half costs beside plain torch: ratios, every pair timed in turns in one run.
+
+    python bench/training.py
+
+One thread. Each figure is the best of several repeats, so that a busy machine disturbs it little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+from torch.utils.data import DataLoader, Dataset
+
+from dualt import noise
+from dualt.datasets import load_dataset
+from dualt.errors import FileError
+from dualt.losses import RevisedLoss, ReweightedLoss
+from dualt.methods import build_method
+from dualt.networks import build_network
+from dualt.training import Part, Recipe, TrainingData, as_inputs, train
+from dualt.training.replicated import Replica, train_replicated
+
+BATCH = 128
+
+
+def best_of(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Return the shortest time of each run; they take turns, so that all see the same machine."""
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(repeats):
+        for name, run in runs.items():
+            began = perf_counter()
+            run()
+            best[name] = min(best[name], perf_counter() - began)
+    return best
+
+
+def images(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return MNIST's first images, or random ones of the same shape where it is not installed."""
+    try:
+        data = load_dataset("mnist")
+    except FileError:
+        rng = np.random.default_rng(0)
+        return rng.integers(256, size=(n, 28, 28), dtype=np.uint8), rng.integers(10, size=n)
+    return np.asarray(data.train_x[:n]), data.train_y[:n]
+
+
+def loop_against_bare(name: str) -> tuple[float, float]:
+    """Return seconds of an epoch through the loop, and of the same steps written out."""
+    x, y = images(60 * BATCH)
+    part = Part(as_inputs(x, 0.13, 0.31), torch.from_numpy(y))
+    recipe = Recipe(epochs=1, batch_size=BATCH)
+    batches = [
+        (part.inputs.take(torch.arange(start, start + BATCH)), part.labels[start : start + BATCH])
+        for start in range(0, len(y), BATCH)
+    ]
+    networks = {way: build_network(name, (1, 28, 28), 10) for way in ("loop", "bare")}
+    optimizer = recipe.make_optimizer(networks["bare"].parameters())
+
+    def bare() -> None:
+        for inputs, labels in batches:
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(networks["bare"](inputs), labels).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+    def loop() -> None:
+        train([networks["loop"]], build_method("ce"), TrainingData(part), recipe)
+
+    times = best_of({"loop": loop, "bare": bare}, repeats=12 if name == "mlp" else 6)
+    return times["loop"], times["bare"]
+
+
+def reweighted_sample_by_sample(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
+    """Compute the loss as the paper's released code does, one sample at a time."""
+    total = torch.zeros(())
+    for row, label in zip(logits, labels, strict=True):
+        probs = F.softmax(row, dim=0)
+        weight = (probs[label] / (probs @ transition)[label]).detach()
+        total = total + weight * F.cross_entropy(row[None], label[None])
+    return total / len(labels)
+
+
+def losses() -> dict[str, float]:
+    """Return seconds of one forward and backward pass of each loss at 128×10."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(BATCH, 10, generator=generator, requires_grad=True)
+    labels = torch.randint(10, (BATCH,), generator=generator)
+    matrix = noise.symmetric(10, 0.45)
+    tensor = torch.from_numpy(matrix).float()
+    forms: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+        "cross entropy": F.cross_entropy,
+        "reweighted": ReweightedLoss(matrix),
+        "revised": RevisedLoss(matrix),
+        "sample by sample": lambda z, y: reweighted_sample_by_sample(z, y, tensor),
+    }
+
+    def repeat(loss: Callable[[Tensor, Tensor], Tensor], times: int) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(times):
+                logits.grad = None
+                loss(logits, labels).backward()  # type: ignore[no-untyped-call]
+
+        return run
+
+    counts = {name: 3 if name == "sample by sample" else 200 for name in forms}
+    times = best_of({name: repeat(loss, counts[name]) for name, loss in forms.items()}, repeats=15)
+    return {name: seconds / counts[name] for name, seconds in times.items()}
+
+
+def losses_in_a_step() -> dict[str, float]:
+    """Return seconds of one training step of the MLP with each loss."""
+    x, y = images(BATCH)
+    inputs, labels = as_inputs(x, 0.13, 0.31).take(torch.arange(BATCH)), torch.from_numpy(y)
+    matrix = noise.symmetric(10, 0.45)
+
+    def repeat(loss: Any) -> Callable[[], None]:
+        network = build_network("mlp", (1, 28, 28), 10)
+        extra = loss.parameters() if isinstance(loss, nn.Module) else ()
+        optimizer = torch.optim.SGD([*network.parameters(), *extra], lr=0.01)
+
+        def run() -> None:
+            for _ in range(40):
+                optimizer.zero_grad(set_to_none=True)
+                loss(network(inputs), labels).backward()
+                optimizer.step()
+
+        return run
+
+    forms = {"cross entropy": F.cross_entropy, "reweighted": ReweightedLoss(matrix), "revised": RevisedLoss(matrix)}
+    times = best_of({name: repeat(loss) for name, loss in forms.items()}, repeats=12)
+    return {name: seconds / 40 for name, seconds in times.items()}
+
+
+class PerSample(Dataset[tuple[Tensor, int]]):
+    """Images the usual way: one PIL image at a time, transformed in Python."""
+
+    def __init__(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+        self.x, self.y = x, y
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        image = Image.fromarray(self.x[index])
+        pixels = torch.from_numpy(np.array(image, np.uint8, copy=True))
+        return (pixels[None].float().div(255) - 0.13) / 0.31, int(self.y[index])
+
+
+def loop_against_per_sample() -> tuple[float, float]:
+    """Return seconds of an epoch of the MLP on MNIST images through the loop, and fed sample by sample."""
+    x, y = images(60 * BATCH)
+    part = Part(as_inputs(x, 0.13, 0.31), torch.from_numpy(y))
+    recipe = Recipe(epochs=1, batch_size=BATCH)
+    networks = {way: build_network("mlp", (1, 28, 28), 10) for way in ("loop", "fed")}
+    optimizer = recipe.make_optimizer(networks["fed"].parameters())
+    loader = DataLoader(PerSample(x, y), BATCH, shuffle=True)
+
+    def fed() -> None:
+        for inputs, labels in loader:
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(networks["fed"](inputs), labels).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+    def loop() -> None:
+        train([networks["loop"]], build_method("ce"), TrainingData(part), recipe)
+
+    times = best_of({"loop": loop, "fed": fed}, repeats=6)
+    return times["loop"], times["fed"]
+
+
+def replicas_against_one(n_replicas: int = 15) -> tuple[float, float]:
+    """Return seconds of `n_replicas` runs of the synthetic network at once, and of one through the loop."""
+    parts = []
+    for seed in range(n_replicas):
+        data = load_dataset("synthetic", n_samples=16_000, n_test=2, seed=seed)
+        parts.append(TrainingData(Part(as_inputs(data.train_x), torch.from_numpy(data.train_y))))
+    recipe = Recipe(epochs=2, batch_size=BATCH)
+
+    def network(seed: int) -> Any:
+        return build_network("mlp-small", (10,), 2, seed=seed)
+
+    def many() -> None:
+        train_replicated([Replica(network(seed), data, seed) for seed, data in enumerate(parts)], recipe)
+
+    def one() -> None:
+        train([network(0)], build_method("ce"), parts[0], recipe)
+
+    times = best_of({"many": many, "one": one}, repeats=6)
+    return times["many"], times["one"]
+
+
+def main() -> None:
+    """Measure everything and print one table."""
+    torch.set_num_threads(1)
+    table = Table("what", "ours", "beside", "ratio", "at most", title="Training, one thread", title_justify="left")
+
+    def add(what: str, ours: float, beside: float, bound: float) -> None:
+        ratio = ours / beside
+        verdict = "[green]" if ratio <= bound else "[red]"
+        table.add_row(what, f"{1e3 * ours:.3f} ms", f"{1e3 * beside:.3f} ms", f"{verdict}{ratio:.2f}", f"{bound:.2f}")
+
+    for name in ("mlp", "lenet"):
+        add(f"epoch of {name} through the loop / bare torch", *loop_against_bare(name), 1.10)
+    alone, step = losses(), losses_in_a_step()
+    for name in ("reweighted", "revised"):
+        add(f"{name} loss / cross entropy, 128×10", alone[name], alone["cross entropy"], 2.0)
+    for name in ("reweighted", "revised"):
+        add(f"step of the MLP: {name} / cross entropy", step[name], step["cross entropy"], 2.0)
+    add("reweighted sample by sample / cross entropy", alone["sample by sample"], alone["cross entropy"], np.inf)
+    add("epoch of MNIST / fed by a per-sample DataLoader", *loop_against_per_sample(), 1 / 3)
+    add("15 replicas of the synthetic network / one", *replicas_against_one(), 3.0)
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

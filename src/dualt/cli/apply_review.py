@@ -1,0 +1,36 @@
+"""`dualt apply-review`: put the decisions of a review into the labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualt.cli.options import Classes, Json, LabelColumn, print_json
+
+
+def apply_review(
+    labels: Annotated[Path, typer.Argument(metavar="LABELS", help="The labels that were reviewed.")],
+    review: Annotated[Path, typer.Argument(metavar="REVIEW.csv", help="The review the report page downloaded.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the corrected labels go: .npy, .csv or .txt.")],
+    label: LabelColumn = None,
+    classes: Classes = None,
+    as_json: Json = False,
+) -> None:
+    """Put the decisions of a review into a label file, if each old label still matches.
+
+    Example: `dualt apply-review labels.npy suspects-review.csv -o corrected.npy`
+    """
+    from dualt import io
+
+    given = io.load_labels(labels, column=label)
+    decisions = io.read_review(review)
+    names = io.load_class_names(classes) if classes else None
+    io.save_labels(output, io.apply_review(given, decisions, class_names=names))
+    changed = sum(decision.old != decision.new for decision in decisions)
+    result = {"reviewed": len(decisions), "changed": changed, "output": str(output)}
+    if as_json:
+        print_json(result)
+    else:
+        typer.echo(f"{len(decisions):,} labels reviewed, {changed:,} changed; written to {output}")

@@ -1,0 +1,116 @@
+"""`dualt issues`: which labels are wrong, and what they should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualt.cli.options import (
+    Classes,
+    Images,
+    Json,
+    LabelColumn,
+    Labels,
+    Method,
+    Probs,
+    Report,
+    Text,
+    print_json,
+    read_posterior,
+    save_report,
+)
+
+if TYPE_CHECKING:
+    from dualt.issues import LabelIssues
+
+_SHOWN = 12
+
+
+def issues(
+    probs: Probs,
+    labels: Labels = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="CSV of index, given, suggested, probability right, of the suggestion."),
+    ] = None,
+    method: Method = None,
+    transition: Annotated[
+        Path | None, typer.Option("--transition", help="A known matrix instead of an estimate: .json, .npy or .csv.")
+    ] = None,
+    top: Annotated[int | None, typer.Option("--top", help="Flag this many labels.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="Flag labels that are right with less than this probability.")
+    ] = None,
+    report: Report = None,
+    images: Images = None,
+    text: Text = None,
+    label: LabelColumn = None,
+    classes: Classes = None,
+    as_json: Json = False,
+) -> None:
+    """Find the labels that are probably wrong, most suspect first, with the class each should have.
+
+    As many are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise.
+
+    Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
+    """
+    from dualt import io
+    from dualt.errors import InputError
+    from dualt.files import check_writable_target
+    from dualt.issues import find_posterior_issues
+
+    if method is not None and transition is not None:
+        raise InputError("Expected --method or --transition, got both.")
+    for target in (output, report):
+        if target is not None:
+            check_writable_target(target)
+    posterior = read_posterior(probs, labels, label, classes)
+    source = io.load_transition(transition) if transition else method
+    found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
+    if report is not None:
+        save_report(report, found.transition_estimate, found, images=images, text=text)
+    if output is not None:
+        io.save_issues(output, found)
+    if as_json:
+        print_json(_as_dict(found))
+    else:
+        _show(found, output, report, f"{probs} {labels or f'--label {label}'}")
+
+
+def _as_dict(found: LabelIssues) -> dict[str, Any]:
+    from dualt.io import issue_rows
+
+    return {
+        "n_samples": len(found),
+        "expected_count": found.expected_count,
+        "flagged": int(found.is_issue.sum()),
+        "class_names": list(found.class_names),
+        "by_pair": found.by_pair.tolist(),
+        "issues": list(issue_rows(found)),
+    }
+
+
+def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:
+    from dualt.cli import picture
+
+    out = picture.console()
+    flagged = int(found.is_issue.sum())
+    out.print(
+        f"\n[bold]About {found.expected_count:,.0f} of {len(found):,} labels are wrong[/] "
+        f"({found.expected_count / len(found):.1%}); {flagged:,} flagged, most suspect first.\n"
+    )
+    out.print(picture.issues_table(found, _SHOWN))
+    out.print(picture.pairs_table(found, _SHOWN))
+    if found.transition_estimate is not None:
+        picture.show_notices(out, found.transition_estimate.warnings)
+    out.print("\n[bold]Next[/]")
+    if output is not None:
+        out.print(f" The flagged labels are in {output}.", soft_wrap=True)
+    else:
+        out.print(f" dualt issues {inputs} -o issues.csv   [dim]all of them, as a table[/]", soft_wrap=True)
+    if report is not None:
+        out.print(f" Review them in a browser: {report}", soft_wrap=True)
+    else:
+        out.print(f" dualt issues {inputs} --report report.html   [dim]review them in a browser[/]", soft_wrap=True)

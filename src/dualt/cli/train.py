@@ -1,0 +1,188 @@
+"""`dualt train`: a classifier that comes out right although its labels are noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualt.cli.options import Json, Seed, print_json
+
+if TYPE_CHECKING:
+    from dualt.datasets import Dataset, Split
+    from dualt.pipeline import RobustRun, Settings
+    from dualt.training import EpochRecord
+
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named data sets live.")]
+
+
+def train(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Name of a data set, or a folder, .npz or table.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model, the run and its checkpoints.")],
+    method: Annotated[str, typer.Option("--method", "-m", help="ce, mixup, ..., forward, reweighting, revision.")] = (
+        "forward"
+    ),
+    estimator: Annotated[str, typer.Option("--estimator", "-e", help="How the matrix is found.")] = "dual-t",
+    transition: Annotated[Path | None, typer.Option("--transition", help="A known matrix instead.")] = None,
+    network: Annotated[str, typer.Option("--network", "-n", help="mlp, lenet, resnet18, ...")] = "mlp",
+    width: Annotated[float, typer.Option("--width", help="Width of the network, relative to the published one.")] = 1.0,
+    weights: Annotated[
+        str | None, typer.Option("--weights", help="Start from a .safetensors file, or 'imagenet'.")
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option("--noise", help="Corrupt the labels first: sym-0.2, pair-0.45, ...")
+    ] = None,
+    n_samples: Annotated[int | None, typer.Option("--n-samples", help="Use only so many samples.")] = None,
+    validation_fraction: Annotated[float, typer.Option("--validation-fraction", help="Share set aside.")] = 0.2,
+    epochs: Annotated[int | None, typer.Option("--epochs", help="Of every stage. Default: as published.")] = None,
+    batch_size: Annotated[int, typer.Option("--batch-size", help="Samples a step.")] = 128,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="Default: as published.")] = None,
+    patience: Annotated[int | None, typer.Option("--patience", help="Stop after so many epochs in vain.")] = None,
+    folds: Annotated[int | None, typer.Option("--folds", help="Learn the posterior in so many folds.")] = None,
+    augment: Annotated[str | None, typer.Option("--augment", help="shift, or shift-flip for photographs.")] = None,
+    label: Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")] = None,
+    size: Annotated[int | None, typer.Option("--size", help="Resize images to this many pixels a side.")] = None,
+    data_dir: DataDir = None,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda, ...")] = "auto",
+    bf16: Annotated[bool, typer.Option("--bf16", help="Mixed precision.")] = False,
+    channels_last: Annotated[bool, typer.Option("--channels-last", help="Memory layout for convolutions.")] = False,
+    threads: Annotated[int | None, typer.Option("--threads", help="Number of CPU threads.")] = None,
+    seed: Seed = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue where an interrupted run stopped.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train a classifier on noisy labels: learn the posterior, estimate the matrix, train through it.
+
+    Example: `dualt train mnist --noise pair-0.45 --method forward --estimator dual-t -o model/`
+
+    On several processes: `torchrun --nproc-per-node 2 -m dualt train mnist -o model/`
+    """
+    from dualt import io
+    from dualt import noise as noises
+    from dualt.datasets import load_dataset, split_dataset
+    from dualt.pipeline import Settings, train_robustly, training_data
+    from dualt.training import Machine
+    from dualt.training.distributed import joined_world
+
+    machine = Machine(device, "bf16" if bf16 else "float32", channels_last, threads)
+    settings = Settings(
+        method=method,
+        transition=estimator if transition is None else io.load_transition(transition),
+        network=network,
+        network_options={} if width == 1 else {"width": width},
+        weights=weights,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        patience=patience,
+        folds=folds,
+        seed=seed,
+        machine=machine,
+        augment=_augmentation(augment),
+    )
+    options = {name: value for name, value in {"label": label, "size": size}.items() if value is not None}
+    dataset = load_dataset(data, data_dir, **options)
+    corruption = None if noise is None else noises.from_name(noise, dataset.n_classes, rng=seed)
+    split = split_dataset(dataset, corruption, seed=seed, validation_fraction=validation_fraction, n_samples=n_samples)
+    with joined_world() as world, _progress(settings, shown=world.is_main and not as_json) as on_epoch:
+        run = train_robustly(
+            training_data(split, dataset, machine),
+            dataset.n_classes,
+            settings,
+            class_names=dataset.class_names,
+            clean_labels=split.train_clean,
+            folder=output / "checkpoints",
+            resume=resume,
+            on_epoch=on_epoch,
+        )
+        if not world.is_main:
+            return
+    content = _keep(run, dataset, split, output)
+    if as_json:
+        print_json(content)
+    else:
+        _show(run, content, output)
+
+
+def _augmentation(name: str | None) -> Any:
+    from dualt.errors import UnknownNameError
+    from dualt.training.augment import AUGMENTATIONS
+
+    if name is not None and name not in AUGMENTATIONS:
+        raise UnknownNameError("augmentation", name, AUGMENTATIONS)
+    return None if name is None else AUGMENTATIONS[name]
+
+
+@contextmanager
+def _progress(settings: Settings, *, shown: bool) -> Iterator[Callable[[str, EpochRecord], None] | None]:
+    """Yield what is called after every epoch: a bar on stderr where that is a terminal, else nothing."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not (shown and console.is_terminal):
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[state]}"), console=console) as bars:
+        tasks: dict[str, Any] = {}
+
+        def advance(stage: str, record: EpochRecord) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=settings.recipe(stage).epochs, state="")
+            scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
+            words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]
+            bars.update(tasks[stage], completed=record.epoch + 1, state=" ".join([f"loss {record.loss:.3f}", *words]))
+
+        yield advance
+
+
+def _keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[str, Any]:
+    """Write the model and the run into `output`, and return the run as plain data."""
+    import json
+
+    from dualt.files import atomic_write
+    from dualt.training.model import Model
+    from dualt.transition import l1_error
+
+    content = {"data": dataset.name, "n_samples": len(split.train_noisy), **run.to_dict()}
+    if split.transition is not None and run.transition is not None:
+        content["l1_error"] = l1_error(split.transition, run.transition)
+        content["l1_error_per_class"] = l1_error(split.transition, run.transition, normalize=True)
+    about = {name: content[name] for name in ("data", "method", "transition", "test_accuracy", "seed")}
+    shape = (1, *split.train_x.shape[1:]) if split.train_x.ndim == 3 else split.train_x.shape[1:]
+    settings = run.settings
+    Model(
+        networks=run.networks,
+        network=str(settings.network),
+        options=settings.network_options,
+        input_shape=tuple(shape),
+        class_names=dataset.class_names,
+        mean=dataset.mean,
+        std=dataset.std,
+        about=about,
+    ).save(output)
+    with atomic_write(output / "run.json") as stream:
+        json.dump(content, stream, indent=1)
+        stream.write("\n")
+    return content
+
+
+def _show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
+    from dualt.cli import picture
+
+    out = picture.console()
+    if run.estimate is not None:
+        picture.show_estimate(out, run.estimate, 0.95)
+    if "l1_error" in content:
+        total, each = content["l1_error"], content["l1_error_per_class"]
+        out.print(f"\nError of the matrix: {total:.3f} in all, {each:.3f} per class")
+    for name, stage in content["stages"].items():
+        accuracy = stage["test_accuracy"]
+        if accuracy is not None:
+            out.print(f"[bold]{name}[/]: {accuracy:.2%} of the clean test labels right")
+    out.print(f"\nThe model is in {output}; the run with all curves in {output / 'run.json'}.", soft_wrap=True)
+    out.print(f" dualt predict {output} DATA -o predictions.csv   [dim]use it[/]", soft_wrap=True)

@@ -1,0 +1,116 @@
+"""The losses as modules: they check and prepare the matrix once, and move with `.to(device)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dualt.errors import InputError
+from dualt.losses.backward import backward_loss_from, invert
+from dualt.losses.forward import forward_loss_from
+from dualt.losses.fused import mean_revised_loss
+from dualt.losses.matrix import Reduction, as_matrix, log_columns, weight_tables
+from dualt.losses.revised import Rows, revised_loss, revised_transition
+from dualt.losses.reweighted import reweighted_loss_from
+
+
+class _TransitionLoss(nn.Module):
+    """Holds the matrix and the reduction, and compares the number of classes."""
+
+    transition: Tensor
+
+    def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.register_buffer("transition", as_matrix(transition), persistent=False)
+        self.reduction: Reduction = reduction
+
+    def _check(self, logits: Tensor) -> Tensor:
+        n_classes = len(self.transition)
+        if logits.shape[-1] != n_classes:
+            raise InputError(
+                f"Expected logits of {n_classes} classes, as the transition matrix has, got {logits.shape[-1]}."
+            )
+        # Under autocast logits come in half precision, too coarse for a logarithm of the matrix.
+        return logits if logits.dtype == torch.float64 else logits.float()
+
+
+class ForwardLoss(_TransitionLoss):
+    """`forward_loss` with a fixed matrix: an array, a tensor or a `TransitionEstimate`.
+
+    Examples
+    --------
+    >>> import dualt, torch
+    >>> loss = ForwardLoss(dualt.noise.symmetric(2, 0.2))
+    >>> loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]))
+    tensor(1.6094)
+    """
+
+    columns: Tensor
+
+    def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
+        super().__init__(transition, reduction=reduction)
+        self.register_buffer("columns", log_columns(self.transition), persistent=False)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of (n, C) logits and (n,) given labels."""
+        return forward_loss_from(self._check(logits), labels, self.columns, self.reduction)
+
+
+class BackwardLoss(_TransitionLoss):
+    """`backward_loss` with a fixed matrix, which must be invertible."""
+
+    inverse: Tensor
+
+    def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
+        super().__init__(transition, reduction=reduction)
+        self.register_buffer("inverse", invert(self.transition).float(), persistent=False)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of (n, C) logits and (n,) given labels."""
+        return backward_loss_from(self._check(logits), labels, self.inverse, self.reduction)
+
+
+class ReweightedLoss(_TransitionLoss):
+    """`reweighted_loss` with a fixed matrix."""
+
+    columns: Tensor
+    inverse: Tensor
+
+    def __init__(self, transition: Any, *, max_weight: float | None = None, reduction: Reduction = "mean") -> None:
+        super().__init__(transition, reduction=reduction)
+        self.max_weight = max_weight
+        columns, inverse = weight_tables(self.transition)
+        self.register_buffer("columns", columns, persistent=False)
+        self.register_buffer("inverse", inverse, persistent=False)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of (n, C) logits and (n,) given labels."""
+        tables = self.columns, self.inverse
+        return reweighted_loss_from(self._check(logits), labels, tables, self.max_weight, self.reduction)
+
+
+class RevisedLoss(_TransitionLoss):
+    """`revised_loss` with a learned `slack`: give `loss.parameters()` to the optimizer as well."""
+
+    def __init__(self, transition: Any, *, rows: Rows = "simplex", reduction: Reduction = "mean") -> None:
+        super().__init__(transition, reduction=reduction)
+        self.rows: Rows = rows
+        self.slack = nn.Parameter(torch.zeros_like(self.transition))
+
+    @property
+    def revised(self) -> Tensor:
+        """The matrix as revised so far."""
+        return revised_transition(self.transition, self.slack.detach(), rows=self.rows)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of (n, C) logits and (n,) given labels."""
+        logits = self._check(logits)
+        if self.rows == "simplex" and self.reduction == "mean" and _is_plain(logits) and _is_plain(self.slack):
+            return mean_revised_loss(logits, labels, self.transition, self.slack)
+        return revised_loss(logits, labels, self.transition, self.slack, rows=self.rows, reduction=self.reduction)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32

@@ -1,0 +1,124 @@
+"""ResNet-18, -34 and -50; parameters are named as in torchvision, so that its weights fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+# Up to this many pixels the stem keeps the resolution: one 3×3 convolution and no pooling.
+_SMALL_IMAGE = 64
+
+
+def _conv(n_in: int, n_out: int, size: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(n_in, n_out, size, stride, padding=size // 2, bias=False)
+
+
+def _shortcut(n_in: int, n_out: int, stride: int) -> nn.Sequential | None:
+    if stride == 1 and n_in == n_out:
+        return None
+    return nn.Sequential(_conv(n_in, n_out, 1, stride), nn.BatchNorm2d(n_out))
+
+
+class BasicBlock(nn.Module):
+    """Two 3×3 convolutions around a shortcut."""
+
+    expansion = 1
+
+    def __init__(self, n_in: int, n_channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = _conv(n_in, n_channels, 3, stride)
+        self.bn1 = nn.BatchNorm2d(n_channels)
+        self.conv2 = _conv(n_channels, n_channels, 3)
+        self.bn2 = nn.BatchNorm2d(n_channels)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = _shortcut(n_in, n_channels, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return relu(residual(x) + shortcut(x))."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        hidden = self.relu(self.bn1(self.conv1(x)))
+        out: Tensor = self.relu(self.bn2(self.conv2(hidden)) + shortcut)
+        return out
+
+
+class Bottleneck(nn.Module):
+    """1×1, 3×3 and 1×1 convolutions around a shortcut, four times as wide at the end."""
+
+    expansion = 4
+
+    def __init__(self, n_in: int, n_channels: int, stride: int) -> None:
+        super().__init__()
+        n_out = self.expansion * n_channels
+        self.conv1 = _conv(n_in, n_channels, 1)
+        self.bn1 = nn.BatchNorm2d(n_channels)
+        self.conv2 = _conv(n_channels, n_channels, 3, stride)
+        self.bn2 = nn.BatchNorm2d(n_channels)
+        self.conv3 = _conv(n_channels, n_out, 1)
+        self.bn3 = nn.BatchNorm2d(n_out)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = _shortcut(n_in, n_out, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return relu(residual(x) + shortcut(x))."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        hidden = self.relu(self.bn1(self.conv1(x)))
+        hidden = self.relu(self.bn2(self.conv2(hidden)))
+        out: Tensor = self.relu(self.bn3(self.conv3(hidden)) + shortcut)
+        return out
+
+
+class ResNet(nn.Module):
+    """Stem, four stages of residual blocks, average over pixels, logits."""
+
+    def __init__(
+        self,
+        block: type[BasicBlock] | type[Bottleneck],
+        depths: Sequence[int],
+        input_shape: Sequence[int],
+        n_classes: int,
+        *,
+        width: float = 1.0,
+    ) -> None:
+        super().__init__()
+        n_stem, *stages = (max(1, round(width * channels)) for channels in (64, 64, 128, 256, 512))
+        small = max(input_shape[1:]) <= _SMALL_IMAGE
+        self.conv1 = _conv(input_shape[0], n_stem, 3) if small else _conv(input_shape[0], n_stem, 7, stride=2)
+        self.bn1 = nn.BatchNorm2d(n_stem)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, stride=2, padding=1)
+        n_in = n_stem
+        for number, (n_channels, depth) in enumerate(zip(stages, depths, strict=True), start=1):
+            blocks = []
+            for index in range(depth):
+                blocks.append(block(n_in, n_channels, stride=2 if number > 1 and index == 0 else 1))
+                n_in = block.expansion * n_channels
+            self.add_module(f"layer{number}", nn.Sequential(*blocks))
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(n_in, n_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits."""
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        for number in range(1, 5):
+            x = self.get_submodule(f"layer{number}")(x)
+        logits: Tensor = self.fc(self.avgpool(x).flatten(1))
+        return logits
+
+
+def resnet18(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> ResNet:
+    """ResNet-18 of basic blocks, for Fashion-MNIST and CIFAR-10 in the paper."""
+    return ResNet(BasicBlock, (2, 2, 2, 2), input_shape, n_classes, width=width)
+
+
+def resnet34(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> ResNet:
+    """ResNet-34 of basic blocks, for CIFAR-100 in the paper."""
+    return ResNet(BasicBlock, (3, 4, 6, 3), input_shape, n_classes, width=width)
+
+
+def resnet50(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> ResNet:
+    """ResNet-50 of bottleneck blocks, pre-trained on ImageNet for Clothing1M in the paper."""
+    return ResNet(Bottleneck, (3, 4, 6, 3), input_shape, n_classes, width=width)

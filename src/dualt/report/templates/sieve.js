@@ -1,0 +1,48 @@
+// The filters over a review list: by class pair, and by what is still to do.
+class Sieve {
+  constructor(rows, choices, changed) {
+    this.rows = rows;
+    this.choices = choices;
+    this.changed = changed;
+    this.given = this.classes(rows.given);
+    this.suggested = this.classes(rows.suggested);
+    this.state = this.select([["all", "all"], ["open", "to review"], ["done", "reviewed"]]);
+    this.labels = [["Given", this.given], ["Suggested", this.suggested], ["Show", this.state]].map(([text, select]) =>
+      el("label", {}, text, select));
+  }
+
+  select(options) {
+    const select = el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
+    select.addEventListener("change", this.changed);
+    return select;
+  }
+
+  classes(codes) {
+    const counts = new Map();
+    for (const code of codes) counts.set(code, (counts.get(code) ?? 0) + 1);
+    const sorted = [...counts].sort(([a], [b]) => a - b);
+    return this.select([["", "any"], ...sorted.map(([code, n]) => [code, `${shown(code)} (${whole(n)})`])]);
+  }
+
+  get byState() {
+    return this.state.value !== "all";
+  }
+
+  // The rows that pass, in the order of the list.
+  passing() {
+    const { rows, choices } = this;
+    const tests = [];
+    if (this.given.value) tests.push((row) => rows.given[row] === Number(this.given.value));
+    if (this.suggested.value) tests.push((row) => rows.suggested[row] === Number(this.suggested.value));
+    if (this.byState) tests.push((row) => choices.made.has(row) === (this.state.value === "done"));
+    return rows.index.map((_, row) => row).filter((row) => tests.every((test) => test(row)));
+  }
+
+  // A class that is not in the list leaves its filter open.
+  set(given, suggested) {
+    this.given.value = given;
+    this.suggested.value = suggested;
+    this.state.value = "all";
+    for (const select of [this.given, this.suggested]) if (select.selectedIndex < 0) select.value = "";
+  }
+}

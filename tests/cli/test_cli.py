@@ -1,0 +1,102 @@
+"""The command line as a whole: help, versions, exit codes."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import dualt
+from dualt.cli import app
+
+
+def commands(group, path=()):
+    """Yield the words of every command, those of groups included."""
+    for name, command in group.commands.items():
+        yield (*path, name)
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+
+
+COMMANDS = list(commands(typer.main.get_command(app)))
+
+
+def python(*arguments, **options):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_says_what_it_does_and_gives_an_example(words):
+    for flag in ("--help", "-h"):
+        result = CliRunner().invoke(app, [*words, flag], env={"COLUMNS": "120"})
+        assert result.exit_code == 0
+        assert "Usage" in result.stdout
+    command = typer.main.get_command(app)
+    for word in words:
+        command = command.commands[word]
+    if not hasattr(command, "commands"):
+        assert f"dualt {' '.join(words)}" in result.stdout.partition("Example")[2]
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] in ("estimate", "corrupt", "demo")])
+def test_every_command_speaks_to_machines(words):
+    assert "--json" in CliRunner().invoke(app, [*words, "--help"]).stdout
+
+
+def test_the_journeys_have_their_commands():
+    assert {("estimate",), ("corrupt",), ("demo",)} <= set(COMMANDS)
+
+
+def test_help_lists_the_commands():
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    for words in COMMANDS:
+        if len(words) == 1:
+            assert words[0] in result.stdout
+
+
+def test_no_arguments_show_the_help():
+    result = CliRunner().invoke(app, [])
+    assert "Usage" in result.output
+
+
+def test_version():
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.stdout == f"dualt {dualt.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["estimat"], ["--nonsense"], ["estimate", "--nonsense"]])
+def test_wrong_use_is_exit_code_two(arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_python_m_dualt_is_dualt():
+    assert python("-m", "dualt", "--version").stdout == f"dualt {dualt.__version__}\n"
+    wrong = python("-m", "dualt", "estimate", "absent.npy", "absent.npy")
+    assert wrong.returncode == 2
+    assert wrong.stdout == ""
+    assert wrong.stderr == "error: No such file: absent.npy.\n"
+
+
+def test_help_answers_without_loading_the_heavy_libraries():
+    script = (
+        "import sys\nfrom dualt.cli import main\nsys.argv = ['dualt', *sys.argv[1:]]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    for arguments in (["--help"], ["--version"], *([*words, "--help"] for words in COMMANDS)):
+        loaded = set(python("-c", script, *arguments).stderr.split())
+        assert "dualt.cli" in loaded
+        assert not loaded & {"numpy", "scipy", "sklearn", "torch", "pandas", "pyarrow", "matplotlib"}, arguments
+
+
+def test_progress_does_not_mix_with_results(tmp_path):
+    """A command that fails says so on stderr only; one that works says nothing there."""
+    (tmp_path / "y.txt").write_text("a\nb\n")
+    works = python("-m", "dualt", "corrupt", "y.txt", "--noise", "pair-1.0", "-o", "z.txt", cwd=tmp_path)
+    assert (works.returncode, works.stderr) == (0, "")
+    assert (tmp_path / "z.txt").read_text() == "b\na\n"

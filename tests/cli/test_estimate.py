@@ -1,0 +1,230 @@
+"""`dualt estimate`: from two files to a matrix, or to one line that says what is wrong."""
+
+import json
+import os
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dualt
+from dualt.cli import app
+from dualt.estimators import DEFAULT_METHOD, ESTIMATORS
+from tests.bad_input import BAD_INPUT, LABELS, PROBS
+
+N = 300
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Probabilities and labels of three classes, a fifth of them wrong, and an empty folder for output."""
+    clean = np.arange(N) % 3
+    noisy = dualt.noise.corrupt(clean, dualt.noise.symmetric(3, 0.2), rng=0, exact=True)
+    np.save(tmp_path / "probs.npy", np.where(clean[:, None] == np.arange(3), 0.96, 0.02))
+    np.save(tmp_path / "labels.npy", noisy)
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["estimate", *map(str, arguments)])
+
+
+def refused(result, message, folder=None):
+    """Exit code 2, one line on stderr, no traceback, nothing on stdout and nothing written."""
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert re.search(message, result.stderr), result.stderr
+    assert folder is None or list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("bad", BAD_INPUT)
+def test_unusable_input_is_refused_and_nothing_is_written(tmp_path, bad):
+    np.save(tmp_path / "p.npy", bad.probs)
+    np.save(tmp_path / "y.npy", bad.labels)
+    options = []
+    if bad.class_names is not None:
+        (tmp_path / "c.txt").write_text("\n".join(bad.class_names))
+        options = ["--classes", tmp_path / "c.txt"]
+    out = tmp_path / "out"
+    out.mkdir()
+    result = run(tmp_path / "p.npy", tmp_path / "y.npy", "-o", out / "t.json", *options)
+    refused(result, bad.message, out)
+
+
+def damaged(kind, path):
+    if kind == "absent":
+        return "No such file"
+    if kind == "folder":
+        path.mkdir()
+        return "got the folder"
+    if kind == "objects":
+        np.save(path, np.array([{}, None], dtype=object), allow_pickle=True)
+        return "Python objects"
+    np.save(path, PROBS)
+    content = path.read_bytes()
+    path.write_bytes({"empty": b"", "cut short": content[:-1], "another kind": b"\x89PNG\r\n" + content}[kind])
+    return "Cannot read"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("kind", ["absent", "folder", "objects", "empty", "cut short", "another kind"])
+def test_unreadable_files_are_refused(files, place, kind):
+    paths = [files / "probs.npy", files / "labels.npy"]
+    paths[place] = files / "bad.npy"
+    message = damaged(kind, files / "bad.npy")
+    refused(run(*paths, "-o", files / "out" / "t.json"), message, files / "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "absent/t.json"], "the folder absent does not exist"),
+        (["-o", "out"], "it is a folder"),
+        (["-o", "out/t.docx"], "ends in"),
+        (["-o", "out/t.docx", "--report", "out/page.html"], "ends in"),
+        (["--report", "absent/page.html"], "the folder absent does not exist"),
+        (["-m", "dual_t"], "Did you mean 'dual-t'"),
+        (["-m", "oracle"], "clean_labels"),
+        (["--level", "95"], r"--level in \(0, 1\), got 95"),
+        (["--level", "nan"], "--level"),
+        (["--set", "share"], "NAME=VALUE"),
+        (["--set", "shares=0.5", "-m", "top-count"], "no option 'shares'"),
+        (["--set", "share=2", "-m", "top-count"], r"share in \(0, 1\), got 2"),
+        (["--set", "share=lots", "-m", "top-count"], r"share in \(0, 1\), got 'lots'"),
+        (["--set", "anchor=mean", "-m", "t"], "Unknown anchor 'mean'"),
+        (["--classes", "absent.txt"], "No such file"),
+        (["--label", "absent"], "absent"),
+    ],
+)
+def test_wrong_options_are_refused(files, monkeypatch, options, message):
+    monkeypatch.chdir(files)
+    np.savez("labels.npz", labels=np.load("labels.npy"), others=[1])
+    labels = "labels.npz" if "--label" in options else "labels.npy"
+    output = [] if "-o" in options else ["-o", "out/t.json"]
+    refused(run("probs.npy", labels, *options, *output), message, files / "out")
+
+
+def test_a_label_file_or_column_is_needed(files):
+    refused(run(files / "probs.npy"), "a file of labels, or --label")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--nonsense"], ["p.npy", "y.npy", "z.npy"], ["p.npy", "--level", "high"]])
+def test_wrong_use_is_exit_code_two(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npy", ".csv"])
+def test_the_estimate_is_written(files, suffix):
+    path = files / "out" / f"t{suffix}"
+    result = run(files / "probs.npy", files / "labels.npy", "-o", path)
+    assert result.exit_code == 0, result.output
+    assert str(path) in result.stdout
+    expected = dualt.estimate_transition(np.load(files / "probs.npy"), np.load(files / "labels.npy")).transition
+    np.testing.assert_allclose(dualt.io.load_transition(path), expected, atol=1e-9)
+    assert [found.name for found in (files / "out").iterdir()] == [path.name]
+
+
+def test_json_is_all_that_is_printed(files):
+    result = run(files / "probs.npy", files / "labels.npy", "--json", "--compare", "--level", "0.8")
+    content = json.loads(result.stdout)
+    assert result.stderr == ""
+    assert content["method"] == DEFAULT_METHOD
+    assert content["interval"]["level"] == 0.8
+    assert content["compared"].keys() == {name for name in ESTIMATORS if name != "oracle"}
+    np.testing.assert_allclose(content["noise_rate"], 0.2, atol=0.05)
+    for name, other in content["compared"].items():
+        expected = dualt.estimate_transition(np.load(files / "probs.npy"), np.load(files / "labels.npy"), name)
+        np.testing.assert_allclose(other["transition"], expected.transition)
+
+
+def test_the_picture_says_the_main_things(files):
+    (files / "c.txt").write_text("ant\nbee\ncat\n")
+    result = run(files / "probs.npy", files / "labels.npy", "-m", "spade", "--classes", files / "c.txt", "--compare")
+    assert "20.0% of the labels are wrong (95% interval" in result.stdout
+    assert "300 rows, 3 classes, method spade" in result.stdout
+    for word in ("ant", "bee", "cat", *(name for name in ESTIMATORS if name != "oracle")):
+        assert word in result.stdout
+
+
+def test_notices_come_in_plain_words_with_advice(files):
+    np.save(files / "labels.npy", np.zeros(N, int))
+    result = run(files / "probs.npy", files / "labels.npy", "-m", "spade")
+    assert "Worth knowing" in result.stdout
+    assert "No row is given the label '1', '2'." in result.stdout
+    assert "collect labels for it" in result.stdout
+
+
+@pytest.mark.parametrize("n_classes", [3, 30])
+def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, n_classes):
+    names = [f"[/{number}]" for number in range(n_classes)]
+    frame = pd.DataFrame(np.full((60, n_classes), 1 / n_classes), columns=names).assign(label=names[0])
+    frame.to_csv(tmp_path / "[bold]p.csv", index=False)
+    result = run(tmp_path / "[bold]p.csv", "--label", "label", "-m", "spade", "--compare")
+    assert result.exit_code == 0, result.exception
+    assert "[/0]" in result.stdout
+    assert "[bold]p.csv" in run(tmp_path / "[bold]p.csv", "--label", "label").stdout
+
+
+def test_options_reach_the_estimator(files):
+    result = run(files / "probs.npy", files / "labels.npy", "-m", "top-count", "--set", "share=0.25", "--json")
+    expected = dualt.estimate_transition(
+        np.load(files / "probs.npy"), np.load(files / "labels.npy"), "top-count", share=0.25
+    )
+    np.testing.assert_allclose(json.loads(result.stdout)["transition"], expected.transition)
+
+
+FRAME = pd.DataFrame(PROBS, columns=["cat", "dog"])
+WORDS = ["cat", "dog", "dog"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_one_table_of_probabilities_and_labels(tmp_path, suffix):
+    path, frame = tmp_path / f"all.{suffix}", FRAME.assign(given=WORDS)
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep={"csv": ",", "tsv": "\t"}[suffix])
+    content = json.loads(run(path, "--label", "given", "--json", "-m", "spade").stdout)
+    assert content["class_names"] == ["cat", "dog"]
+    expected = dualt.estimate_transition(PROBS, LABELS, "spade").transition
+    np.testing.assert_allclose(content["transition"], expected)
+    refused(run(path, "--label", "giv"), "'giv'")
+
+
+@pytest.mark.parametrize("labels", [LABELS, LABELS.astype(float), LABELS.astype(bool), np.eye(2)[LABELS], WORDS,
+                                    LABELS[:, None], LABELS.astype(">u2")], ids=str)  # fmt: skip
+@pytest.mark.parametrize("probs", [PROBS, np.asfortranarray(PROBS), PROBS.astype(">f4"), PROBS.astype("f2")], ids=str)
+def test_every_kind_of_array_in_a_file(tmp_path, probs, labels):
+    np.save(tmp_path / "p.npy", probs)
+    np.save(tmp_path / "y.npy", labels)
+    content = json.loads(run(tmp_path / "p.npy", tmp_path / "y.npy", "--json", "-m", "spade").stdout)
+    np.testing.assert_allclose(content["transition"], dualt.estimate_transition(PROBS, LABELS, "spade").transition)
+
+
+def test_text_labels_beside_a_table_of_named_columns(tmp_path):
+    FRAME[["dog", "cat"]].to_csv(tmp_path / "p.csv", index=False)
+    (tmp_path / "y.txt").write_text("\n".join(WORDS))
+    content = json.loads(run(tmp_path / "p.csv", tmp_path / "y.txt", "--json", "-m", "spade").stdout)
+    assert content["class_names"] == ["dog", "cat"]
+    np.testing.assert_allclose(content["transition"], [[1, 0], [0.5, 0.5]])
+
+
+def test_twelve_numbered_classes_in_a_text_file(tmp_path):
+    """Numbers in text must not be sorted as text: 10 comes after 9."""
+    np.save(tmp_path / "p.npy", np.eye(12))
+    (tmp_path / "y.txt").write_text("\n".join(map(str, range(12))))
+    content = json.loads(run(tmp_path / "p.npy", tmp_path / "y.txt", "--json", "-m", "spade").stdout)
+    np.testing.assert_array_equal(content["transition"], np.eye(12))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_refused(files):
+    (files / "probs.npy").chmod(0)
+    refused(run(files / "probs.npy", files / "labels.npy"), "Permission denied")

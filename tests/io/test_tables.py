@@ -1,0 +1,165 @@
+"""CSV, TSV and Parquet tables, with a header or without."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dualt.errors import FileError, InputError, MissingExtraError, UnknownNameError
+from dualt.io.tables import numbers_if_all_are, open_table
+
+
+def table_of(tmp_path, content, name="t.csv", column=None):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    return open_table(tmp_path / name, column)
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("cat,dog\n0.5,0.5\n", ("cat", "dog")),
+        (" cat , dog \n0.5,0.5\n", ("cat", "dog")),
+        ('"a,b","c ""d"""\n0.5,0.5\n', ("a,b", 'c "d"')),
+        ("\ufeffcat,dog\n0.5,0.5\n", ("cat", "dog")),
+        ("\n\ncat,dog\n0.5,0.5\n", ("cat", "dog")),
+        ("'=cat,'-dog\n0.5,0.5\n", ("=cat", "-dog")),
+        ("0,1,2\n0.2,0.3,0.5\n", ("0", "1", "2")),
+        (",0,1\n0,0.5,0.5\n", ("", "0", "1")),
+        ("0,1,label\n0.5,0.5,cat\n", ("0", "1", "label")),
+        ("name,label\nfelix,cat\n", ("name", "label")),
+        ("0.5,0.5\n0.4,0.6\n", None),
+        ("0.5,0.5\n", None),
+        ("1,0\n0,1\n", None),
+        ("1e-3,9.99e-1\n0.4,0.6\n", None),
+        ("nan,1\n0.4,0.6\n", None),
+        ("0.9,0.1,y\n0.2,0.8,n\n", None),
+        ("y,0.9,0.1\nn,0.2,0.8\n", None),
+        ("y\nn\ny\n", None),
+    ],
+)
+def test_headers_are_told_from_data(tmp_path, content, names):
+    assert table_of(tmp_path, content).names == names
+
+
+def test_a_column_that_is_asked_for_makes_a_header(tmp_path):
+    assert table_of(tmp_path, "a,kind\nb,c\n", column="kind").names == ("a", "kind")
+    assert table_of(tmp_path, "a,kind\nb,c\n").names is None
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.TSV", "\t")])
+def test_numbers_and_labels_by_column(tmp_path, name, delimiter, end):
+    rows = [["a", "b", "label"], ["1", "0.5", "x y"], ["2", "-1e3", "z"]]
+    table = table_of(tmp_path, end.join(delimiter.join(row) for row in rows) + end, name)
+    assert table.n_columns == 3
+    np.testing.assert_array_equal(table.read_numbers([1, 0]), [[0.5, 1], [-1000, 2]])
+    assert table.read_column(table.position("label")).tolist() == ["x y", "z"]
+    with pytest.raises(UnknownNameError, match="Did you mean 'label'"):
+        table.position("labl")
+
+
+def test_a_line_break_inside_a_name_is_part_of_it(tmp_path):
+    table = table_of(tmp_path, '"two\nlines",b\n1,2\n3,4\n')
+    assert table.names == ("two\nlines", "b")
+    np.testing.assert_array_equal(table.read_numbers([0, 1]), [[1, 2], [3, 4]])
+
+
+def test_guarded_cells_come_back_as_they_were(tmp_path):
+    table = table_of(tmp_path, "x,label\n1,'=evil\n2,'tis\n3,'-1\n")
+    assert table.read_column(1).tolist() == ["=evil", "'tis", "-1"]
+
+
+def test_a_hash_starts_no_comment(tmp_path):
+    table = table_of(tmp_path, "x,label\n1,c#\n2,f#\n")
+    assert table.read_column(1).tolist() == ["c#", "f#"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["10", "9"], np.array([10, 9])),
+        (["-1", "1"], np.array([-1, 1])),
+        (["1.0", "2.5"], np.array([1.0, 2.5])),
+        (["9007199254740993", "9007199254740992"], np.array([9007199254740993, 9007199254740992])),
+        (["1", "x"], np.array(["1", "x"])),
+        (["1", ""], np.array(["1", ""])),
+        (["99999999999999999999", "1"], np.array([1e20, 1])),
+    ],
+)
+def test_texts_are_numbers_where_all_are(texts, numbers):
+    found = numbers_if_all_are(np.array(texts))
+    assert found.dtype.kind == numbers.dtype.kind
+    np.testing.assert_array_equal(found, numbers)
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (b"", FileError, "it is empty"),
+        (b"\n\n", FileError, "it is empty"),
+        (b"cat,label\n", InputError, "rows below the header"),
+        (b"a,b\n1,2\n3\n", InputError, r"t\.csv"),
+        (b"a,b\n1,2\n3,x\n", InputError, "'x' .*row 1"),
+        (b"a,b\n1,2\n3,\n", InputError, "'' .*row 1"),
+        (b"a,b\n1,\xff\n", FileError, r"t\.csv as text"),
+        ("a,b\n1,2\n".encode("utf-16"), FileError, r"t\.csv as text"),
+        (b"a,b\n1,2\n" * 30_000 + b"1,\xff\n", InputError, r"t\.csv"),
+        (b"a" * 200_000 + b",b\n1,2\n", FileError, "field larger"),
+    ],
+)
+def test_unusable_text_is_refused(tmp_path, content, error, message):
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(error, match=message):
+        open_table(tmp_path / "t.csv").read_numbers([0, 1])
+
+
+def parquet(tmp_path, table):
+    pq.write_table(table, tmp_path / "t.parquet")
+    return open_table(tmp_path / "t.parquet")
+
+
+def test_parquet_by_column(tmp_path):
+    table = parquet(tmp_path, pa.table({"a": pa.array([1, 2], pa.int8()), "b": [0.5, 1.5], "label": ["x", None]}))
+    assert table.names == ("a", "b", "label")
+    np.testing.assert_array_equal(table.read_numbers([1, 0]), [[0.5, 1], [1.5, 2]])
+    assert table.read_column(2).tolist() == ["x", None]
+    with pytest.raises(InputError, match=r"numbers in column 'label'.*object"):
+        table.read_numbers([0, 2])
+
+
+def test_parquet_of_categories_and_of_missing_numbers(tmp_path):
+    frame = pd.DataFrame({"label": pd.Categorical(["x", "y", "x"]), "n": pd.array([1, None, 3], dtype="Int64")})
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = open_table(tmp_path / "t.parquet")
+    assert table.read_column(0).tolist() == ["x", "y", "x"]
+    np.testing.assert_array_equal(table.read_numbers([1]), [[1], [np.nan], [3]])
+
+
+def test_parquet_columns_of_the_same_name_are_told_apart(tmp_path):
+    table = parquet(tmp_path, pa.table([pa.array([0.1]), pa.array([0.2]), pa.array([0.7])], names=["a", "b", "a"]))
+    np.testing.assert_array_equal(table.read_numbers([0, 1, 2]), [[0.1, 0.2, 0.7]])
+
+
+def test_damaged_parquet_is_refused(tmp_path):
+    pq.write_table(pa.table({"a": np.arange(1000.0)}), tmp_path / "whole.parquet")
+    content = (tmp_path / "whole.parquet").read_bytes()
+    path = tmp_path / "t.parquet"
+    for damaged in (b"", b"PAR1 no", content[:-9], content[: len(content) // 2], b"\0" * 200 + content[200:]):
+        path.write_bytes(damaged)
+        with pytest.raises(FileError, match=r"t\.parquet"):
+            open_table(path).read_numbers([0])
+
+
+def test_parquet_needs_its_extra(tmp_path, monkeypatch):
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"\[tables\]: pip install 'dualt\[tables\]'"):
+        open_table(tmp_path / "t.parquet")
+
+
+def test_a_table_without_header_names_no_column(tmp_path):
+    with pytest.raises(InputError, match="a header that names 'label'"):
+        table_of(tmp_path, "1,2\n3,4\n").position("label")

@@ -1,0 +1,113 @@
+"""Files are written whole or not at all."""
+
+import os
+import stat
+import threading
+
+import pytest
+
+from dualt.errors import FileError
+from dualt.files import atomic_write, check_writable_target
+
+
+def test_text_and_bytes_arrive_as_they_are(tmp_path):
+    with atomic_write(tmp_path / "a.txt") as stream:
+        stream.write("naïve\nline\n")
+    assert (tmp_path / "a.txt").read_bytes() == "naïve\nline\n".encode()
+    with atomic_write(tmp_path / "b.bin", "wb") as stream:
+        stream.write(b"\0\r\n")
+    assert (tmp_path / "b.bin").read_bytes() == b"\0\r\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.bin"]
+
+
+def test_until_the_end_the_old_file_stands(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with atomic_write(path) as stream:
+        stream.write("new")
+        stream.flush()
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_interrupted_write_leaves_no_trace(tmp_path, error):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def write():
+        with atomic_write(path) as stream:
+            stream.write("half")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_two_writers_do_not_share_a_file(tmp_path):
+    path, barrier = tmp_path / "a.txt", threading.Barrier(2)
+
+    def write(letter):
+        with atomic_write(path) as stream:
+            stream.write(letter * 1000)
+            barrier.wait(timeout=10)
+            stream.write(letter * 1000)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() in ("a" * 2000, "b" * 2000)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_prepared_link_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("keep")
+    (tmp_path / "out").symlink_to(victim)
+    with atomic_write(tmp_path / "out") as stream:
+        stream.write("new")
+    assert victim.read_text() == "keep"
+    assert (tmp_path / "out").read_text() == "new"
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    (tmp_path / "plain").touch()
+    with atomic_write(tmp_path / "ours") as stream:
+        stream.write("x")
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "ours")}
+    assert len(modes) == 1
+
+
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path):
+    path = tmp_path / ("x" * 251 + ".txt")
+    with atomic_write(path) as stream:
+        stream.write("x")
+    assert path.read_text() == "x"
+
+
+def test_targets_that_cannot_be_written_are_refused(tmp_path):
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    for path, message in (
+        (tmp_path, "it is a folder"),
+        (tmp_path / "absent" / "a.txt", "absent does not exist"),
+        (tmp_path / "file" / "a.txt", "does not exist"),
+        (tmp_path / "pipe", "a device or a pipe"),
+        (tmp_path / ("x" * 300), "too long"),
+    ):
+        with pytest.raises(FileError, match=message):
+            check_writable_target(path)
+        with pytest.raises(FileError, match=message), atomic_write(path):
+            pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe"]
+
+
+def test_a_bare_name_goes_to_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with atomic_write("a.txt") as stream:
+        stream.write("x")
+    assert (tmp_path / "a.txt").read_text() == "x"

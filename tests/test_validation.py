@@ -1,0 +1,250 @@
+"""What estimators refuse, with which words, and what they take."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import dualt
+from dualt.errors import InputError, ProbabilitiesError, TransitionError
+from dualt.estimators import DEFAULT_METHOD, NoisyPosterior
+from dualt.validation import (
+    as_probability_table,
+    check_fraction,
+    check_n_classes,
+    check_probability_chunk,
+    check_transition,
+    checked_column_maxima,
+)
+from tests.bad_input import BAD_INPUT, LABELS, PROBS
+from tests.strategies import posteriors
+
+
+@pytest.mark.parametrize("bad", BAD_INPUT)
+def test_unusable_input_is_refused_in_words(bad):
+    with pytest.raises(bad.error, match=bad.message):
+        dualt.estimate_transition(bad.probs, bad.labels, class_names=bad.class_names)
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        ([[0.5, 0.5], [1.0]], "shape"),
+        (None, "numeric"),
+        ("probs.npy", "numeric"),
+        ({}, "numeric"),
+        (np.ma.array(PROBS, mask=PROBS == 0.8), "masked entry at row 1"),
+        (pd.DataFrame({"a": [0.5], "b": ["x"]}), "only the columns of probabilities"),
+    ],
+)
+def test_objects_that_are_no_table_are_refused(probs, message):
+    with pytest.raises(ProbabilitiesError, match=message):
+        dualt.estimate_transition(probs, LABELS)
+
+
+def test_tensors_that_need_a_gradient_are_refused():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ProbabilitiesError, match="detach"):
+        dualt.estimate_transition(torch.tensor(PROBS, requires_grad=True), LABELS)
+    expected = dualt.estimate_transition(PROBS, LABELS).transition
+    found = dualt.estimate_transition(torch.tensor(PROBS), torch.tensor(LABELS)).transition
+    np.testing.assert_array_equal(found, expected)
+
+
+def read_only(array):
+    array = np.array(array)
+    array.setflags(write=False)
+    return array
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.ndarray.tolist,
+        lambda probs: tuple(map(tuple, probs.tolist())),
+        read_only,
+        np.asfortranarray,
+        lambda probs: probs.astype(">f8"),
+        lambda probs: probs.astype("<f4"),
+        lambda probs: probs.astype(">f4"),
+        lambda probs: probs.astype(np.float16),
+        lambda probs: probs.astype(np.longdouble),
+        lambda probs: np.repeat(probs, 2, axis=0)[::2],
+        lambda probs: probs[:, ::-1].copy()[:, ::-1],
+        np.ma.array,
+        pd.DataFrame,
+        lambda probs: pd.DataFrame(probs).astype("Float64"),
+    ],
+)
+def test_probabilities_of_any_kind_give_the_same_estimate(convert):
+    """Multiples of 1/256 are exact in every type."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 257, 400) / 256
+    probs, labels = np.stack([first, 1 - first], axis=1), rng.integers(0, 2, 400)
+    expected = dualt.estimate_transition(probs, labels)
+    found = dualt.estimate_transition(convert(probs), labels)
+    np.testing.assert_allclose(found.transition, expected.transition, atol=1e-6)
+    assert found.class_names == ("0", "1")
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64])
+def test_certain_predictions_may_be_whole_numbers(dtype):
+    predicted = np.array([0, 1, 1, 0])
+    estimate = dualt.estimate_transition(np.eye(2)[predicted].astype(dtype), [0, 1, 0, 0], "spade")
+    np.testing.assert_allclose(estimate.transition, [[1, 0], [0.5, 0.5]])
+
+
+def test_columns_of_a_data_frame_name_the_classes():
+    frame = pd.DataFrame(PROBS, columns=["dog", "cat"])
+    estimate = dualt.estimate_transition(frame, ["dog", "cat", "dog"], "spade")
+    assert estimate.class_names == ("dog", "cat")
+    np.testing.assert_allclose(estimate.transition, np.eye(2))
+    with pytest.raises(InputError, match="'cat' twice"):
+        dualt.estimate_transition(pd.DataFrame(PROBS, columns=["cat", "cat"]), LABELS)
+    assert dualt.estimate_transition(frame, LABELS, class_names=["a", "b"]).class_names == ("a", "b")
+
+
+def test_a_class_without_labels_is_a_notice_not_an_error():
+    estimate = dualt.estimate_transition(np.full((40, 3), 1 / 3), [0, 1] * 20)
+    assert "class-without-labels" in [notice.code for notice in estimate.warnings]
+    np.testing.assert_allclose(estimate.transition.sum(axis=1), 1)
+
+
+def test_a_memory_map_is_read_in_place(tmp_path):
+    np.save(tmp_path / "p.npy", PROBS)
+    np.save(tmp_path / "y.npy", LABELS)
+    probs, labels = (np.load(tmp_path / name, mmap_mode="r") for name in ("p.npy", "y.npy"))
+    posterior = NoisyPosterior.from_arrays(probs, labels)
+    assert np.shares_memory(posterior.pred_probs, probs)
+    assert np.shares_memory(posterior.noisy_labels, labels)
+    np.testing.assert_array_equal(
+        dualt.estimate_transition(probs, labels).transition, dualt.estimate_transition(PROBS, LABELS).transition
+    )
+
+
+def test_arrays_are_not_copied():
+    for array in (PROBS, np.asfortranarray(PROBS), PROBS.astype(">f4")):
+        assert np.shares_memory(as_probability_table(array)[0], array)
+
+
+def test_a_bad_row_far_down_is_found_by_number():
+    probs = np.full((200_000, 3), 1 / 3, np.float32)
+    probs[150_001, 2] = np.nan
+    with pytest.raises(ProbabilitiesError, match="nan at row 150001, column 2"):
+        dualt.estimate_transition(probs, np.zeros(len(probs), int))
+
+
+@given(posteriors(max_classes=8), st.sampled_from([np.float32, np.float64]), st.data())
+def test_column_maxima_and_checks_agree_with_numpy(data, dtype, draw):
+    """The check on bit patterns refuses what the plain one refuses, and else returns the maxima."""
+    chunk = np.ascontiguousarray(data[0].astype(dtype))
+    if draw.draw(st.booleans()):
+        place = draw.draw(st.integers(0, len(chunk) - 1)), draw.draw(st.integers(0, chunk.shape[1] - 1))
+        chunk[place] = draw.draw(st.sampled_from([np.nan, -np.nan, np.inf, -np.inf, -1e-30, -0.0, 1.5, 1e38]))
+    with np.errstate(all="ignore"):
+        sums = chunk.sum(axis=1, dtype=np.float64)
+        good = np.isfinite(chunk).all() and (chunk >= 0).all() and (np.abs(sums - 1) <= 0.01 - 1e-5).all()
+        bad = not np.isfinite(chunk).all() or (chunk < 0).any() or (np.abs(sums - 1) > 0.01 + 1e-5).any()
+    if good:
+        check_probability_chunk(chunk, 0)
+        np.testing.assert_array_equal(checked_column_maxima(chunk, 0), chunk.max(axis=0))
+    elif bad:
+        for check in (check_probability_chunk, checked_column_maxima):
+            with pytest.raises(ProbabilitiesError):
+                check(chunk, 0)
+
+
+JUNK_CELLS = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.integers(), st.floats(),
+    st.text(max_size=3), st.binary(max_size=3), st.just(pd.NA), st.just(pd.NaT), st.tuples(st.integers(0, 1)),
+)  # fmt: skip
+JUNK_SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+JUNK_ARRAYS = st.one_of(
+    hnp.arrays(st.one_of(hnp.scalar_dtypes(), hnp.unicode_string_dtypes(max_len=3)), JUNK_SHAPES),
+    hnp.arrays(np.dtype(object), JUNK_SHAPES, elements=JUNK_CELLS),
+    st.recursive(JUNK_CELLS, lambda inner: st.lists(inner, max_size=4), max_leaves=12),
+)
+
+
+def estimate_or_refuse(probs, labels):
+    """Either a row-stochastic matrix or an `InputError`; any other exception, or warning, fails."""
+    try:
+        estimate = dualt.estimate_transition(probs, labels)
+    except InputError:
+        return
+    assert estimate.transition.shape == (len(estimate.class_names),) * 2
+    assert estimate.transition.min() >= 0
+    np.testing.assert_allclose(estimate.transition.sum(axis=1), 1)
+    assert isinstance(estimate.warnings, tuple)
+    assert np.isfinite(estimate.confidence_interval()).all()
+
+
+@given(JUNK_ARRAYS, JUNK_ARRAYS)
+def test_junk_is_estimated_or_refused(probs, labels):
+    estimate_or_refuse(probs, labels)
+
+
+@given(posteriors(max_rows=6), st.data())
+def test_good_probabilities_with_junk_labels(data, draw):
+    probs, _ = data
+    cells = st.one_of(JUNK_CELLS, st.sampled_from(["a", "b", 0, 1]))
+    labels = draw.draw(st.one_of(JUNK_ARRAYS, st.lists(cells, min_size=len(probs), max_size=len(probs))))
+    estimate_or_refuse(probs, labels)
+
+
+@given(posteriors(max_rows=6), JUNK_ARRAYS, st.floats(), st.integers(0, 5))
+def test_junk_probabilities_with_good_labels(data, junk, value, row):
+    probs, labels = data
+    estimate_or_refuse(junk, labels)
+    probs[row % len(probs), 0] = value
+    estimate_or_refuse(probs, labels)
+
+
+@given(posteriors(dtype=np.float16))
+def test_half_precision_is_near_enough_to_one(data):
+    estimate_or_refuse(*data)
+    dualt.estimate_transition(*data, DEFAULT_METHOD)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[0.9, 0.3], [0.1, 0.7]], "columns do: pass the transpose"),
+        ([[10**400, 0], [0, 1]], "too large"),
+        (np.eye(2) + 0j, "complex"),
+        ([[1, 0], [1]], "numeric"),
+        (np.ma.array(np.eye(2), mask=np.eye(2)), "masked"),
+        ({}, "numeric"),
+        (np.eye(3)[:2], "square"),
+        ([[1.0]], "2×2"),
+        ([[1, 0], [np.inf, 1]], r"inf at \[1, 0\]"),
+        ([[1, 0], [-0.5, 1.5]], r"-0\.5 at \[1, 0\]"),
+    ],
+)
+def test_unusable_matrices_are_refused(matrix, message):
+    with pytest.raises(TransitionError, match=message):
+        check_transition(matrix)
+
+
+def test_rows_that_miss_one_by_rounding_are_put_right():
+    given_matrix = np.array([[0.3333, 0.6666], [0.1, 0.9]])
+    before = given_matrix.copy()
+    found = check_transition(given_matrix)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-15)
+    np.testing.assert_array_equal(given_matrix, before)
+
+
+@pytest.mark.parametrize("value", [-0.1, 0, 1, 1.1, float("nan"), "half", None, [0.5]])
+def test_what_is_no_share_is_refused(value):
+    with pytest.raises(InputError, match=r"share in \(0, 1\), got"):
+        check_fraction(value, "share")
+    assert check_fraction(1, "share", inclusive=True) == 1.0
+
+
+@pytest.mark.parametrize("value", [1, 0, -3, 2.5, float("nan"), float("inf"), "ten", None])
+def test_what_counts_no_classes_is_refused(value):
+    with pytest.raises(InputError, match="at least two classes"):
+        check_n_classes(value)
+    assert check_n_classes(np.int8(3)) == 3
