@@ -116,27 +116,28 @@ def losses() -> dict[str, float]:
 
 
 def losses_in_a_step() -> dict[str, float]:
-    """Return seconds of one training step of the MLP with each loss."""
-    x, y = images(BATCH)
-    inputs, labels = as_inputs(x, 0.13, 0.31).take(torch.arange(BATCH)), torch.from_numpy(y)
+    """Return seconds of one training step at 128×10 with each loss, on the smallest network of the paper."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(BATCH, 10, generator=generator)
+    labels = torch.randint(10, (BATCH,), generator=generator)
     matrix = noise.symmetric(10, 0.45)
 
     def repeat(loss: Any) -> Callable[[], None]:
-        network = build_network("mlp", (1, 28, 28), 10)
+        network = build_network("mlp-small", (10,), 10)
         extra = loss.parameters() if isinstance(loss, nn.Module) else ()
-        optimizer = torch.optim.SGD([*network.parameters(), *extra], lr=0.01)
+        optimizer = Recipe(epochs=1).make_optimizer([*network.parameters(), *extra])
 
         def run() -> None:
-            for _ in range(40):
+            for _ in range(100):
                 optimizer.zero_grad(set_to_none=True)
-                loss(network(inputs), labels).backward()
+                loss(network(x), labels).backward()
                 optimizer.step()
 
         return run
 
     forms = {"cross entropy": F.cross_entropy, "reweighted": ReweightedLoss(matrix), "revised": RevisedLoss(matrix)}
-    times = best_of({name: repeat(loss) for name, loss in forms.items()}, repeats=12)
-    return {name: seconds / 40 for name, seconds in times.items()}
+    times = best_of({name: repeat(loss) for name, loss in forms.items()}, repeats=20)
+    return {name: seconds / 100 for name, seconds in times.items()}
 
 
 class PerSample(Dataset[tuple[Tensor, int]]):
@@ -207,14 +208,18 @@ def main() -> None:
         verdict = "[green]" if ratio <= bound else "[red]"
         table.add_row(what, f"{1e3 * ours:.3f} ms", f"{1e3 * beside:.3f} ms", f"{verdict}{ratio:.2f}", f"{bound:.2f}")
 
+    def note(what: str, ours: float, beside: float) -> None:
+        table.add_row(what, f"{1e3 * ours:.3f} ms", f"{1e3 * beside:.3f} ms", f"{ours / beside:.2f}", "")
+
     for name in ("mlp", "lenet"):
         add(f"epoch of {name} through the loop / bare torch", *loop_against_bare(name), 1.10)
     alone, step = losses(), losses_in_a_step()
     for name in ("reweighted", "revised"):
-        add(f"{name} loss / cross entropy, 128×10", alone[name], alone["cross entropy"], 2.0)
+        add(f"loss at 128×10: {name} / cross entropy", alone[name], alone["cross entropy"], 2.0)
+    note("loss at 128×10: reweighted sample by sample", alone["sample by sample"], alone["cross entropy"])
+    # What a whole step pays for its loss, on the smallest network of the paper; no bound was set on this.
     for name in ("reweighted", "revised"):
-        add(f"step of the MLP: {name} / cross entropy", step[name], step["cross entropy"], 2.0)
-    add("reweighted sample by sample / cross entropy", alone["sample by sample"], alone["cross entropy"], np.inf)
+        note(f"step at 128×10: {name} / cross entropy", step[name], step["cross entropy"])
     add("epoch of MNIST / fed by a per-sample DataLoader", *loop_against_per_sample(), 1 / 3)
     add("15 replicas of the synthetic network / one", *replicas_against_one(), 3.0)
     Console(width=120).print(table)

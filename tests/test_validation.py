@@ -156,6 +156,18 @@ def test_column_maxima_and_checks_agree_with_numpy(data, dtype, draw):
                 check(chunk, 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_negative_zero_hides_no_anchor(dtype):
+    """Its bit pattern exceeds that of every probability; the surest row of its column is in the same, later chunk."""
+    probs = np.eye(40, dtype=dtype)[np.arange(30_000) % 40]
+    probs[probs[:, 0] == 1, :2] = [0.6, 0.4]
+    probs[20_000], probs[20_001] = probs[0], probs[1]
+    probs[20_000, :2], probs[20_001, 0] = [0.9, 0.1], -0.0
+    estimate = dualt.estimate_transition(probs, np.arange(30_000) % 40, "t")
+    assert estimate.anchors[0] == 20_000
+    np.testing.assert_allclose(estimate.transition[0, :2], [0.9, 0.1], atol=1e-6)
+
+
 JUNK_CELLS = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 3), st.integers(), st.floats(),
     st.text(max_size=3), st.binary(max_size=3), st.just(pd.NA), st.just(pd.NaT), st.tuples(st.integers(0, 1)),

@@ -118,9 +118,8 @@ def checked_column_maxima(chunk: NDArray[Any], start: int) -> NDArray[Any]:
     maxima: NDArray[Any] = bits.max(axis=0).view(chunk.dtype)
     sums = _row_sums(chunk)
     ceiling = 1 + ROW_SUM_TOLERANCE
-    if not (
-        maxima.min() >= 0 and maxima.max() <= ceiling and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= ceiling
-    ):
+    unsigned = not np.signbit(maxima).any()
+    if not (unsigned and maxima.max() <= ceiling and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= ceiling):
         check_probability_chunk(chunk, start)
         return np.asarray(chunk.max(axis=0))  # nothing worse than negative zeros
     return maxima

@@ -35,7 +35,7 @@ class _MeanRevisedLoss(torch.autograd.Function):
         return torch.tensor(loss)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, Tensor]:
         by_logits, by_slack = ctx.gradients
         return grads[0] * by_logits, None, None, grads[0] * by_slack

@@ -23,17 +23,18 @@ class _TransitionLoss(nn.Module):
 
     def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
         super().__init__()
-        self.register_buffer("transition", as_matrix(transition), persistent=False)
+        matrix = as_matrix(transition)
+        self.register_buffer("transition", matrix, persistent=False)
+        self.n_classes = len(matrix)
         self.reduction: Reduction = reduction
 
     def _check(self, logits: Tensor) -> Tensor:
-        n_classes = len(self.transition)
-        if logits.shape[-1] != n_classes:
+        if logits.shape[-1] != self.n_classes:
             raise InputError(
-                f"Expected logits of {n_classes} classes, as the transition matrix has, got {logits.shape[-1]}."
+                f"Expected logits of {self.n_classes} classes, as the transition matrix has, got {logits.shape[-1]}."
             )
         # Under autocast logits come in half precision, too coarse for a logarithm of the matrix.
-        return logits if logits.dtype == torch.float64 else logits.float()
+        return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
 
 
 class ForwardLoss(_TransitionLoss):
@@ -76,19 +77,21 @@ class ReweightedLoss(_TransitionLoss):
     """`reweighted_loss` with a fixed matrix."""
 
     columns: Tensor
-    inverse: Tensor
+    negative_inverse: Tensor
 
     def __init__(self, transition: Any, *, max_weight: float | None = None, reduction: Reduction = "mean") -> None:
         super().__init__(transition, reduction=reduction)
         self.max_weight = max_weight
         columns, inverse = weight_tables(self.transition)
         self.register_buffer("columns", columns, persistent=False)
-        self.register_buffer("inverse", inverse, persistent=False)
+        self.register_buffer("negative_inverse", -inverse, persistent=False)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of (n, C) logits and (n,) given labels."""
-        tables = self.columns, self.inverse
-        return reweighted_loss_from(self._check(logits), labels, tables, self.max_weight, self.reduction)
+        logits, inverse = self._check(logits), self.negative_inverse
+        if logits.dtype != inverse.dtype:
+            inverse = inverse.to(logits.dtype)
+        return reweighted_loss_from(logits, labels, self.columns, inverse, self.max_weight, self.reduction)
 
 
 class RevisedLoss(_TransitionLoss):

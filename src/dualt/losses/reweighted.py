@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
@@ -42,7 +40,8 @@ def reweighted_loss(
     >>> importance_weights(logits, labels, transition), reweighted_loss(logits, labels, transition)
     (tensor([1.]), tensor(0.6931))
     """
-    return reweighted_loss_from(logits, labels, weight_tables(transition.to(logits)), max_weight, reduction)
+    columns, inverse = weight_tables(transition.to(logits))
+    return reweighted_loss_from(logits, labels, columns, -inverse, max_weight, reduction)
 
 
 def importance_weights(
@@ -50,24 +49,30 @@ def importance_weights(
 ) -> Tensor:
     """β = p_y / (p @ transition)_y for every sample, without gradient."""
     columns, inverse = weight_tables(transition.to(logits))
-    weights = _chance_right(logits.detach(), labels, columns).mul_(inverse.index_select(0, labels))
-    return weights if max_weight is None else weights.clamp_(max=max_weight)
+    return _weights(logits.detach(), labels, columns, -inverse, max_weight)
 
 
 def reweighted_loss_from(
-    logits: Tensor, labels: Tensor, tables: tuple[Tensor, Tensor], max_weight: float | None, reduction: Reduction
+    logits: Tensor,
+    labels: Tensor,
+    columns: Tensor,
+    negative_inverse: Tensor,
+    max_weight: float | None,
+    reduction: Reduction,
 ) -> Tensor:
-    """`reweighted_loss` with `tables = weight_tables(transition)` prepared."""
-    columns, inverse = tables[0], tables[1].to(logits.dtype)
-    weights = _chance_right(logits.detach(), labels, columns)
-    if max_weight is None and reduction == "mean":
-        # The factor 1/T_yy rides along as a class weight, and one product replaces two steps: at the size
-        # of a batch it is the number of steps that costs.
-        return torch.dot(weights.mul_(1 / len(labels)), F.cross_entropy(logits, labels, inverse, reduction="none"))
-    weights = weights.mul_(inverse.index_select(0, labels)).clamp_(max=max_weight or math.inf)
-    return reduce(weights * F.cross_entropy(logits, labels, reduction="none"), reduction)
+    """`reweighted_loss` with the tables of `weight_tables(transition)` prepared, the second negated."""
+    weights = _weights(logits.detach(), labels, columns, negative_inverse, max_weight)
+    losses = F.cross_entropy(logits, labels, reduction="none")
+    if reduction == "mean":  # One product instead of two steps: at the size of a batch, steps are what costs.
+        return torch.dot(weights.div_(len(labels)), losses)
+    return reduce(weights * losses, reduction)
 
 
-def _chance_right(logits: Tensor, labels: Tensor, columns: Tensor) -> Tensor:
-    """P(true=y | x, given y) = β · transition[y, y]: a softmax of the logits shifted by log transition[:, y]."""
-    return F.cross_entropy(logits + columns.index_select(0, labels), labels, reduction="none").neg_().exp_()
+def _weights(
+    logits: Tensor, labels: Tensor, columns: Tensor, negative_inverse: Tensor, max_weight: float | None
+) -> Tensor:
+    """β = P(true=y | x, given y) / transition[y, y], the numerator a softmax of logits + log transition[:, y]."""
+    posterior = (logits + columns.index_select(0, labels)).softmax(1)
+    # This picks −posterior[y] times the weight of class y; the weights are negative, so β comes out.
+    weights = F.nll_loss(posterior, labels, negative_inverse, reduction="none")
+    return weights if max_weight is None else weights.clamp_(max=max_weight)

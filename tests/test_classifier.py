@@ -1,0 +1,167 @@
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+import dualt
+from dualt import noise
+from dualt.crossfit import out_of_fold_probabilities
+from dualt.errors import InputError, TransitionError, UnknownNameError
+
+CORRECTIONS = ["reweight", "posterior", "clean"]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits(return_X_y=True)
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_accepts_it(correction):
+    check_estimator(dualt.RobustClassifier(correction=correction), on_skip=None)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_it_beats_the_plain_classifier_on_pair_noise(digits, seed):
+    features, clean = digits
+    train, test, train_y, test_y = train_test_split(features, clean, test_size=0.3, stratify=clean, random_state=seed)
+    noisy = noise.corrupt(train_y, noise.pair(10, 0.3), rng=seed)
+    plain = LogisticRegression().fit(train, noisy).score(test, test_y)
+    robust = dualt.RobustClassifier(LogisticRegression()).fit(train, noisy).score(test, test_y)
+    assert robust > plain
+
+
+def small_case(seed=0, n=240):
+    """Three clear blobs with string labels, a quarter of them wrong."""
+    rng = np.random.default_rng(seed)
+    clean = np.arange(n) % 3
+    features = rng.normal(size=(n, 4)) + 3 * np.eye(3, 4)[clean]
+    names = np.array(["ant", "bee", "cat"])
+    return features, noise.corrupt(names[clean], noise.symmetric(3, 0.25), rng=seed), names[clean]
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_string_labels_sparse_features_and_attributes(correction):
+    features, noisy, clean = small_case()
+    model = dualt.RobustClassifier(LogisticRegression(), correction=correction).fit(sp.csr_matrix(features), noisy)
+    assert model.classes_.tolist() == ["ant", "bee", "cat"]
+    assert model.score(sp.csr_matrix(features), clean) > 0.9
+    probs = model.predict_proba(sp.csr_matrix(features))
+    np.testing.assert_allclose(probs.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[probs.argmax(axis=1)], model.predict(sp.csr_matrix(features)))
+    assert model.transition_estimate_.n_samples == len(noisy)
+    assert model.label_issues_.is_issue.sum() > 20
+    assert model.n_features_in_ == 4
+
+
+def test_texts_in_a_pipeline_and_a_search():
+    features, noisy, clean = small_case(n=120)
+    texts = [" ".join(["red", "green", "blue"][int(row.argmax() % 3)] for _ in range(3)) for row in features]
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    model = dualt.RobustClassifier(pipeline).fit(texts, noisy)
+    assert model.score(texts, clean) > 0.8
+    search = GridSearchCV(dualt.RobustClassifier(LogisticRegression(), cv=3), {"estimator__C": [0.1, 1.0]}, cv=2)
+    assert search.fit(features, noisy).best_params_["estimator__C"] in (0.1, 1.0)
+    outer = make_pipeline(StandardScaler(), dualt.RobustClassifier(GaussianNB()))
+    assert outer.fit(features, noisy).score(features, clean) > 0.85
+
+
+def test_clone_and_pickle_keep_it_whole():
+    features, noisy, _ = small_case()
+    model = dualt.RobustClassifier(LogisticRegression(C=0.5), correction="posterior", transition="dual-t", cv=4)
+    assert clone(model).get_params()["estimator__C"] == 0.5
+    model.fit(features, noisy)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
+    np.testing.assert_array_equal(
+        again.transition_estimate_.confidence_interval()[0], model.transition_estimate_.confidence_interval()[0]
+    )
+
+
+def test_importance_weights_by_hand():
+    """With a known matrix and a base that records them, the weights are q_y / (q @ T)_y."""
+    features, noisy, _ = small_case()
+    seen = {}
+
+    class Recorder(GaussianNB):
+        def fit(self, X, y, sample_weight=None):
+            seen["weights"] = sample_weight
+            return super().fit(X, y, sample_weight)
+
+    transition = noise.symmetric(3, 0.25)
+    dualt.RobustClassifier(Recorder(), transition=transition).fit(features, noisy)
+    labels = np.searchsorted(["ant", "bee", "cat"], noisy)
+    probs = out_of_fold_probabilities(GaussianNB(), features, labels)
+    for p, y, weight in zip(probs, labels, seen["weights"], strict=True):
+        q = np.full(3, 1 / 3)
+        for _ in range(10):
+            q = q * (transition @ (p / (q @ transition)))
+        assert weight == pytest.approx(min(10, q[y] / (q @ transition)[y]), rel=1e-6)
+
+
+def test_a_classifier_without_weights_names_the_other_corrections():
+    features, noisy, clean = small_case()
+    with pytest.raises(InputError, match="correction='posterior' or correction='clean'"):
+        dualt.RobustClassifier(KNeighborsClassifier()).fit(features, noisy)
+    for correction in ("posterior", "clean"):
+        model = dualt.RobustClassifier(KNeighborsClassifier(), correction=correction).fit(features, noisy)
+        assert model.score(features, clean) > 0.9
+
+
+def test_a_classifier_without_probabilities_says_what_to_do():
+    features, noisy, _ = small_case()
+    with pytest.raises(InputError, match="CalibratedClassifierCV"):
+        dualt.RobustClassifier(LinearSVC(), correction="clean").fit(features, noisy)
+
+
+def test_bad_settings_are_named():
+    features, noisy, _ = small_case()
+    with pytest.raises(UnknownNameError, match="Did you mean 'reweight'"):
+        dualt.RobustClassifier(correction="weight").fit(features, noisy)
+    with pytest.raises(TransitionError, match="3×3"):
+        dualt.RobustClassifier(transition=np.eye(2)).fit(features, noisy)
+    with pytest.raises(InputError, match="two folds"):
+        dualt.RobustClassifier(cv=1).fit(features, noisy)
+    with pytest.raises(InputError, match="one class"):
+        dualt.RobustClassifier().fit(features, np.repeat("ant", len(noisy)))
+
+
+def test_out_of_fold_rows_come_from_models_that_did_not_see_them():
+    """A nearest neighbour knows every label it saw: in-sample it is always right, out of fold at chance."""
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
+    memory = KNeighborsClassifier(1)
+    assert (memory.fit(features, labels).predict(features) == labels).all()
+    probs = out_of_fold_probabilities(memory, features, labels)
+    assert 0.35 < (probs.argmax(axis=1) == labels).mean() < 0.65
+
+
+@pytest.mark.parametrize("cv", [3, KFold(4)])
+def test_folds_by_number_or_splitter(cv):
+    features, noisy, _ = small_case()
+    labels = np.searchsorted(["ant", "bee", "cat"], noisy)
+    probs = out_of_fold_probabilities(GaussianNB(), features, labels, cv=cv)
+    np.testing.assert_allclose(probs.sum(axis=1), 1)
+
+
+def test_a_class_with_a_single_member_does_not_stop_it():
+    features, noisy, clean = small_case()
+    noisy = noisy.copy()
+    noisy[0] = "dog"
+    model = dualt.RobustClassifier(GaussianNB(), correction="clean").fit(features, noisy)
+    assert model.classes_.tolist() == ["ant", "bee", "cat", "dog"]
+    assert (model.predict(features)[1:] == clean[1:]).mean() > 0.8

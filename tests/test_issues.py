@@ -1,0 +1,167 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dualt
+from dualt import noise
+from dualt.crossfit import out_of_fold_probabilities
+from dualt.errors import InputError, ProbabilitiesError, TransitionError, UnknownNameError
+from dualt.transition import early_posterior
+from tests.strategies import transitions
+
+
+def issues_by_loops(probs, labels, transition):
+    """Bayes' rule with the clean posterior after ten plain EM steps, row by row."""
+    n_classes = len(transition)
+    right, best, certainty = [], [], []
+    for p, y in zip(probs, labels, strict=True):
+        q = [1 / n_classes] * n_classes
+        for _ in range(10):
+            noisy = [sum(q[i] * transition[i][j] for i in range(n_classes)) for j in range(n_classes)]
+            q = [q[i] * sum(transition[i][j] * p[j] / max(noisy[j], 1e-300) for j in range(n_classes))
+                 for i in range(n_classes)]  # fmt: skip
+        weights = [q[i] * transition[i][y] for i in range(n_classes)]
+        total = max(sum(weights), 1e-300)
+        right.append(weights[y] / total)
+        best.append(int(np.argmax(weights)))
+        certainty.append(max(weights) / total)
+    return np.array(right), np.array(best), np.array(certainty)
+
+
+@given(transitions(), st.integers(0, 10_000))
+def test_scores_equal_a_loop(transition, seed):
+    rng = np.random.default_rng(seed)
+    n_classes = len(transition)
+    probs, labels = rng.dirichlet(np.ones(n_classes), 20), rng.integers(0, n_classes, 20)
+    found = dualt.find_label_issues(probs, labels, transition)
+    right, _, certainty = issues_by_loops(probs, labels, transition)
+    np.testing.assert_allclose(found.probability_right, right, atol=1e-5)
+    np.testing.assert_allclose(found.suggested_probability, certainty, atol=1e-5)
+
+
+def test_exact_posteriors_give_exact_probabilities():
+    """Separable classes: the true class is certain, so a label is right or wrong with certainty."""
+    transition = noise.pair(4, 0.3)
+    clean = np.repeat(np.arange(4), 100)
+    given_labels = noise.corrupt(clean, transition, rng=0, exact=True)
+    found = dualt.find_label_issues(transition[clean], given_labels, transition)
+    assert found.expected_count == pytest.approx(120, abs=0.5)
+    np.testing.assert_array_equal(found.is_issue, given_labels != clean)
+    np.testing.assert_array_equal(found.suggested, clean)
+
+
+def cases():
+    made = make_classification(
+        3000, 20, n_informative=12, n_redundant=2, n_classes=6, n_clusters_per_class=1, class_sep=2.0, random_state=1
+    )
+    digits = load_digits(return_X_y=True)
+    return {
+        "digits": (digits, make_pipeline(StandardScaler(), LogisticRegression(C=0.01))),
+        "made": (made, LogisticRegression()),
+    }
+
+
+@pytest.fixture(scope="module", params=["digits", "made"])
+def case(request):
+    return cases()[request.param]
+
+
+@pytest.mark.parametrize(("name", "gain"), [("pair-0.45", 0.15), ("sym-0.2", -0.01), ("sym-0.5", -0.01)])
+def test_ranking_beats_self_confidence_where_noise_has_structure(case, name, gain):
+    (features, clean), model = case
+    transition = noise.from_name(name, int(clean.max()) + 1)
+    given_labels = noise.corrupt(clean, transition, rng=3)
+    probs = out_of_fold_probabilities(model, features, given_labels)
+    found = dualt.find_label_issues(probs, given_labels)
+    wrong = given_labels != clean
+    ours = average_precision_score(wrong, -found.probability_right)
+    plain = average_precision_score(wrong, -probs[np.arange(len(clean)), given_labels])
+    assert ours >= plain + gain
+    if name == "sym-0.2":
+        assert 0.8 <= found.is_issue.sum() / wrong.sum() <= 1.2
+
+
+def test_one_count_everywhere():
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 900)
+    given_labels = noise.corrupt(clean, noise.symmetric(3, 0.2), rng=1)
+    probs = np.eye(3)[clean] * 0.8 + 0.2 / 3
+    found = dualt.find_label_issues(probs, given_labels)
+    off = found.by_pair.sum() - np.trace(found.by_pair)
+    assert found.expected_count == pytest.approx(off)
+    assert found.is_issue.sum() == len(found.indices) == round(found.expected_count)
+    assert found.by_pair.sum() == pytest.approx(900, rel=1e-3)
+    np.testing.assert_allclose(found.by_pair.sum(axis=1), np.bincount(given_labels), rtol=2e-2)
+    assert found.expected_count == pytest.approx(found.transition_estimate.noise_rate * 900)
+    np.testing.assert_array_equal(np.sort(found.indices), np.flatnonzero(found.is_issue))
+    assert (np.diff(found.probability_right[found.ranking]) >= 0).all()
+
+
+def test_budget_and_threshold():
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(3), 100), rng.integers(0, 3, 100)
+    matrix = noise.symmetric(3, 0.3)
+    assert dualt.find_label_issues(probs, labels, matrix, top=7).is_issue.sum() == 7
+    assert dualt.find_label_issues(probs, labels, matrix, top=1000).is_issue.all()
+    assert not dualt.find_label_issues(probs, labels, matrix, top=0).is_issue.any()
+    found = dualt.find_label_issues(probs, labels, matrix, threshold=0.4)
+    np.testing.assert_array_equal(found.is_issue, found.probability_right < 0.4)
+    np.testing.assert_array_equal(np.sort(found.indices), np.flatnonzero(found.is_issue))
+
+
+def test_transition_may_be_a_name_a_matrix_or_an_estimate():
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(3), 100), rng.integers(0, 3, 100)
+    estimate = dualt.estimate_transition(probs, labels, "spade")
+    by_name, by_estimate = (dualt.find_label_issues(probs, labels, t) for t in ("spade", estimate))
+    by_matrix = dualt.find_label_issues(probs, labels, estimate.transition)
+    np.testing.assert_array_equal(by_name.probability_right, by_estimate.probability_right)
+    np.testing.assert_array_equal(by_name.probability_right, by_matrix.probability_right)
+    assert by_estimate.transition_estimate is estimate
+    assert by_matrix.transition_estimate is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"transition": np.eye(3)}, TransitionError, "2×2 transition matrix, got 3×3"),
+        ({"transition": [[0.5, 0.1], [0.5, 0.9]]}, TransitionError, "pass the transpose"),
+        ({"transition": "dual"}, UnknownNameError, "Did you mean 'dual-t'"),
+        ({"threshold": 0.5, "top": 3}, InputError, "got both"),
+        ({"threshold": 1.5}, InputError, "threshold"),
+        ({"top": -1}, InputError, "at least 0"),
+    ],
+)
+def test_bad_input_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        dualt.find_label_issues([[0.5, 0.5], [0.4, 0.6]], [0, 1], **arguments)
+
+
+def test_bad_probabilities_are_found_with_a_given_matrix_too():
+    with pytest.raises(ProbabilitiesError, match="row 1"):
+        dualt.find_label_issues([[0.5, 0.5], [np.nan, 0.6]], [0, 1], np.eye(2))
+
+
+def test_a_label_that_the_matrix_rules_out_is_wrong_for_sure():
+    found = dualt.find_label_issues([[1.0, 0.0], [0.0, 1.0]], [1, 1], np.eye(2))
+    np.testing.assert_allclose(found.probability_right, [0, 1])
+
+
+@given(st.integers(0, 1000))
+def test_hundreds_of_classes_are_solved_in_their_likeliest(seed):
+    """The restricted steps find the class that the full ones find."""
+    rng = np.random.default_rng(seed)
+    transition = noise.symmetric(200, 0.3)
+    probs = rng.dirichlet(np.full(200, 0.02), 30) @ transition
+    restricted = early_posterior(probs, transition)
+    full = np.full_like(probs, 1 / 200)
+    for _ in range(10):
+        full *= (probs / (full @ transition)) @ transition.T
+    np.testing.assert_array_equal(restricted.argmax(axis=1), full.argmax(axis=1))
+    np.testing.assert_allclose(restricted.sum(axis=1), 1)
