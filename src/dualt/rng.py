@@ -7,12 +7,18 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dualt.errors import InputError
+
 RngLike: TypeAlias = "np.random.Generator | int | None"
 
 
 def as_generator(rng: RngLike) -> np.random.Generator:
     """Return `rng` itself if it is a generator, else one seeded with it (`None`: from the system)."""
-    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is not None and not (isinstance(rng, (int, np.integer)) and rng >= 0):
+        raise InputError(f"Expected a generator or a seed, a whole number from 0 on, got {rng!r}.")
+    return np.random.default_rng(rng)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:

@@ -112,7 +112,7 @@ def checked_column_maxima(chunk: NDArray[Any], start: int) -> NDArray[Any]:
     """
     n_rows, n_columns = chunk.shape
     bits = chunk.view(np.uint32 if chunk.dtype == np.float32 else np.uint64)
-    fold = 1 << (_LONG_ROW // n_columns).bit_length()
+    fold = 1 << max(0, (_LONG_ROW // n_columns).bit_length() - 1)
     if n_rows % fold == 0:
         bits = bits.reshape(-1, fold * n_columns).max(axis=0).reshape(fold, n_columns)
     maxima: NDArray[Any] = bits.max(axis=0).view(chunk.dtype)

@@ -137,6 +137,20 @@ def test_another_architecture_or_setting_is_refused(tmp_path):
         train([small_network()], build_method("ce"), synthetic_data(), changed, checkpoint=path, resume=True)
 
 
+def test_another_matrix_method_or_noise_is_refused(tmp_path):
+    path = tmp_path / "run.safetensors"
+    run("revision", path)
+    recipe = RECIPES["revision"]
+    other = build_method("revision", [[0.9, 0.1], [0.3, 0.7]])
+    with pytest.raises(InputError, match="made with transition_checksum"):
+        train([small_network()], other, synthetic_data(), recipe, checkpoint=path, resume=True)
+    same = build_method("revision", [[0.8, 0.2], [0.3, 0.7]])
+    with pytest.raises(InputError, match="made with labels_checksum"):
+        train([small_network()], same, synthetic_data(rate=0.3), recipe, checkpoint=path, resume=True)
+    with pytest.raises(InputError, match="made with method = 'Revision', not 'CrossEntropy'"):
+        train([small_network()], build_method("ce"), synthetic_data(), recipe, checkpoint=path, resume=True)
+
+
 def test_checkpoints_hold_nothing_but_tensors_and_json(tmp_path):
     path = tmp_path / "run.safetensors"
     run("revision", path)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dualt.cli.options import Json, LabelColumn, Seed, print_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# A larger label is an identifier, not a class number: its matrix would not fit in memory.
+_MOST_CLASSES = 10_000
 
 
 def corrupt(
@@ -42,10 +48,11 @@ def corrupt(
         raise InputError("Expected either --noise or --transition, got both or neither.")
     given = as_label_array(io.load_labels(labels, column=label))
     if transition is not None:
-        matrix = io.load_transition(transition)
+        matrix, names = io.load_named_transition(transition)
     else:
+        names = None
         matrix = noises.from_name(noise or "", n_classes or _count_classes(given), rng=seed)
-    noisy = noises.corrupt(given, matrix, rng=seed, exact=exact)
+    noisy = noises.corrupt(given, matrix, rng=seed, exact=exact, class_names=names)
     io.save_labels(output, noisy)
     changed = int((noisy != given).any(axis=1).sum() if given.ndim == 2 else np.count_nonzero(noisy != given))
     result = {"n_samples": len(given), "n_changed": changed, "output": str(output), "transition": matrix.tolist()}
@@ -55,10 +62,21 @@ def corrupt(
         typer.echo(f"{changed:,} of {len(given):,} labels changed ({changed / len(given):.1%}); written to {output}")
 
 
-def _count_classes(labels: object) -> int:
+def _count_classes(labels: NDArray[Any]) -> int:
+    """Return how many classes the labels show: columns, different names, or the largest class number and one."""
     import numpy as np
 
-    array = np.asarray(labels)
-    if array.ndim == 2:
-        return int(array.shape[1])
-    return len(np.unique(array)) if array.dtype.kind not in "iuf" else int(array.max()) + 1
+    from dualt.errors import LabelsError
+
+    if labels.ndim == 2:
+        return int(labels.shape[1])
+    if labels.dtype.kind not in "iuf":
+        return len(np.unique(labels))
+    usable = (labels >= 0) & (labels < _MOST_CLASSES)
+    if not usable.all():
+        row = int(np.argmin(usable))
+        raise LabelsError(
+            f"Expected class numbers from 0 to {_MOST_CLASSES - 1}, got {labels[row]} at row {row}."
+            " Pass names as text, or a matrix with --transition."
+        )
+    return int(labels.max()) + 1

@@ -67,11 +67,11 @@ def estimate(
     posterior = read_posterior(probs, labels, label, classes)
     chosen = estimate_posterior(posterior, method or DEFAULT_METHOD, **_parse_settings(settings or []))
     others = _compare(posterior, chosen) if compare else {}
+    if output is not None:
+        chosen.save(output, level=level)
     if report is not None:
         found = find_posterior_issues(posterior, chosen)
         save_report(report, chosen, found, comparison=tuple(others.values()), images=images, text=text, level=level)
-    if output is not None:
-        chosen.save(output, level=level)
     if as_json:
         content = chosen.to_dict(level)
         if compare:
@@ -121,8 +121,11 @@ def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], lev
 
 
 def _show_next(inputs: str, *, compared: bool, output: Path | None, report: Path | None) -> None:
+    from rich.markup import escape
+
     from dualt.cli import picture
 
+    inputs = escape(inputs)
     steps = {f"dualt issues {inputs}": "which labels are wrong, and what they should be"}
     if not compared:
         steps[f"dualt estimate {inputs} --compare"] = "every estimator side by side"
@@ -133,4 +136,4 @@ def _show_next(inputs: str, *, compared: bool, output: Path | None, report: Path
     for command, what in steps.items():
         out.print(f" {command}   [dim]{what}[/]", soft_wrap=True)
     for path in filter(None, (output, report)):
-        out.print(f" Written: {path}", soft_wrap=True)
+        out.print(f" Written: {escape(str(path))}", soft_wrap=True)

@@ -65,9 +65,9 @@ def find_anchors(summary: PosteriorSummary, *, anchor: str, quantile: float, top
 def _best(summary: PosteriorSummary, top_k: int) -> Anchors:
     """Return the mean of the `top_k` best rows of each class."""
     stored = summary.anchor_index.shape[1]
-    if not 1 <= top_k <= max(1, stored // 2):
+    if not (isinstance(top_k, int) and 1 <= top_k <= stored):
         raise InputError(
-            f"Expected top_k from 1 to {stored // 2} (the summary keeps {stored} anchors a class), got {top_k}."
+            f"Expected top_k from 1 to {stored} (the summary keeps {stored} anchors a class), got {top_k}."
         )
     return Anchors(
         rows=_mean_of_first(summary, top_k, summary.anchor_index >= 0),
@@ -118,4 +118,6 @@ def _resample_quantile(
 
 
 def _normalize(rows: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+    """Return rows on the simplex; they are the caller's own copy, and changed in place."""
+    rows /= rows.sum(axis=1, keepdims=True)
+    return rows

@@ -13,6 +13,9 @@ from dualt.estimators.counting import normalize_counts, resample_counts
 from dualt.estimators.fit import Fit
 from dualt.estimators.posterior import NoisyPosterior
 
+# Most pairs of hundreds of classes never occur together, and a sparse product skips them.
+_MANY_CLASSES, _SPARSE = 300, 0.05
+
 
 def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5) -> Fit:
     """T̂ = T♣ @ T♠ (Eq. 2): T♣ = P(Y' | Y) read at anchors, T♠ = P(noisy | Y') counted (Eq. 4).
@@ -28,23 +31,35 @@ def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile:
     """
     summary = posterior.summary
     anchors = find_anchors(summary, anchor=anchor, quantile=quantile, top_k=top_k)
-    t_spade = normalize_counts(summary.counts)
     return Fit(
-        transition=_product(anchors.rows, t_spade),
+        transition=_product(anchors.rows, summary.counts),
         support=summary.predicted_counts,
         resample=partial(_resample, anchors, summary.counts),
         t_club=anchors.rows,
-        t_spade=t_spade,
+        spade_counts=summary.counts,
         anchors=anchors.index,
     )
 
 
 def _resample(anchors: Anchors, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-    return _product(anchors.resample(rng), normalize_counts(resample_counts(counts, rng)))
+    return _product(anchors.resample(rng), resample_counts(counts, rng))
 
 
-def _product(t_club: NDArray[Any], t_spade: NDArray[np.float64]) -> NDArray[np.float64]:
+def _product(t_club: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return T♣ @ T♠ in the precision of the probabilities, rows exactly on the simplex."""
-    product: NDArray[np.float64] = (t_club @ t_spade.astype(t_club.dtype)).astype(np.float64)
+    product = (t_club @ _spade_matrix(counts, t_club.dtype)).astype(np.float64)
     product /= product.sum(axis=1, keepdims=True)
-    return product
+    return np.asarray(product)
+
+
+def _spade_matrix(counts: NDArray[np.int64], dtype: np.dtype[Any]) -> Any:
+    """Return T♠, as a sparse matrix where most of many pairs of classes never occur together."""
+    filled = np.flatnonzero(counts != 0) if len(counts) > _MANY_CLASSES else np.empty(0)
+    totals = counts.sum(axis=1)
+    if len(filled) == 0 or len(filled) > _SPARSE * counts.size or (totals == 0).any():
+        return normalize_counts(counts).astype(dtype)
+    from scipy.sparse import csr_array
+
+    shares = (counts.ravel()[filled] / totals[filled // len(counts)]).astype(dtype)
+    starts = np.searchsorted(filled, np.arange(0, counts.size + 1, len(counts)))
+    return csr_array((shares, filled % len(counts), starts), shape=counts.shape)

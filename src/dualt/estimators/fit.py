@@ -27,8 +27,10 @@ class Fit:
         Number of labels that each row rests on.
     resample
         Draws the matrix of one bootstrap resample. A function of a module, so that estimates can be pickled.
-    t_club, t_spade : (n_classes, n_classes), optional
-        The factors P(Y' | Y) and P(noisy | Y') where the method has them.
+    t_club : (n_classes, n_classes), optional
+        P(Y' | Y), where the method has it.
+    spade_counts : (n_classes, n_classes), optional
+        Counts of intermediate class and given label, whose rows are P(noisy | Y'), where the method has them.
     anchors : (n_classes,), optional
         Row number of each class's anchor.
     """
@@ -37,7 +39,7 @@ class Fit:
     support: NDArray[np.int64]
     resample: Resample
     t_club: NDArray[Any] | None = None
-    t_spade: Matrix | None = None
+    spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
 
 

@@ -1,9 +1,9 @@
 """A small head q(p) and a matrix T that explain the given labels together; gradients written by hand.
 
-    q = softmax(s · log p + relu(X W₁ + b₁) W₂ + b₂),   P(given label | x) = q @ T
+    q = softmax(s · log p + W₂ relu(W₁ x + b₁) + b₂),   P(given label | x) = q @ T
 
-All parameters live in one float32 vector, of which the weights are views: an Adam step is then a few
-operations on one short array, and a step on 512 × 10 rows takes a quarter of a millisecond.
+Examples are columns here, so that reductions over classes run along whole rows, and a bias is the weight
+of a constant row. All parameters are views of one vector: an Adam step is a few operations on one array.
 """
 
 from __future__ import annotations
@@ -24,151 +24,130 @@ _HIDDEN = 64
 _DISTANCE_WEIGHT = 0.05
 _WEIGHT_DECAY = 3.0
 _HEAD_RATE, _MATRIX_RATE, _LAST_RATE = 5e-3, 1e-2, 0.05
-_MOMENTUM, _SCALE_MEMORY, _ADAM_EPSILON = 0.9, 0.999, 1e-8
+_MEMORY, _SQUARE_MEMORY = 0.9, 0.999
 _INPUT_FLOOR, _BASE_FLOOR, _START_FLOOR = 1e-6, 1e-4, 1e-3
-_TINY = np.float32(1e-30)
+# No posterior below e^−30 and no square below 1e−30: smaller ones become subnormal, whose arithmetic is slow.
+_LOGIT_FLOOR, _TINY = np.float32(-30), np.float32(1e-30)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What the head sees of each example: standardised log p, log p, and the given label."""
+class Examples:
+    """What the head sees of each example (a column): standardised log p and a one, log p, and the given label."""
 
     inputs: Floats
     base: Floats
     labels: Codes
 
     @classmethod
-    def of(cls, probs: Floats, labels: Codes) -> Rows:
+    def of(cls, probs: Floats, labels: Codes) -> Examples:
         """Prepare probabilities, (n_samples, n_classes)."""
-        inputs = np.log(np.maximum(probs, np.float32(_INPUT_FLOOR)))
-        inputs -= inputs.mean(axis=0, dtype=np.float64).astype(np.float32)
-        inputs /= np.maximum(inputs.std(axis=0, dtype=np.float64), 1e-6).astype(np.float32)
-        return cls(inputs, np.log(np.maximum(probs, np.float32(_BASE_FLOOR))), labels)
+        inputs = np.ones((probs.shape[1] + 1, len(probs)), np.float32)
+        np.log(np.maximum(probs.T, np.float32(_INPUT_FLOOR)), out=inputs[:-1])
+        base = np.maximum(inputs[:-1], np.float32(np.log(_BASE_FLOOR)))
+        inputs[:-1] -= inputs[:-1].mean(axis=1, dtype=np.float64, keepdims=True)
+        inputs[:-1] /= np.maximum(inputs[:-1].std(axis=1, dtype=np.float64, keepdims=True), 1e-6)
+        return cls(inputs, base, labels)
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, index: NDArray[np.intp] | slice) -> Rows:
-        """Return some of the rows."""
-        return Rows(self.inputs[index], self.base[index], self.labels[index])
+    def take(self, index: NDArray[np.intp] | slice) -> Examples:
+        """Return some of the examples."""
+        return Examples(self.inputs[:, index], self.base[:, index], self.labels[index])
 
 
 class JointModel:
     """The head and the matrix, started at `transition` with a head that returns p itself."""
 
-    def __init__(self, transition: Matrix, n_rows: int, rng: np.random.Generator) -> None:
+    def __init__(self, transition: Matrix, n_examples: int, rng: np.random.Generator) -> None:
         n_classes = len(transition)
-        self._n_classes = n_classes
-        shapes = [(n_classes, _HIDDEN), (_HIDDEN, n_classes), (_HIDDEN,), (n_classes,), (1,), (n_classes, n_classes)]
-        sizes = [int(np.prod(shape)) for shape in shapes]
-        self._vector, self._gradient, self._mean, self._square, self._update = np.zeros((5, sum(sizes)), np.float32)
-        self._rates = np.full(sum(sizes), _HEAD_RATE, np.float32)
-        self._rates[-sizes[-1] :] = _MATRIX_RATE * min(1, np.sqrt(10 / n_classes))
-        self._decay = slice(0, sizes[0] + sizes[1])
-        self._decay_weight = np.float32(_WEIGHT_DECAY / n_rows)
-        self._weights = _views(self._vector, shapes)
-        self._gradients = _views(self._gradient, shapes)
-        inward, _, inner_bias, _, scale, logits = self._weights
-        inward[:] = rng.normal(0, n_classes**-0.5, inward.shape)
-        inner_bias[:] = rng.normal(0, 0.5, inner_bias.shape)
+        shapes = [(_HIDDEN, n_classes + 1), (n_classes, _HIDDEN + 1), (1,), (n_classes, n_classes)]
+        size = sum(int(np.prod(shape)) for shape in shapes)
+        self._vector, self._gradient, self._mean, self._square, self._rates, self._decay = np.zeros(
+            (6, size), np.float32
+        )
+        self._weights, self._gradients = _views(self._vector, shapes), _views(self._gradient, shapes)
+        rates, decay = _views(self._rates, shapes), _views(self._decay, shapes)
+        self._rates[:] = _HEAD_RATE
+        rates[-1][:] = _MATRIX_RATE * min(1, np.sqrt(10 / n_classes))
+        decay[0][:, :-1] = decay[1][:, :-1] = _WEIGHT_DECAY / n_examples
+        inward, _, scale, logits = self._weights
+        inward[:, :-1] = rng.normal(0, n_classes**-0.5, (_HIDDEN, n_classes))
+        inward[:, -1] = rng.normal(0, 0.5, _HIDDEN)
         scale[:] = 1
         logits[:] = np.log(np.maximum(transition, _START_FLOOR))
-        self._buffers: dict[int, tuple[Floats, ...]] = {}
         self._steps = 0
 
     @property
     def transition(self) -> Floats:
         """T, the softmax of each row of its logits."""
-        return _softmax(self._weights[-1].copy())
+        return np.ascontiguousarray(_softmax(self._weights[-1].T.copy()).T)
 
-    def posterior(self, rows: Rows) -> Floats:
-        """Return q of every row."""
-        return np.concatenate(
-            [
-                self._forward(rows.take(slice(low, low + BATCH)))[1].copy()
-                for low in range(0, len(rows), BATCH)
-            ]
-        )
+    def posterior(self, examples: Examples) -> Floats:
+        """Return q, (n_classes, n_examples)."""
+        parts = range(0, len(examples), BATCH)
+        return np.concatenate([self._forward(examples.take(slice(k, k + BATCH)))[1] for k in parts], axis=1)
 
-    def objective(self, rows: Rows) -> float:
-        """Return the negative log-likelihood less the distance between the posteriors of neighbouring rows."""
-        posterior = self.posterior(rows)
-        chance = np.einsum("ij,ij->i", posterior, self.transition.T[rows.labels])
-        distance = np.abs(np.diff(posterior, axis=0)).sum() / max(len(rows) - 1, 1)
+    def objective(self, examples: Examples) -> float:
+        """Return −mean log (q @ T)_y, less the mean distance of the posteriors of neighbouring examples."""
+        posterior = self.posterior(examples)
+        chance = np.einsum("ij,ij->j", posterior, self.transition[:, examples.labels])
+        distance = np.abs(np.diff(posterior)).sum() / max(len(examples) - 1, 1)
         return float(-np.log(np.maximum(chance, _TINY)).mean() - _DISTANCE_WEIGHT / 2 * distance)
 
-    def train(self, rows: Rows, n_steps: int, rng: np.random.Generator, *, decay: bool) -> None:
+    def train(self, examples: Examples, n_steps: int, rng: np.random.Generator, *, decay: bool) -> None:
         """Take Adam steps on shuffled batches; with `decay` the rate falls linearly to a twentieth."""
-        size = min(BATCH, len(rows))
-        order, place = rng.permutation(len(rows)), 0
+        size = min(BATCH, len(examples))
+        place = len(examples)
         for step in range(n_steps):
-            if place + size > len(rows):
-                order, place = rng.permutation(len(rows)), 0
-            self._backward(rows.take(order[place : place + size]))
+            if place + size > len(examples):
+                order, place = rng.permutation(len(examples)), 0
+            self.differentiate(examples.take(order[place : place + size]))
             self._adam(1 - (1 - _LAST_RATE) * step / n_steps if decay else 1.0)
             place += size
 
-    def _forward(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return (hidden, posterior) in buffers that the next call overwrites."""
-        inward, outward, inner_bias, outer_bias, scale, _ = self._weights
-        hidden, posterior = self._buffer(len(rows))[:2]
-        np.matmul(rows.inputs, inward, out=hidden)
-        hidden += inner_bias
-        np.maximum(hidden, 0, out=hidden)
-        np.matmul(hidden, outward, out=posterior)
-        posterior += outer_bias
-        posterior += scale * rows.base
-        return hidden, _softmax(posterior)
-
-    def _backward(self, rows: Rows) -> None:
-        """Write the gradient of the loss on a batch."""
-        hidden, posterior = self._forward(rows)
-        _, _, hidden_gradient, by_label, gradient = self._buffer(len(rows))
-        inward, outward, inner_bias, outer_bias, scale, logits = self._gradients
+    def differentiate(self, batch: Examples) -> Floats:
+        """Return the gradient of the objective and the weight decay by all parameters, in one vector."""
+        hidden, posterior = self._forward(batch)
         transition = self.transition
-        n_rows = len(rows)
-        # d loss / d (q @ T) is nonzero at the given label only: there −1 / (n (q @ T)_y).
-        np.matmul(posterior, transition, out=gradient)
-        numbers = np.arange(n_rows)
-        by_label[:] = 0
-        by_label[numbers, rows.labels] = -1 / (n_rows * np.maximum(gradient[numbers, rows.labels], _TINY))
-        _softmax_gradient(posterior.T @ by_label, transition, logits)
-        np.matmul(by_label, transition.T, out=gradient)
-        if n_rows > 1:
-            pull = np.sign(posterior[1:] - posterior[:-1]) * np.float32(_DISTANCE_WEIGHT / 2 / (n_rows - 1))
-            gradient[1:] -= pull
-            gradient[:-1] += pull
-        _softmax_gradient(gradient, posterior, gradient)
-        np.vdot(gradient, rows.base)
-        scale[:] = np.vdot(gradient, rows.base)
-        gradient.sum(axis=0, out=outer_bias)
-        np.matmul(hidden.T, gradient, out=outward)
-        np.matmul(gradient, self._weights[1].T, out=hidden_gradient)
-        hidden_gradient *= hidden > 0
-        np.matmul(rows.inputs.T, hidden_gradient, out=inward)
-        hidden_gradient.sum(axis=0, out=inner_bias)
-        self._gradient[self._decay] += self._decay_weight * self._vector[self._decay]
+        n_examples, columns = len(batch), np.arange(len(batch))
+        # By (q @ T) the loss has a slope at the given label only: −1 / (n (q @ T)_y) there.
+        chance = np.einsum("ij,ij->j", posterior, transition[:, batch.labels])
+        by_label = np.zeros_like(posterior)
+        by_label[batch.labels, columns] = -1 / (n_examples * np.maximum(chance, _TINY))
+        slope = transition @ by_label
+        if n_examples > 1:
+            pull = np.sign(np.diff(posterior)) * np.float32(_DISTANCE_WEIGHT / 2 / (n_examples - 1))
+            slope[:, 1:] -= pull
+            slope[:, :-1] += pull
+        slope = _through_softmax(slope, posterior)
+        inward, outward, scale, logits = self._gradients
+        logits[:] = _through_softmax(by_label @ posterior.T, transition.T).T
+        scale[:] = np.vdot(slope, batch.base)
+        np.matmul(slope, hidden.T, out=outward)
+        inner = self._weights[1][:, :-1].T @ slope
+        inner *= hidden[:-1] > 0
+        np.matmul(inner, batch.inputs.T, out=inward)
+        self._gradient += self._decay * self._vector
+        return self._gradient
+
+    def _forward(self, batch: Examples) -> tuple[Floats, Floats]:
+        """Return the hidden layer, its last row one, and q."""
+        inward, outward, scale, _ = self._weights
+        hidden = np.ones((_HIDDEN + 1, len(batch)), np.float32)
+        np.matmul(inward, batch.inputs, out=hidden[:-1])
+        np.maximum(hidden, 0, out=hidden)
+        logits = outward @ hidden
+        logits += scale * batch.base
+        return hidden, _softmax(logits)
 
     def _adam(self, rate: float) -> None:
         self._steps += 1
-        mean, square, update = self._mean, self._square, self._update
-        mean += np.float32(1 - _MOMENTUM) * (self._gradient - mean)
-        np.multiply(self._gradient, self._gradient, out=update)
-        square += np.float32(1 - _SCALE_MEMORY) * (update - square)
-        np.sqrt(square, out=update)
-        correction = np.sqrt(1 - _SCALE_MEMORY**self._steps)
-        update += np.float32(_ADAM_EPSILON * correction)
-        np.divide(mean, update, out=update)
-        update *= self._rates
-        update *= np.float32(rate * correction / (1 - _MOMENTUM**self._steps))
-        self._vector -= update
-
-    def _buffer(self, n_rows: int) -> tuple[Floats, ...]:
-        """Return arrays for a batch: hidden, posterior, hidden gradient, by label, gradient."""
-        if n_rows not in self._buffers:
-            widths = (_HIDDEN, self._n_classes, _HIDDEN, self._n_classes, self._n_classes)
-            self._buffers[n_rows] = tuple(np.empty((n_rows, width), np.float32) for width in widths)
-        return self._buffers[n_rows]
+        self._mean += np.float32(1 - _MEMORY) * (self._gradient - self._mean)
+        squares = np.maximum(self._gradient * self._gradient, _TINY)
+        self._square += np.float32(1 - _SQUARE_MEMORY) * (squares - self._square)
+        correction = np.sqrt(1 - _SQUARE_MEMORY**self._steps) / (1 - _MEMORY**self._steps)
+        self._vector -= np.float32(rate * correction) * self._rates * self._mean / np.sqrt(self._square)
 
 
 def _views(vector: Floats, shapes: list[tuple[int, ...]]) -> list[Floats]:
@@ -177,15 +156,14 @@ def _views(vector: Floats, shapes: list[tuple[int, ...]]) -> list[Floats]:
 
 
 def _softmax(logits: Floats) -> Floats:
-    """Turn each row into a softmax, in place."""
-    logits -= logits.max(axis=1, keepdims=True)
+    """Turn each column into a softmax, in place."""
+    logits -= logits.max(axis=0)
+    np.maximum(logits, _LOGIT_FLOOR, out=logits)
     np.exp(logits, out=logits)
-    logits /= logits.sum(axis=1, keepdims=True)
+    logits /= logits.sum(axis=0)
     return logits
 
 
-def _softmax_gradient(gradient: Floats, softmax: Floats, out: Floats) -> None:
-    """Write d loss / d logits from d loss / d softmax."""
-    inner = np.einsum("ij,ij->i", gradient, softmax)
-    np.subtract(gradient, inner[:, None], out=out)
-    out *= softmax
+def _through_softmax(slope: Floats, softmax: Floats) -> Floats:
+    """Return the slope by the logits of each column from that by their softmax."""
+    return np.asarray((slope - np.einsum("ij,ij->j", slope, softmax)) * softmax)

@@ -50,16 +50,16 @@ def cluster_counts(
     probs: NDArray[Any], labels: Codes, transition: Matrix, share: float
 ) -> tuple[NDArray[np.int64], Matrix]:
     """Run k-means on p by KL(p ‖ T_k): T_k from the labels of the `share` of cluster k with the widest margin."""
-    counts, before = np.zeros(transition.shape, np.int64), None
+    before = np.zeros(transition.shape, np.int64)
     for _ in range(_ROUNDS):
         scores = probs @ np.log(np.maximum(transition, _FLOOR)).T.astype(probs.dtype)
-        nearest = scores.argmax(axis=1)
         top_two = np.partition(scores, -2, axis=1)[:, -2:]
-        counts = _count_best(nearest, top_two[:, 1] - top_two[:, 0], labels, share, len(transition))
-        if before is not None and np.array_equal(counts, before):
+        margins = top_two[:, 1] - top_two[:, 0]
+        counts = _count_best(scores.argmax(axis=1), margins, labels, share, len(transition))
+        transition = normalize_counts(counts + _PRIOR_LABELS * transition)
+        if np.array_equal(counts, before) or not _is_supported(counts):
             break
         before = counts
-        transition = normalize_counts(counts + _PRIOR_LABELS * transition)
     return counts, transition
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
+from dualt.estimators.counting import normalize_counts
 from dualt.estimators.diagnostics import Diagnostics, Notice, diagnose, notices
 from dualt.estimators.fit import Fit, Matrix
 from dualt.estimators.summary import PosteriorSummary
@@ -67,7 +68,7 @@ class TransitionEstimate:
     @property
     def t_spade(self) -> Matrix | None:
         """P(noisy | Y'), counted."""
-        return self.fit.t_spade
+        return None if self.fit.spade_counts is None else normalize_counts(self.fit.spade_counts)
 
     @property
     def anchors(self) -> NDArray[np.int64] | None:

@@ -13,5 +13,5 @@ def spade(posterior: NoisyPosterior) -> Fit:
 
     Right where the prediction is the clean class; T♠ is then the whole transition.
     """
-    fit = count_fit(posterior.summary.counts)
-    return replace(fit, t_spade=fit.transition)
+    counts = posterior.summary.counts
+    return replace(count_fit(counts), spade_counts=counts)

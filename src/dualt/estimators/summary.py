@@ -23,7 +23,7 @@ from dualt.validation import check_same_length, checked_column_maxima
 # Self-confidences are summed as whole multiples of this, so that sums do not depend on the order.
 CONFIDENCE_UNIT = 2.0**-24
 _PANEL_ROWS = 1 << 16
-_KEPT_ENTRIES = 1 << 22
+_KEPT_ENTRIES = 1 << 21
 _SAMPLE_ROWS = 1 << 15
 _NARROW = 48
 
@@ -150,12 +150,12 @@ def summarize(
     start
         Row number of the block's first row in the whole data.
     n_anchors, sample_size
-        How many rows to keep per class and as a sample; by default as many as fit 16 MB in float32,
-        at most 16 and 32,768.
+        How many rows to keep per class and as a sample; by default as many as fit 8 MB in float32,
+        at most 8 and 32,768.
     """
     n_classes = coder.n_classes
     check_same_length(len(pred_probs), len(noisy_labels))
-    n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 4, 16))
+    n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 2, 8))
     sample_size = sample_size or int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
     scan = _Scan(n_classes, n_anchors, sample_size, start, working_dtype(pred_probs.dtype))
     for low in range(0, len(pred_probs), _PANEL_ROWS):
@@ -191,8 +191,9 @@ class _Scan:
         for low in range(0, len(probs), rows):
             part = slice(low, low + rows)
             chunk = np.ascontiguousarray(probs[part], dtype=dtype)
-            self._anchors.read(chunk, checked_column_maxima(chunk, start + low), start + low)
+            maxima = checked_column_maxima(chunk, start + low)
             predicted[part] = _argmax(chunk)
+            self._anchors.read(chunk, maxima, predicted[part], start + low)
             np.take(chunk, firsts[: len(chunk)] + labels[part], out=own[part], mode="clip")
         add_counts(self._counts, predicted * n_classes + labels)
         # Whole numbers, whose sum stays below 2^53: bincount adds them exactly, in whatever order.
@@ -205,8 +206,8 @@ class _Scan:
         """Fetch the kept rows from the block they came from."""
         n_classes, dtype = coder.n_classes, self._dtype
         index = self._anchors.best()
-        rows = np.zeros((*index.shape, n_classes), dtype)
-        rows[index >= 0] = probs[index[index >= 0] - self._start]
+        rows = probs[np.maximum(index - self._start, 0)].astype(dtype, copy=False)
+        rows[index < 0] = 0
         sampled = self._sampler.chosen()
         return PosteriorSummary(
             n_samples=self._n_samples,
@@ -216,7 +217,7 @@ class _Scan:
             anchor_rows=rows,
             sample_index=sampled,
             sample_labels=coder.encode(labels[sampled - self._start]),
-            sample_rows=probs[sampled - self._start].astype(dtype),
+            sample_rows=probs[sampled - self._start].astype(dtype, copy=False),
             sample_size=self._sampler.size,
         )
 

@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.validation import ROW_SUM_TOLERANCE
+
+_HALF = (1 + ROW_SUM_TOLERANCE) / 2
+
 
 class AnchorTracker:
     """The `n_anchors` largest entries of every column of a stream of chunks.
 
-    A chunk's columns are looked into only where their maximum beats the worst entry that is kept.
-    Candidates gather in a buffer that is sorted rarely: after the data has doubled, or when it is full.
+    A chunk's columns are looked into only where their maximum beats the worst entry that is kept, and where
+    that is above one half only at the rows that predict them.
+    Candidates gather in a buffer that is sorted rarely: when four times the data was read, or it is full.
     """
 
     def __init__(self, n_classes: int, n_anchors: int, dtype: np.dtype[Any]) -> None:
@@ -26,32 +31,55 @@ class AnchorTracker:
         self._kept: list[tuple[NDArray[np.intp], NDArray[Any], NDArray[np.int64]]] = []
         self._buffered = 0
         self._chunks = 0
+        self._next_sort = 1
 
-    def read(self, chunk: NDArray[Any], maxima: NDArray[Any], start: int) -> None:
-        """Take candidates from `chunk`, whose columns have these maxima and whose first row has number `start`."""
-        (hot,) = (maxima > self._floor).nonzero()
-        if len(hot):
-            if len(hot) > self._n_classes // 8:  # comparing all columns then costs less than gathering some
-                part, hot = chunk, np.arange(self._n_classes)
-            else:
-                part = chunk.take(hot, axis=1)
-            (found,) = (part > self._threshold(part, self._floor[hot])).ravel().nonzero()
-            rows, places = np.divmod(found, len(hot))
-            self._kept.append((hot[places], part.ravel()[found], rows + start))
-            self._buffered += len(rows)
+    def read(self, chunk: NDArray[Any], maxima: NDArray[Any], predicted: NDArray[Any], start: int) -> None:
+        """Take candidates from `chunk`, given its columns' maxima and its rows' largest columns.
+
+        `start` is the number of its first row.
+        """
+        hot = maxima > self._floor
+        # Above one half an entry is the largest of its row: such columns are searched among the predictions.
+        sure = hot & (self._floor > _HALF)
+        if sure.any():
+            value = chunk.ravel().take(np.arange(0, chunk.size, self._n_classes) + predicted)
+            (rows,) = (sure[predicted] & (value > self._floor[predicted])).nonzero()
+            self._keep(predicted[rows].astype(np.intp), value[rows], rows + start)
+        (rest,) = (hot & ~sure).nonzero()
+        if len(rest):
+            self._search(chunk, rest, start)
         self._chunks += 1
-        doubled = self._chunks & (self._chunks - 1) == 0
-        if doubled or self._buffered > 8 * self._n_anchors * self._n_classes:
+        if self._chunks == self._next_sort or self._buffered > 8 * self._n_anchors * self._n_classes:
             self._compact()
 
+    def _search(self, chunk: NDArray[Any], columns: NDArray[np.intp], start: int) -> None:
+        """Take candidates from any row of these columns."""
+        if len(columns) > self._n_classes // 4:  # comparing all columns then costs less than gathering some
+            part, columns = chunk, np.arange(self._n_classes)
+        else:
+            part = chunk.take(columns, axis=1)
+        (found,) = (part > self._threshold(part, self._floor[columns])).ravel().nonzero()
+        rows, places = np.divmod(found, len(columns))
+        self._keep(columns[places], part.ravel()[found], rows + start)
+
+    def _keep(self, column: NDArray[np.intp], value: NDArray[Any], row: NDArray[np.int64]) -> None:
+        self._kept.append((column, value, row))
+        self._buffered += len(row)
+
     def _threshold(self, part: NDArray[Any], floor: NDArray[Any]) -> NDArray[Any]:
-        """Return what an entry must exceed: the floor, or just below the chunk's own n-th largest entry."""
-        if len(part) <= self._n_anchors or floor[0] >= 0:
+        """Return what an entry must exceed: the floor or, before there is one, just below n entries of the chunk.
+
+        The n-th largest of the maxima of disjoint blocks of rows is reached by n entries at least.
+        """
+        n_blocks = 8 * self._n_anchors
+        if floor[0] >= 0 or len(part) % n_blocks:
             return floor
-        nth: NDArray[Any] = np.partition(part, len(part) - self._n_anchors, axis=0)[-self._n_anchors]
+        maxima = part.reshape(n_blocks, -1, part.shape[1]).max(axis=1)
+        nth: NDArray[Any] = np.sort(maxima, axis=0)[-self._n_anchors]
         return np.asarray(np.nextafter(nth, np.array(-1, part.dtype)))
 
     def _compact(self) -> None:
+        self._next_sort = max(self._next_sort, 4 * self._chunks)
         if not self._buffered:
             return
         column, value, row = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
@@ -124,7 +152,9 @@ def lowest_priority(number: NDArray[np.int64], size: int) -> NDArray[np.intp]:
 
 def priority(number: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Hash row numbers to uniform 32-bit integers (the finaliser of MurmurHash3, one to one below 2^32)."""
-    mixed = (number ^ (number >> 32) * 0x9E3779B1).astype(np.uint32)
+    mixed = number.astype(np.uint32)
+    if len(number) and number.max() > np.iinfo(np.uint32).max:
+        mixed ^= ((number >> 32) * 0x9E3779B1).astype(np.uint32)
     mixed ^= mixed >> np.uint32(16)
     mixed *= np.uint32(0x85EBCA6B)
     mixed ^= mixed >> np.uint32(13)

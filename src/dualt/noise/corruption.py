@@ -52,10 +52,16 @@ def corrupt(
     noisy = _deal(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
     if array.ndim == 2:
         return np.eye(len(matrix), dtype=array.dtype)[noisy]
-    if coder.by_name:
-        names = np.array(coder.names)
-        return names[noisy].astype(array.dtype) if array.dtype.kind in "iuf" else names[noisy]
-    return noisy.astype(array.dtype)
+    return _values(coder, array.dtype)[noisy]
+
+
+def _values(coder: LabelCoder, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return what stands for each class, its name or its number, in the labels' own type if that can hold it."""
+    if coder.by_name and dtype.kind not in "iuf":
+        return np.array(coder.names)
+    numbers = np.array([int(name) for name in coder.names]) if coder.by_name else np.arange(coder.n_classes)
+    own = numbers.astype(dtype)
+    return own if (own == numbers).all() else numbers
 
 
 def _draw(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:

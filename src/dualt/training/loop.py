@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def train(
     callables = [_runner(network, machine) for network in shard(networks, world)]
     learned = [*(p for network in networks for p in network.parameters()), *method.parameters()]
     state = State(networks, method, recipe.make_optimizer(learned), History(), {})
-    settings = {**recipe.to_dict(), "seed": seed, "n_samples": len(data.train.labels)}
+    settings = {**recipe.to_dict(), "seed": seed, **_identity(method, data.train)}
     if resume and path is not None and path.exists():
         state.resume(path, settings)
 
@@ -123,6 +124,18 @@ def train(
     if recipe.report == "best-validation":
         state.restore_best()
     return Trained(networks, method, state.history, recipe)
+
+
+def _identity(method: Method, part: Part) -> dict[str, Any]:
+    """Return what a checkpoint must have in common with a run that resumes it, beside recipe and seed."""
+    transition = getattr(method, "transition", None)
+    # Rounded: the same estimate differs in its last digits from one machine to another.
+    matrix = np.zeros(0) if transition is None else transition.cpu().numpy().round(3)
+    return {
+        "method": type(method).__name__,
+        "transition_checksum": zlib.crc32(matrix.tobytes()),
+        "labels_checksum": zlib.crc32(part.labels.cpu().numpy().tobytes()),
+    }
 
 
 def _run_epoch(

@@ -1,0 +1,129 @@
+"""HOC: how often neighbours agree in their given labels tells the matrix, without a confident example."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from dualt.errors import InputError
+from dualt.estimators.confident_joint import confident_joint
+from dualt.estimators.fit import Fit, Matrix, count_fit
+from dualt.estimators.ordering import canonical_order
+from dualt.estimators.posterior import NoisyPosterior
+from dualt.labels import Codes
+from dualt.rng import RngLike, as_generator
+from dualt.validation import check_same_length
+
+_MOST_ROWS = 50_000
+# Third-order consensus has n_classes³ numbers.
+_MOST_CLASSES = 128
+_START_FLOOR = 1e-2
+_STEPS = 1_000
+# The squares are tiny; scaled, the optimiser's tolerances mean what they say.
+_SCALE = 1e4
+
+
+def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2, rng: RngLike = 0) -> Fit:
+    """T̂ whose consensus Σ_i π_i T_ij, Σ_i π_i T_ij T_ik, Σ_i π_i T_ij T_ik T_il fits that of neighbours' labels.
+
+    If an example and its two nearest neighbours have the same clean class ("clusterability"), their given labels
+    are three independent draws from one row of T. How often each label, pair and triple of labels occurs
+    then determines T and the class shares π, by least squares.
+
+    Parameters
+    ----------
+    posterior
+    features : (n_samples, n_features), optional
+        Where neighbours are sought, best from a network trained without labels; by default √p, in which the
+        Euclidean distance of two posteriors is Hellinger's.
+    n_neighbors
+        Neighbours of each example; every two of them make a triple with it.
+    rng
+        Seed or generator of the sample of 50,000 examples that stands for more.
+
+    Notes
+    -----
+    Neighbours of different classes blur the consensus and overstate the noise. Fewer examples than a triple
+    needs leave the start, the confident joint. The interval is a band: that of
+    counting n·π_i labels in each row. It leaves out that the classes are not seen.
+
+    References
+    ----------
+    Zhu, Song, Liu. Clusterability as an Alternative to Anchor Points When Learning with Noisy Labels. ICML 2021.
+    """
+    n_classes = posterior.n_classes
+    if n_classes > _MOST_CLASSES:
+        raise InputError(f"Expected at most {_MOST_CLASSES} classes for hoc, got {n_classes}. Use clean-count.")
+    start = confident_joint(posterior)
+    if posterior.summary.n_samples <= n_neighbors:
+        return start
+    order = canonical_order(posterior.summary)
+    place = np.argsort(order)
+    space, labels = _space(posterior, features), place[posterior.coder.encode(posterior.noisy_labels)]
+    n_samples = len(labels)
+    if n_samples > _MOST_ROWS:
+        chosen = np.sort(as_generator(rng).choice(n_samples, _MOST_ROWS, replace=False))
+        space, labels = space[chosen], labels[chosen]
+    triples = count_triples(space, labels, n_classes, n_neighbors)
+    prior, transition = match_consensus(triples / triples.sum(), start.transition[np.ix_(order, order)])
+    prior, transition = prior[place], transition[np.ix_(place, place)]
+    counts = np.rint(n_samples * prior[:, None] * transition).astype(np.int64)
+    return replace(count_fit(counts), transition=transition)
+
+
+def _space(posterior: NoisyPosterior, features: Any) -> NDArray[Any]:
+    if features is None:
+        return np.concatenate([np.sqrt(probs) for probs, _ in posterior.chunks()])
+    array = np.asarray(features)
+    check_same_length(posterior.summary.n_samples, len(array))
+    return array.reshape(len(array), -1)
+
+
+def count_triples(space: NDArray[Any], labels: Codes, n_classes: int, n_neighbors: int) -> NDArray[np.float64]:
+    """Count the labels of (example, neighbour, neighbour), averaged over their order: they are exchangeable."""
+    from sklearn.neighbors import NearestNeighbors
+
+    found = NearestNeighbors(n_neighbors=n_neighbors).fit(space).kneighbors(return_distance=False)
+    neighbors = labels[found]
+    triples = np.zeros(n_classes**3, np.int64)
+    for a, b in combinations(range(n_neighbors), 2):
+        keys = (labels * n_classes + neighbors[:, a]) * n_classes + neighbors[:, b]
+        triples += np.bincount(keys, minlength=n_classes**3)
+    cube = triples.reshape(n_classes, n_classes, n_classes)
+    return np.asarray(sum(cube.transpose(axes) for axes in permutations(range(3))) / 6)
+
+
+def match_consensus(cube: NDArray[np.float64], start: Matrix) -> tuple[NDArray[np.float64], Matrix]:
+    """Return (prior, transition) whose consensus of orders one to three is nearest to that of `cube`."""
+    n_classes = len(start)
+    logits = np.log(np.maximum(np.vstack([np.full(n_classes, 1 / n_classes), start]), _START_FLOOR))
+    found = minimize(misfit, logits.ravel(), (cube,), "L-BFGS-B", jac=True, options={"maxiter": _STEPS}).x
+    shares = softmax(found.reshape(n_classes + 1, n_classes), axis=1)
+    return shares[0], shares[1:]
+
+
+def misfit(vector: NDArray[np.float64], cube: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """Return the squared distance of the consensus of logits (of the prior, then of each row) and its gradient."""
+    n_classes = len(cube)
+    shares = softmax(vector.reshape(n_classes + 1, n_classes), axis=1)
+    prior, transition = shares[0], shares[1:]
+    weighted = prior[:, None] * transition
+    pairs = (transition[:, :, None] * transition[:, None, :]).reshape(n_classes, -1)
+    one = prior @ transition - cube.sum(axis=(1, 2))
+    two = weighted.T @ transition - cube.sum(axis=2)
+    three = (weighted.T @ pairs).reshape(cube.shape) - cube
+    # Each order is symmetric in its labels, so the derivative by one of them counts for all.
+    by_pair = pairs @ three.reshape(n_classes, -1).T
+    by_single = transition @ two
+    by_prior = 2 * ((by_pair + by_single + one) * transition).sum(axis=1)
+    by_row = prior[:, None] * (6 * by_pair + 4 * by_single + 2 * one)
+    slopes = np.vstack([by_prior, by_row])
+    slopes = shares * (slopes - (shares * slopes).sum(axis=1, keepdims=True))
+    value = (one**2).sum() + (two**2).sum() + (three**2).sum()
+    return _SCALE * float(value), _SCALE * slopes.ravel()
