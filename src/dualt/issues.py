@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError
-from dualt.estimators import DEFAULT_METHOD, NoisyPosterior, TransitionEstimate, estimate_posterior
+from dualt.estimators import NoisyPosterior, TransitionEstimate, estimate_posterior
 from dualt.transition import clean_prior, early_posterior
 from dualt.validation import check_fraction, check_transition
 
@@ -133,7 +133,7 @@ def find_posterior_issues(
     if top is not None and top < 0:
         raise InputError(f"Expected a number of issues (top) of at least 0, got {top}.")
     if transition is None or isinstance(transition, str):
-        transition = estimate_posterior(posterior, transition or DEFAULT_METHOD)
+        transition = estimate_posterior(posterior, transition)
     estimate = transition if isinstance(transition, TransitionEstimate) else None
     matrix = check_transition(estimate.transition if estimate else transition, posterior.n_classes)  # type: ignore[arg-type]
     label_counts = posterior.summary.label_counts

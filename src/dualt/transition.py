@@ -29,8 +29,10 @@ def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.fl
     >>> to_noisy([[1.0, 0.0]], [[0.8, 0.2], [0.3, 0.7]])
     array([[0.8, 0.2]])
     """
-    clean = np.asarray(clean_posterior, dtype=np.float64)
-    return clean @ check_transition(transition, n_classes=clean.shape[-1])
+    table, _ = as_probability_table(clean_posterior)
+    clean = np.asarray(table, dtype=np.float64)
+    check_probability_chunk(clean, 0)
+    return np.asarray(clean @ check_transition(transition, n_classes=clean.shape[1]))
 
 
 def compose(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:

@@ -55,7 +55,7 @@ def estimate(
 
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """
-    from dualt.estimators import DEFAULT_METHOD, estimate_posterior
+    from dualt.estimators import estimate_posterior
     from dualt.files import check_writable_target
     from dualt.issues import find_posterior_issues
     from dualt.validation import check_fraction
@@ -65,7 +65,7 @@ def estimate(
         if target is not None:
             check_writable_target(target)
     posterior = read_posterior(probs, labels, label, classes)
-    chosen = estimate_posterior(posterior, method or DEFAULT_METHOD, **_parse_settings(settings or []))
+    chosen = estimate_posterior(posterior, method, **_parse_settings(settings or []))
     others = _compare(posterior, chosen) if compare else {}
     if output is not None:
         chosen.save(output, level=level)

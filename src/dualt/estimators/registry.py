@@ -43,7 +43,7 @@ DEFAULT_METHOD = "clean-count"
 def estimate_transition(
     pred_probs: Any,
     noisy_labels: Any,
-    method: str = DEFAULT_METHOD,
+    method: str | None = None,
     *,
     class_names: Sequence[Any] | None = None,
     **options: Any,
@@ -58,7 +58,7 @@ def estimate_transition(
     noisy_labels : (n_samples,)
         Given labels: class numbers from 0, class names, or one-hot rows.
     method
-        One of `dualt.estimators.ESTIMATORS`.
+        One of `dualt.estimators.ESTIMATORS`; by default `clean-count`.
     class_names
         In the order of the columns; needed for string labels unless each class occurs.
     **options
@@ -78,8 +78,9 @@ def estimate_transition(
     return estimate_posterior(NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names), method, **options)
 
 
-def estimate_posterior(posterior: NoisyPosterior, method: str = DEFAULT_METHOD, **options: Any) -> TransitionEstimate:
+def estimate_posterior(posterior: NoisyPosterior, method: str | None = None, **options: Any) -> TransitionEstimate:
     """Estimate from a `NoisyPosterior`, whose one pass several estimators can share."""
+    method = DEFAULT_METHOD if method is None else method
     if method not in ESTIMATORS:
         raise UnknownNameError("estimator", method, ESTIMATORS)
     function = ESTIMATORS[method].function

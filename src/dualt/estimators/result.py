@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError
+from dualt.cells import guard_cell
+from dualt.errors import FileError
 from dualt.estimators.counting import normalize_counts
 from dualt.estimators.diagnostics import Diagnostics, Notice, diagnose, notices
 from dualt.estimators.fit import Fit, Matrix
@@ -169,9 +171,10 @@ class TransitionEstimate:
             ".npy": lambda: _write_npy(path, self.transition),
             ".csv": lambda: _write_csv(path, self.transition, self.class_names),
         }
-        if path.suffix not in writers:
+        suffix = path.suffix.lower()
+        if suffix not in writers:
             raise FileError(f"Expected a name that ends in {', '.join(writers)}, got {path.name!r}.")
-        writers[path.suffix]()
+        writers[suffix]()
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
@@ -186,7 +189,7 @@ def _write_npy(path: Path, matrix: Matrix) -> None:
 
 
 def _write_csv(path: Path, matrix: Matrix, names: tuple[str, ...]) -> None:
-    if any("," in name or '"' in name or "\n" in name for name in names):
-        raise InputError("Class names with commas or quotes do not fit a CSV header: write .json instead.")
     with atomic_write(path) as stream:
-        np.savetxt(stream, matrix, delimiter=",", header=",".join(names), comments="", fmt="%.10g")
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([guard_cell(name) for name in names])
+        writer.writerows([f"{value:.10g}" for value in row] for row in matrix)

@@ -1,0 +1,54 @@
+"""Make the README's picture: the terminal output of `dualt estimate` on digits with a known noise.
+
+python docs/pictures.py        writes docs/estimate.svg
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dualt
+from dualt.cli import picture
+from dualt.crossfit import out_of_fold_probabilities
+from dualt.files import atomic_write
+
+# Rich's own template without its web font: the picture loads nothing.
+_TEMPLATE = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asian: full-width; }}
+{styles}
+</style>
+<defs><clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>{lines}</defs>
+<rect width="{width}" height="{height}" rx="8" fill="#191a1c"/>
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>
+"""
+
+
+def main() -> None:
+    """Estimate, print into a recording console, save."""
+    features, clean = load_digits(return_X_y=True)
+    noisy = dualt.noise.corrupt(clean, dualt.noise.pair(10, 0.3), rng=0)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
+    probs = out_of_fold_probabilities(model, features, noisy)
+    console = Console(
+        record=True, width=102, force_terminal=True, color_system="truecolor", highlight=False, file=StringIO()
+    )
+    console.print("[bold]$ dualt estimate probs.npy labels.npy[/]")
+    picture.show_estimate(console, dualt.estimate_transition(probs, noisy), 0.95)
+    with atomic_write(Path(__file__).parent / "estimate.svg") as stream:
+        stream.write(console.export_svg(title="", code_format=_TEMPLATE, theme=MONOKAI, unique_id="dualt"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""`dualt issues`, `--report` and `dualt apply-review`, typed as a user would."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dualt import noise
+from dualt.cli import app
+
+NAMES = ["ant", "=cmd|' /C calc'!A0", "cat"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Three clear classes, a fifth of the labels wrong, with images and texts to look at."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 300)
+    noisy = noise.corrupt(clean, noise.symmetric(3, 0.2), rng=1)
+    np.save("clean.npy", clean)
+    np.save("probs.npy", np.eye(3)[clean] * 0.7 + 0.1)
+    np.save("labels.npy", noisy)
+    np.save("images.npy", rng.integers(0, 255, (300, 6, 6), dtype=np.uint8))
+    (tmp_path / "names.txt").write_text("\n".join(NAMES))
+    (tmp_path / "texts.txt").write_text("\n".join(f"text {i} <script>" for i in range(300)))
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_issues_are_written_ranked_and_guarded(folder):
+    result = run("issues", "probs.npy", "labels.npy", "--classes", "names.txt", "-o", "issues.csv")
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader((folder / "issues.csv").read_text().splitlines()))
+    assert list(rows[0]) == ["index", "given", "suggested", "probability_right", "suggested_probability"]
+    wrong = np.flatnonzero(np.load("labels.npy") != np.load("clean.npy"))
+    assert {int(row["index"]) for row in rows} == set(wrong)
+    right = [float(row["probability_right"]) for row in rows]
+    assert right == sorted(right)
+    assert not any(cell.startswith("=") for row in rows for cell in row.values())
+    assert "about" in result.output
+
+
+def test_json_has_the_same_count_everywhere(folder):
+    result = run("issues", "probs.npy", "labels.npy", "--json")
+    content = json.loads(result.output)
+    assert content["flagged"] == len(content["issues"]) == round(content["expected_count"])
+
+
+@pytest.mark.parametrize(("options", "flagged"), [(["--top", "5"], 5), (["--threshold", "0.5"], None)])
+def test_budget_and_threshold(folder, options, flagged):
+    content = json.loads(run("issues", "probs.npy", "labels.npy", "--json", *options).output)
+    assert content["flagged"] == (flagged or sum(i["probability_right"] < 0.5 for i in content["issues"]))
+
+
+@pytest.mark.parametrize("look_at", [["--images", "images.npy"], ["--text", "texts.txt"], []])
+@pytest.mark.parametrize("command", ["issues", "estimate"])
+def test_the_report_is_one_safe_page(folder, command, look_at):
+    result = run(command, "probs.npy", "labels.npy", "--classes", "names.txt", "--report", "page.html", *look_at)
+    assert result.exit_code == 0, result.output
+    page = (folder / "page.html").read_text()
+    assert page.lower().startswith("<!doctype html>")
+    assert "text 1 <script>" not in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_review_goes_back_into_the_labels(folder):
+    labels = np.load("labels.npy")
+    (folder / "review.csv").write_text(
+        f"index,old,new\n0,{labels[0]},{(labels[0] + 1) % 3}\n5,{labels[5]},{labels[5]}\n"
+    )
+    result = run("apply-review", "labels.npy", "review.csv", "-o", "corrected.npy")
+    assert result.exit_code == 0, result.output
+    corrected = np.load("corrected.npy")
+    assert corrected[0] == (labels[0] + 1) % 3
+    np.testing.assert_array_equal(corrected[1:], labels[1:])
+    assert "2 labels reviewed, 1 changed" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["issues", "probs.npy", "labels.npy", "--transition", "four.npy"], "3×3"),
+        (["issues", "probs.npy", "labels.npy", "--transition", "four.npy", "--method", "t"], "got both"),
+        (["issues", "probs.npy", "labels.npy", "--top", "3", "--threshold", "0.5"], "got both"),
+        (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "absent"], "absent"),
+        (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "empty"], "empty"),
+        (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--text", "names.txt"], "300"),
+        (["issues", "probs.npy", "labels.npy", "-o", "nowhere/i.csv"], "does not exist"),
+        (["apply-review", "labels.npy", "other.csv", "-o", "out/c.npy"], "line 2"),
+        (["apply-review", "labels.npy", "probs.npy", "-o", "out/c.npy"], "probs.npy"),
+    ],
+)
+def test_mistakes_get_one_clear_line_and_nothing_is_written(folder, arguments, message):
+    np.save("four.npy", np.eye(4))
+    (folder / "out").mkdir()
+    (folder / "empty").mkdir()
+    (folder / "other.csv").write_text("index,old,new\n0,7,1\n")
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert "Traceback" not in result.output
+    assert list((folder / "out").iterdir()) == []
