@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "networks": LOW,
     "losses": LOW,
     "training": LOW | {"networks", "losses"},
-    "methods": LOW | {"networks", "losses", "training"},
+    "methods": LOW | {"estimators", "networks", "losses", "training"},
     "pipeline": LOW | FIND | DATA | TORCH,
     "net_classifier": LOW | FIND | DATA | TORCH | {"pipeline"},
     "experiments": LOW | FIND | DATA | TORCH | {"pipeline", "net_classifier"},

@@ -22,13 +22,14 @@ _HOME = {
     "LabelIssues": "dualt.issues",
     "find_label_issues": "dualt.issues",
     "RobustClassifier": "dualt.classifier",
+    "RobustNetClassifier": "dualt.net_classifier",
     "clean_posterior": "dualt.transition",
     "compose": "dualt.transition",
     "l1_error": "dualt.transition",
     "noise_rates": "dualt.transition",
     "to_noisy": "dualt.transition",
 }
-_MODULES = ("errors", "estimators", "io", "noise", "transition")
+_MODULES = ("datasets", "errors", "estimators", "io", "losses", "noise", "transition")
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
 

@@ -186,11 +186,6 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chosen: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return chosen
 
-    def __getstate__(self) -> dict[str, Any]:
-        # An estimate knows how to resample itself, by functions that cannot be pickled; the matrix stays.
-        state: dict[str, Any] = super().__getstate__()
-        return state | {"transition_estimate_": None} if "transition_estimate_" in state else state
-
     def save(self, folder: str | Path) -> None:
         """Write the fitted classifier into a folder: weights as safetensors, the rest as JSON."""
         check_is_fitted(self)

@@ -47,7 +47,7 @@ def test_train_prints_and_keeps_everything(trained):
     assert printed["l1_error"] == pytest.approx(10 * printed["l1_error_per_class"])
     kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     checkpoints = ["checkpoints/ce.safetensors", "checkpoints/forward.safetensors"]
-    assert kept == [*checkpoints, "model.json", "run.json", "weights.safetensors"]
+    assert kept == [*checkpoints, "model.json", "report.html", "run.json", "weights.safetensors"]
 
 
 def test_the_page_for_people(tmp_path):

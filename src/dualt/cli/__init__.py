@@ -13,6 +13,8 @@ from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.issues import issues
+from dualt.cli.predict import predict
+from dualt.cli.train import train
 
 
 class _Commands(TyperGroup):
@@ -48,6 +50,8 @@ app.command()(demo)
 app.command()(estimate)
 app.command()(issues)
 app.command("apply-review")(apply_review)
+app.command()(train)
+app.command()(predict)
 app.command()(corrupt)
 app.add_typer(data.app, name="data")
 

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 def demo(
     noise: Annotated[str, typer.Option("--noise", help="sym-0.2, pair-0.45, random-0.3 or clean.")] = "pair-0.3",
     report: Annotated[Path, typer.Option("--report", help="Where the page goes.")] = Path("demo-report.html"),
+    network: Annotated[
+        bool, typer.Option("--network/--no-network", help="Train networks too, if torch is installed.")
+    ] = True,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Show the main job where the truth is known: digits, noise put in, and found again.
 
     A scikit-learn classifier sees the noisy labels alone. From its out-of-fold probabilities come the
-    transition matrix, the wrong labels, a page to review them, and a better classifier.
+    transition matrix, the wrong labels, a page to review them, and better classifiers.
 
     Example: `dualt demo --noise sym-0.5`
     """
@@ -59,9 +62,11 @@ def demo(
     blind = [estimate for name, estimate in estimates.items() if not ESTIMATORS[name].needs_clean_labels]
     images = np.rint(features.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
     save_report(report, estimates[DEFAULT_METHOD], found, comparison=blind, images=images, title="Digits, demo")
-    plain, robust = model, RobustClassifier(model, random_state=seed)
-    accuracy = {name: float(each.fit(features, noisy).score(test_features, test_clean))
-                for name, each in (("plain", plain), ("robust", robust))}  # fmt: skip
+    models: dict[str, Any] = {"plain": model, "robust": RobustClassifier(model, random_state=seed)}
+    models |= _networks(seed) if network else {}
+    accuracy = {
+        name: float(each.fit(features, noisy).score(test_features, test_clean)) for name, each in models.items()
+    }
     result = {
         "noise": noise,
         "seed": seed,
@@ -77,6 +82,23 @@ def demo(
         print_json(result)
     else:
         _show(result, estimates, found)
+
+
+def _networks(seed: int) -> dict[str, Any]:
+    """Return networks trained with cross entropy and forward-corrected, if torch is there."""
+    from importlib.util import find_spec
+
+    from dualt.estimators import DEFAULT_METHOD
+
+    if find_spec("torch") is None:
+        return {}
+    from dualt.net_classifier import RobustNetClassifier
+
+    settings: dict[str, Any] = {"epochs": 30, "learning_rate": 0.1, "threads": 1, "random_state": seed}
+    return {
+        "cross entropy": RobustNetClassifier(method="ce", **settings),
+        "forward": RobustNetClassifier(method="forward", transition=DEFAULT_METHOD, **settings),
+    }
 
 
 def _estimate_all(posterior: NoisyPosterior, clean: NDArray[Any]) -> dict[str, TransitionEstimate]:
@@ -105,5 +127,10 @@ def _show(result: dict[str, Any], estimates: dict[str, TransitionEstimate], foun
         f" wrong. Review them in a browser: [bold]{result['report']}[/]"
         f"\n[bold]4. The same classifier on clean test images:[/] plain {accuracy['plain']:.1%},"
         f" noise-aware [bold]{accuracy['robust']:.1%}[/]"
-        "\n\n[bold]Next[/]\n dualt estimate PROBS LABELS   [dim]the same for your own data[/]"
     )
+    if "forward" in accuracy:
+        out.print(
+            f"[bold]5. A network on the same images:[/] cross entropy {accuracy['cross entropy']:.1%},"
+            f" forward-corrected [bold]{accuracy['forward']:.1%}[/]"
+        )
+    out.print("\n[bold]Next[/]\n dualt estimate PROBS LABELS   [dim]the same for your own data[/]")

@@ -13,6 +13,7 @@ from dualt.cli.options import Json, Seed, print_json
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
+    from dualt.estimators import TransitionEstimate
     from dualt.pipeline import RobustRun, Settings
     from dualt.training import EpochRecord
 
@@ -168,7 +169,23 @@ def _keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[
     with atomic_write(output / "run.json") as stream:
         json.dump(content, stream, indent=1)
         stream.write("\n")
+    if run.estimate is not None and run.pred_probs is not None:
+        _write_report(run.estimate, run.pred_probs, split, output / "report.html", dataset.name)
     return content
+
+
+def _write_report(estimate: TransitionEstimate, pred_probs: Any, split: Split, path: Path, name: str) -> None:
+    """Write the page of the estimate and the labels it finds wrong, with the training images if there are any."""
+    import numpy as np
+
+    from dualt.cli.options import save_report
+    from dualt.issues import find_label_issues
+
+    found = find_label_issues(pred_probs, split.train_noisy, estimate, class_names=estimate.class_names)
+    images = split.train_x if isinstance(split.train_x, np.ndarray) and split.train_x.dtype == np.uint8 else None
+    if images is not None and images.ndim == 4:
+        images = images.transpose(0, 2, 3, 1)
+    save_report(path, estimate, found, images=images if images is not None and images.ndim > 2 else None, title=name)
 
 
 def _show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
@@ -185,4 +202,6 @@ def _show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
         if accuracy is not None:
             out.print(f"[bold]{name}[/]: {accuracy:.2%} of the clean test labels right")
     out.print(f"\nThe model is in {output}; the run with all curves in {output / 'run.json'}.", soft_wrap=True)
+    if (output / "report.html").exists():
+        out.print(f"Its labels to review in a browser: {output / 'report.html'}", soft_wrap=True)
     out.print(f" dualt predict {output} DATA -o predictions.csv   [dim]use it[/]", soft_wrap=True)

@@ -72,9 +72,10 @@ class AnchorTracker:
         The n-th largest of the maxima of disjoint blocks of rows is reached by n entries at least.
         """
         n_blocks = 8 * self._n_anchors
-        if floor[0] >= 0 or len(part) % n_blocks:
+        if floor[0] >= 0 or len(part) < n_blocks:
             return floor
-        maxima = part.reshape(n_blocks, -1, part.shape[1]).max(axis=1)
+        whole = part[: len(part) // n_blocks * n_blocks]
+        maxima = whole.reshape(n_blocks, -1, part.shape[1]).max(axis=1)
         nth: NDArray[Any] = np.sort(maxima, axis=0)[-self._n_anchors]
         return np.asarray(np.nextafter(nth, np.array(-1, part.dtype)))
 

@@ -1,0 +1,141 @@
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+
+from dualt import noise
+from dualt.errors import InputError
+from dualt.estimators import NoisyPosterior
+from dualt.estimators import hoc as hoc_module
+from dualt.estimators.confident_joint import confident_joint
+from dualt.estimators.hoc import count_triples, hoc, match_consensus, misfit
+
+
+def clusters(transition, n, rng, separation=5.0):
+    """Features in tight clusters, one a class, labels drawn by `transition`, and hardly informative probabilities."""
+    n_classes = len(transition)
+    clean = rng.integers(0, n_classes, n)
+    features = separation * np.eye(n_classes)[clean] + 0.3 * rng.normal(size=(n, n_classes))
+    noisy = noise.corrupt(clean, transition, rng)
+    probs = rng.dirichlet(np.ones(n_classes), n) + 0.6 * np.eye(n_classes)[clean]
+    return features, probs / probs.sum(axis=1, keepdims=True), noisy, clean
+
+
+def consensus(prior, transition):
+    return np.einsum("i,ia,ib,ic->abc", prior, transition, transition, transition)
+
+
+@pytest.mark.parametrize("name", ["sym-0.2", "sym-0.5", "pair-0.45", "random-0.3"])
+def test_exact_consensus_gives_the_matrix_back(name):
+    rng = np.random.default_rng(0)
+    truth, prior = noise.from_name(name, 5, rng), rng.dirichlet(np.full(5, 10.0))
+    found_prior, found = match_consensus(consensus(prior, truth), noise.symmetric(5, 0.4))
+    np.testing.assert_allclose(found, truth, atol=2e-3)
+    np.testing.assert_allclose(found_prior, prior, atol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_misfit_and_its_gradient(seed):
+    rng = np.random.default_rng(seed)
+    n_classes = 3
+    vector = rng.normal(size=(n_classes + 1) * n_classes)
+    cube = consensus(rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3))
+    value, gradient = misfit(vector, cube)
+    shares = np.exp(vector.reshape(4, 3))
+    shares /= shares.sum(axis=1, keepdims=True)
+    expected = 0.0
+    for order in (1, 2, 3):
+        for labels in itertools.product(range(n_classes), repeat=order):
+            model = sum(shares[0, i] * np.prod([shares[1 + i, label] for label in labels]) for i in range(n_classes))
+            expected += (model - cube[labels].sum()) ** 2
+    assert value == pytest.approx(hoc_module._SCALE * expected)
+    numeric = approx_fprime(vector, lambda v: misfit(v, cube)[0], 1e-7)
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-2)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000), st.integers(2, 4))
+def test_triples_equal_a_loop(seed, n_neighbors):
+    rng = np.random.default_rng(seed)
+    space, labels = rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
+    expected = np.zeros((3, 3, 3))
+    for i in range(30):
+        distance = [np.inf if k == i else np.hypot(*(space[k] - space[i])) for k in range(30)]
+        nearest = np.argsort(distance)[:n_neighbors]
+        for a, b in itertools.combinations(nearest, 2):
+            for order in itertools.permutations([labels[i], labels[a], labels[b]]):
+                expected[order] += 1 / 6
+    np.testing.assert_allclose(count_triples(space, labels, 3, n_neighbors), expected)
+
+
+@pytest.mark.parametrize(("name", "bound"), [("sym-0.2", 0.06), ("pair-0.45", 0.06), ("random-0.3", 0.1)])
+def test_clusterable_features_give_the_matrix(name, bound):
+    """Also where the probabilities alone are of little use."""
+    rng = np.random.default_rng(0)
+    truth = noise.from_name(name, 4, rng)
+    features, probs, noisy, _ = clusters(truth, 4000, rng)
+    posterior = NoisyPosterior.from_arrays(probs, noisy)
+    error = np.abs(hoc(posterior, features=features).transition - truth).sum() / 4
+    assert error < bound
+    assert error < np.abs(confident_joint(posterior).transition - truth).sum() / 4
+
+
+def test_probabilities_serve_as_features():
+    rng = np.random.default_rng(0)
+    truth = noise.pair(4, 0.3)
+    clean = rng.integers(0, 4, 4000)
+    probs = rng.dirichlet(np.ones(4), 4000) * 0.1 + 0.9 * np.eye(4)[clean]
+    fit = hoc(NoisyPosterior.from_arrays(probs, noise.corrupt(clean, truth, rng)))
+    assert np.abs(fit.transition - truth).sum() / 4 < 0.08
+
+
+def test_relabelling_classes_permutes_the_estimate():
+    rng = np.random.default_rng(0)
+    features, probs, noisy, _ = clusters(noise.random_diagonal_dominant(3, 0.3, rng), 600, rng)
+    order = np.array([2, 0, 1])
+    plain = hoc(NoisyPosterior.from_arrays(probs, noisy), features=features)
+    permuted = hoc(NoisyPosterior.from_arrays(probs[:, order], np.argsort(order)[noisy]), features=features)
+    np.testing.assert_allclose(permuted.transition, plain.transition[np.ix_(order, order)], atol=1e-6)
+
+
+def test_support_and_band():
+    rng = np.random.default_rng(0)
+    features, probs, noisy, clean = clusters(noise.symmetric(3, 0.2), 1500, rng)
+    fit = hoc(NoisyPosterior.from_arrays(probs, noisy), features=features)
+    np.testing.assert_allclose(fit.support, np.bincount(clean), rtol=0.15)
+    drawn = pickle.loads(pickle.dumps(fit.resample))(np.random.default_rng(1))
+    np.testing.assert_allclose(drawn.sum(axis=1), 1)
+    assert np.abs(drawn - fit.transition).max() < 0.1
+
+
+def test_many_rows_are_sampled(monkeypatch):
+    monkeypatch.setattr(hoc_module, "_MOST_ROWS", 1500)
+    rng = np.random.default_rng(0)
+    truth = noise.pair(3, 0.3)
+    features, probs, noisy, _ = clusters(truth, 4000, rng)
+    posterior = NoisyPosterior.from_arrays(probs, noisy)
+    fit = hoc(posterior, features=features)
+    assert np.abs(fit.transition - truth).sum() / 3 < 0.1
+    np.testing.assert_array_equal(hoc(posterior, features=features).transition, fit.transition)
+    assert (hoc(posterior, features=features, rng=1).transition != fit.transition).any()
+    assert fit.support.sum() == pytest.approx(4000, abs=5)
+
+
+def test_too_few_rows_leave_the_start():
+    posterior = NoisyPosterior.from_arrays([[0.7, 0.3], [0.4, 0.6]], [0, 1])
+    np.testing.assert_array_equal(hoc(posterior).transition, confident_joint(posterior).transition)
+
+
+def test_refusals_say_what_was_expected():
+    posterior = NoisyPosterior.from_arrays([[0.7, 0.3]] * 5, [0, 1, 0, 0, 1])
+    with pytest.raises(InputError, match="two neighbours, got n_neighbors=1"):
+        hoc(posterior, n_neighbors=1)
+    with pytest.raises(InputError, match="5 rows and 4"):
+        hoc(posterior, features=np.zeros((4, 2)))
+    wide = NoisyPosterior.from_arrays(np.full((3, 129), 1 / 129), [0, 1, 2])
+    with pytest.raises(InputError, match="at most 128 classes"):
+        hoc(wide)
