@@ -1,6 +1,8 @@
 """The names that users rely on, and that registry, classes and functions agree."""
 
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -116,3 +118,18 @@ def test_errors_are_what_python_expects_too():
     ):
         assert issubclass(error, builtin)
         assert error is dualt.errors.DualtWarning or issubclass(error, dualt.errors.DualtError)
+
+
+@pytest.mark.parametrize("use", ["dualt.losses", "dualt.RobustNetClassifier"])
+def test_an_absent_extra_is_named(use):
+    """Without torch, what needs it says which extra brings it, in Python and on the command line."""
+    hide = "import sys; sys.modules['torch'] = None; import dualt; from dualt.errors import MissingExtraError\n"
+    code = hide + f"try: {use}\nexcept MissingExtraError as error: print(error)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == f"{use} needs the extra [train]: pip install 'dualt[train]'\n"
+    code = hide + "sys.argv = ['dualt', 'train', 'digits', '-o', 'm']; from dualt.cli import main; main()"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (
+        2,
+        "error: dualt train needs the extra [train]: pip install 'dualt[train]'\n",
+    )

@@ -35,11 +35,15 @@ __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"dualt.{name}")
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'dualt' has no attribute {name!r}")
+    if name not in _MODULES and name not in _HOME:
+        raise AttributeError(f"module 'dualt' has no attribute {name!r}")
+    try:
+        module = importlib.import_module(_HOME.get(name, f"dualt.{name}"))
+    except ModuleNotFoundError as error:
+        from dualt.errors import missing_extra
+
+        raise (missing_extra(error, f"dualt.{name}") or error) from None
+    return module if name in _MODULES else getattr(module, name)
 
 
 def __dir__() -> list[str]:

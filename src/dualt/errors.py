@@ -22,6 +22,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_EXTRA_OF = {
+    **dict.fromkeys(("torch", "safetensors", "matplotlib", "pooch", "PIL"), "train"),
+    "pyarrow": "tables",
+    **dict.fromkeys(("dask", "distributed"), "cluster"),
+}
+
 
 class DualtError(Exception):
     """Base of every error that `dualt` raises on purpose."""
@@ -62,6 +68,12 @@ class MissingExtraError(DualtError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the extra [{extra}]: pip install 'dualt[{extra}]'")
+
+
+def missing_extra(error: ModuleNotFoundError, what: str) -> MissingExtraError | None:
+    """Return the error that names the extra of a module that was not found; None if none of ours brings it."""
+    extra = _EXTRA_OF.get((error.name or "").partition(".")[0])
+    return MissingExtraError(what, extra) if extra else None
 
 
 class TrainingError(DualtError, RuntimeError):

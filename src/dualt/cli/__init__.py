@@ -21,7 +21,7 @@ class _Commands(TyperGroup):
     """Turns our errors into one line on stderr and an exit code; anything else is a bug and shows its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        from dualt.errors import DualtError, TrainingError
+        from dualt.errors import DualtError, TrainingError, missing_extra
 
         try:
             return super().invoke(ctx)
@@ -30,6 +30,12 @@ class _Commands(TyperGroup):
             raise typer.Exit(1) from None
         except DualtError as error:
             typer.secho(f"error: {error}", fg="red", err=True)
+            raise typer.Exit(2) from None
+        except ModuleNotFoundError as error:
+            missing = missing_extra(error, f"dualt {ctx.invoked_subcommand}")
+            if missing is None:
+                raise
+            typer.secho(f"error: {missing}", fg="red", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.secho("interrupted", err=True)

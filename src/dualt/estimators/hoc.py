@@ -50,8 +50,8 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
     Notes
     -----
     Neighbours of different classes blur the consensus and overstate the noise. Fewer examples than a triple
-    needs leave the start, the confident joint. The interval is a band: that of
-    counting n·π_i labels in each row. It leaves out that the classes are not seen.
+    needs leave the start, the confident joint. The interval is a band: that of counting n·π_i labels of known
+    class in each row. It leaves out that the classes are not known.
 
     References
     ----------
@@ -60,6 +60,8 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
     n_classes = posterior.n_classes
     if n_classes > _MOST_CLASSES:
         raise InputError(f"Expected at most {_MOST_CLASSES} classes for hoc, got {n_classes}. Use clean-count.")
+    if n_neighbors < 2:
+        raise InputError(f"Expected at least two neighbours, got n_neighbors={n_neighbors}.")
     start = confident_joint(posterior)
     if posterior.summary.n_samples <= n_neighbors:
         return start
@@ -71,7 +73,9 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
         chosen = np.sort(as_generator(rng).choice(n_samples, _MOST_ROWS, replace=False))
         space, labels = space[chosen], labels[chosen]
     triples = count_triples(space, labels, n_classes, n_neighbors)
-    prior, transition = match_consensus(triples / triples.sum(), start.transition[np.ix_(order, order)])
+    # Rounded, since the last bits depend on the order of the classes, and the optimiser would magnify them.
+    first = np.round(start.transition[np.ix_(order, order)], 6)
+    prior, transition = match_consensus(triples / triples.sum(), first)
     prior, transition = prior[place], transition[np.ix_(place, place)]
     counts = np.rint(n_samples * prior[:, None] * transition).astype(np.int64)
     return replace(count_fit(counts), transition=transition)

@@ -24,7 +24,7 @@ _HIDDEN = 64
 _DISTANCE_WEIGHT = 0.05
 _WEIGHT_DECAY = 3.0
 _HEAD_RATE, _MATRIX_RATE, _LAST_RATE = 5e-3, 1e-2, 0.05
-_MEMORY, _SQUARE_MEMORY = 0.9, 0.999
+_MEMORY, _SQUARE_MEMORY, _EPSILON = 0.9, 0.999, 1e-8
 _INPUT_FLOOR, _BASE_FLOOR, _START_FLOOR = 1e-6, 1e-4, 1e-3
 # No posterior below e^−30 and no square below 1e−30: smaller ones become subnormal, whose arithmetic is slow.
 _LOGIT_FLOOR, _TINY = np.float32(-30), np.float32(1e-30)
@@ -146,8 +146,11 @@ class JointModel:
         self._mean += np.float32(1 - _MEMORY) * (self._gradient - self._mean)
         squares = np.maximum(self._gradient * self._gradient, _TINY)
         self._square += np.float32(1 - _SQUARE_MEMORY) * (squares - self._square)
-        correction = np.sqrt(1 - _SQUARE_MEMORY**self._steps) / (1 - _MEMORY**self._steps)
-        self._vector -= np.float32(rate * correction) * self._rates * self._mean / np.sqrt(self._square)
+        # Both moments start at zero; correcting the step for that is cheaper than correcting them.
+        shortfall = np.sqrt(1 - _SQUARE_MEMORY**self._steps)
+        scale = np.sqrt(self._square) + np.float32(_EPSILON * shortfall)
+        rate *= shortfall / (1 - _MEMORY**self._steps)
+        self._vector -= np.float32(rate) * self._rates * self._mean / scale
 
 
 def _views(vector: Floats, shapes: list[tuple[int, ...]]) -> list[Floats]:

@@ -1,0 +1,159 @@
+"""`dualt reproduce`: the figures and tables of the paper, run here, beside the published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualt.cli.options import Json, print_json
+
+if TYPE_CHECKING:
+    from dualt.experiments import Experiment, Options, Progress, Result
+
+_LIST = "A comma between names."
+
+
+def reproduce(
+    experiment: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="figure1 to figure5, table1, table2, or all.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for records, tables and figures.")] = Path(
+        "reproduction"
+    ),
+    profile: Annotated[
+        str, typer.Option("--profile", help="smoke (minutes), laptop (two CPU cores), or paper (its settings).")
+    ] = "laptop",
+    datasets: Annotated[str | None, typer.Option("--datasets", help=f"Only these. {_LIST}")] = None,
+    noise: Annotated[
+        str | None, typer.Option("--noise", help=f"Instead of the paper's: sym-20, pair-45, a matrix file. {_LIST}")
+    ] = None,
+    methods: Annotated[str | None, typer.Option("--methods", help=f"Instead of the paper's. {_LIST}")] = None,
+    estimators: Annotated[
+        str | None, typer.Option("--estimators", help=f"Instead of T and dual-T: t,dual-t,top-count. {_LIST}")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="How many, from 0.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Any other field: --set epochs=20 --set network.mnist=lenet")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes, which share the processor.")] = 1,
+    dask: Annotated[str | None, typer.Option("--dask", help="Run on this cluster instead: tcp://host:8786")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try again what failed before.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show what there is, and run nothing.")] = False,
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where the data sets live.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a figure or table of the paper, and set it beside the published numbers.
+
+    Stop it whenever you like: the same command goes on where it was.
+
+    Example: `dualt reproduce table1 --datasets mnist --noise pair-45 --seeds 3 --out reproduction/`
+    """
+    from dualt.experiments import EXPERIMENTS, Options, load_experiment, runs_of
+
+    lists = {"datasets": datasets, "noise": noise, "methods": methods, "estimators": estimators}
+    changes = _changes(lists, seeds, change or [])
+    names = EXPERIMENTS if experiment == "all" else (experiment,)
+    wanted = [load_experiment(name, profile, _fitting(changes, name, experiment == "all")) for name in names]
+    for one in wanted:
+        runs_of(one)
+    options = Options(jobs=jobs, dask=dask, retry_failed=retry_failed, data_dir=data_dir)
+    answers = [_reproduce(one, out, options, show=show, quiet=as_json) for one in wanted]
+    if as_json:
+        print_json([answer for answer in answers if answer])
+    failed = sum(result["failed"] for answer in answers for result in answer.get("results", ()))
+    if failed and not show:
+        typer.secho(f"failed: {failed} runs; their records say why, --retry-failed tries again", fg="red", err=True)
+        raise typer.Exit(1)
+
+
+def _changes(lists: dict[str, str | None], seeds: int | None, texts: Sequence[str]) -> dict[str, Any]:
+    from dualt.experiments.presets import parse_change
+
+    changes: dict[str, Any] = {
+        name: [part.strip() for part in text.split(",") if part.strip()]
+        for name, text in lists.items()
+        if text is not None
+    }
+    for key, value in map(parse_change, texts):
+        both = isinstance(value, dict) and isinstance(changes.get(key), dict)
+        changes[key] = {**changes[key], **value} if both else value
+    return changes if seeds is None else {**changes, "seeds": seeds}
+
+
+def _fitting(changes: dict[str, Any], name: str, one_of_all: bool) -> dict[str, Any]:
+    """Return the changes as they apply to an experiment: `all` with --datasets cuts each to what it has of them."""
+    if not (one_of_all and "datasets" in changes):
+        return changes
+    from dualt.experiments import load_experiment
+
+    own = load_experiment(name).datasets
+    return {**changes, "datasets": [dataset for dataset in changes["datasets"] if dataset in own] or list(own)}
+
+
+def _reproduce(experiment: Experiment, out: Path, options: Options, *, show: bool, quiet: bool) -> dict[str, Any]:
+    """Run one experiment and render it; return it as plain data."""
+    from dualt.experiments import Store, render, results_of, run_sweep, runs_of
+
+    store = Store(out)
+    if show:
+        store.open()
+        records = store.read_all()
+    else:
+        runs = _possible(runs_of(experiment), options.data_dir)
+        with _bar(experiment.name, shown=not quiet) as advance:
+            records = run_sweep(runs, out, together=experiment.together, options=options, on_progress=advance)
+    results = results_of(experiment, records)
+    files = render(experiment, results, out)
+    if not quiet:
+        _show(experiment, results, files)
+    return {
+        "experiment": experiment.name,
+        "profile": experiment.profile,
+        "results": [result.to_dict() for result in results],
+        "files": [str(file) for file in files],
+    }
+
+
+def _possible(runs: Sequence[Any], data_dir: Path | None) -> list[Any]:
+    """Return the runs whose data are here; the others are left out with a word, and can be done another time."""
+    from dualt.datasets import REGISTRY, data_root
+
+    names = dict.fromkeys(run.posterior.dataset for run in runs)
+    absent = [name for name in names if not REGISTRY[name].is_present(data_dir)]
+    for name in absent:
+        text = f"left out: {name} is not in {data_root(data_dir)} (dualt data get {name})"
+        typer.secho(text, fg="yellow", err=True)
+    return [run for run in runs if run.posterior.dataset not in absent]
+
+
+@contextmanager
+def _bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Yield what is called after every run: a bar on stderr where that is a terminal, else nothing."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    if not (shown and console.is_terminal):
+        yield None
+        return
+    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"))
+    with Bars(*columns, console=console) as bars:
+        task = bars.add_task(name, total=None, state="starts")
+
+        def advance(progress: Progress) -> None:
+            left = "" if progress.seconds_left is None else f"about {progress.seconds_left / 60:.0f} min left, done: "
+            bars.update(task, total=progress.total, completed=progress.done, state=left + progress.label)
+
+        yield advance
+
+
+def _show(experiment: Experiment, results: Sequence[Result], files: Sequence[Path]) -> None:
+    from dualt.experiments.tables import to_markdown
+
+    typer.echo(to_markdown(experiment, results))
+    typer.echo(f"Written: {', '.join(map(str, files))}\n")
