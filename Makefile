@@ -18,8 +18,8 @@ lint: .venv/installed
 	$(BIN)/mypy
 
 bench: .venv/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python bench/estimate.py
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,dev,bench]'
+	for part in estimate issues classifier training; do $(BIN)/python bench/$$part.py || exit 1; done
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -17,7 +17,7 @@ FIND = {"noise", "estimators", "issues"}
 DATA = {"io", "datasets", "crossfit", "classifier"}
 TORCH = {"networks", "losses", "training", "methods"}
 MAY_IMPORT = {
-    "__init__": set(),
+    "__init__": {"errors"},
     "__main__": {"cli"},
     "errors": set(),
     "cells": set(),

@@ -19,6 +19,8 @@ _HOME = {
     "ConfidentJointEstimator": "dualt.estimators",
     "TopCountEstimator": "dualt.estimators",
     "CleanCountEstimator": "dualt.estimators",
+    "JointEstimator": "dualt.estimators",
+    "HocEstimator": "dualt.estimators",
     "LabelIssues": "dualt.issues",
     "find_label_issues": "dualt.issues",
     "RobustClassifier": "dualt.classifier",

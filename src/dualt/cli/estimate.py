@@ -83,9 +83,9 @@ def estimate(
 
 
 def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str, TransitionEstimate]:
-    from dualt.estimators import ESTIMATORS, estimate_posterior
+    from dualt.estimators import comparable, estimate_posterior
 
-    names = [name for name, entry in ESTIMATORS.items() if not entry.needs_clean_labels]
+    names = comparable(posterior.n_classes)
     return {name: chosen if name == chosen.method else estimate_posterior(posterior, name) for name in names}
 
 

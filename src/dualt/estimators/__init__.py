@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from dualt.estimators.posterior import NoisyPosterior
-from dualt.estimators.registry import DEFAULT_METHOD, ESTIMATORS, estimate_posterior, estimate_transition
+from dualt.estimators.registry import DEFAULT_METHOD, ESTIMATORS, comparable, estimate_posterior, estimate_transition
 from dualt.estimators.result import TransitionEstimate
 from dualt.estimators.summary import PosteriorSummary, summarize
 
@@ -17,6 +17,8 @@ _CLASSES = (
     "ConfidentJointEstimator",
     "TopCountEstimator",
     "CleanCountEstimator",
+    "JointEstimator",
+    "HocEstimator",
 )
 
 __all__ = [  # noqa: PLE0604
@@ -25,6 +27,7 @@ __all__ = [  # noqa: PLE0604
     "NoisyPosterior",
     "PosteriorSummary",
     "TransitionEstimate",
+    "comparable",
     "estimate_posterior",
     "estimate_transition",
     "summarize",

@@ -13,6 +13,7 @@ from dualt.estimators.anchor import AnchorChoice
 from dualt.estimators.fit import Matrix
 from dualt.estimators.registry import estimate_transition
 from dualt.estimators.result import TransitionEstimate
+from dualt.rng import RngLike
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -112,3 +113,36 @@ class CleanCountEstimator(TransitionEstimator):
     def __init__(self, confidence: float = 0.8, shrink: bool = True) -> None:
         self.confidence = confidence
         self.shrink = shrink
+
+
+class JointEstimator(TransitionEstimator):
+    """A small head and the matrix trained together.
+
+    Parameters
+    ----------
+    shrink, rng
+        See `dualt.estimators.joint.joint`.
+    """
+
+    method = "joint"
+
+    def __init__(self, shrink: bool = True, rng: RngLike = 0) -> None:
+        self.shrink = shrink
+        self.rng = rng
+
+
+class HocEstimator(TransitionEstimator):
+    """The matrix that explains how often nearest neighbours agree in their given labels.
+
+    Parameters
+    ----------
+    features, n_neighbors, rng
+        See `dualt.estimators.hoc.hoc`.
+    """
+
+    method = "hoc"
+
+    def __init__(self, features: Any = None, n_neighbors: int = 2, rng: RngLike = 0) -> None:
+        self.features = features
+        self.n_neighbors = n_neighbors
+        self.rng = rng

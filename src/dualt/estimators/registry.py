@@ -12,6 +12,8 @@ from dualt.estimators.clean_count import clean_count
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.dual import dual_t
 from dualt.estimators.fit import Fit
+from dualt.estimators.hoc import hoc
+from dualt.estimators.joint import joint
 from dualt.estimators.oracle import oracle
 from dualt.estimators.posterior import NoisyPosterior
 from dualt.estimators.result import TransitionEstimate
@@ -21,11 +23,15 @@ from dualt.estimators.top_count import top_count
 
 @dataclass(frozen=True)
 class Registered:
-    """An estimator, from a `NoisyPosterior` and keyword options to a `Fit`, and what it does in one line."""
+    """An estimator, from a `NoisyPosterior` and keyword options to a `Fit`, and what it does in one line.
+
+    One that is not for many classes is left out of comparisons above `MANY_CLASSES`, where it would take minutes.
+    """
 
     function: Callable[..., Fit]
     summary: str
     needs_clean_labels: bool = False
+    for_many_classes: bool = True
 
 
 ESTIMATORS: dict[str, Registered] = {
@@ -35,9 +41,23 @@ ESTIMATORS: dict[str, Registered] = {
     "confident-joint": Registered(confident_joint, "counts examples that clear their class's mean confidence"),
     "top-count": Registered(top_count, "counts given labels among the most confident examples of a class"),
     "clean-count": Registered(clean_count, "counts given labels among examples whose true class is clear"),
+    "joint": Registered(
+        joint, "trains a small head and T together; best if noise depends on the class alone", for_many_classes=False
+    ),
+    "hoc": Registered(hoc, "matches how often nearest neighbours agree in their given labels", for_many_classes=False),
     "oracle": Registered(oracle, "counts clean against given labels: the yardstick", needs_clean_labels=True),
 }
 DEFAULT_METHOD = "clean-count"
+MANY_CLASSES = 100
+
+
+def comparable(n_classes: int) -> list[str]:
+    """Return the names of the estimators to compare on data of so many classes, whose truth is not known."""
+    return [
+        name
+        for name, entry in ESTIMATORS.items()
+        if not entry.needs_clean_labels and (entry.for_many_classes or n_classes <= MANY_CLASSES)
+    ]
 
 
 def estimate_transition(

@@ -32,4 +32,5 @@ def percentile_interval(
     tail = (1 - level) / 2
     low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
     reach = 1 - (1 - level) ** (1 / np.maximum(support, 1))
-    return np.minimum(low, 1 - reach), np.maximum(high, reach)
+    # Within reach of an end the end itself cannot be ruled out: a shrunk zero would else exclude 0.
+    return np.where(low < reach, 0, np.minimum(low, 1 - reach)), np.where(high > 1 - reach, 1, np.maximum(high, reach))

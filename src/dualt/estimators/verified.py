@@ -22,7 +22,7 @@ _KAPPAS = np.geomspace(1, 1e5, 101)
 _UNSEEN = 1e-3
 # A few hundred labels tell good estimates apart by luck: another candidate, and distrust of it, must be e^this
 # times as probable as what one believes without them.
-_TO_SWITCH, _TO_DISTRUST = 5.0, 3.0
+_TO_SWITCH, _TO_DISTRUST = 6.0, 3.0
 # Standard deviations by which a random sample may look more suspect than all examples.
 _SUSPECT = 4.0
 
@@ -34,7 +34,7 @@ def blend_verified(
 
     Each row of the truth is taken to scatter around the candidate's as a Dirichlet distribution of
     weight κ: κ is how many verified labels a row of the candidate is worth. The first candidate is used
-    unless the verified labels are e⁵ times as probable under another and its best κ; then κ is the largest
+    unless the verified labels are e⁶ times as probable under another and its best κ; then κ is the largest
     that makes them at least e⁻³ times as probable as the best. Labels that fit the candidate leave
     it as it is; where they contradict it, the counts prevail.
 
