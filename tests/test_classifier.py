@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
-from dualt.errors import InputError, TransitionError, UnknownNameError
+from dualt.errors import InputError, LabelsError, TransitionError, UnknownNameError
 
 CORRECTIONS = ["reweight", "posterior", "clean"]
 
@@ -165,3 +165,15 @@ def test_a_class_with_a_single_member_does_not_stop_it():
     model = dualt.RobustClassifier(GaussianNB(), correction="clean").fit(features, noisy)
     assert model.classes_.tolist() == ["ant", "bee", "cat", "dog"]
     assert (model.predict(features)[1:] == clean[1:]).mean() > 0.8
+
+
+def test_verified_labels_enter_the_matrix():
+    features, noisy, clean = small_case()
+    rows = np.random.default_rng(0).choice(len(noisy), 60, replace=False)
+    model = dualt.RobustClassifier(GaussianNB()).fit(features, noisy, verified=(rows, clean[rows]))
+    assert model.transition_estimate_.method.endswith("+ 60 verified")
+    assert model.score(features, clean) > 0.9
+    with pytest.raises(LabelsError, match="'dog'"):
+        dualt.RobustClassifier(GaussianNB()).fit(features, noisy, verified=([0], ["dog"]))
+    with pytest.raises(InputError, match="name of an estimator"):
+        dualt.RobustClassifier(GaussianNB(), transition=np.eye(3)).fit(features, noisy, verified=([0], ["ant"]))

@@ -14,8 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, indexable
 
 from dualt.crossfit import out_of_fold_probabilities
-from dualt.errors import InputError, UnknownNameError
-from dualt.estimators import DEFAULT_METHOD, NoisyPosterior, TransitionEstimate
+from dualt.errors import InputError, LabelsError, UnknownNameError
+from dualt.estimators import (
+    DEFAULT_METHOD,
+    NoisyPosterior,
+    TransitionEstimate,
+    estimate_posterior,
+    estimate_verified,
+)
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.transition import early_posterior
 
@@ -83,8 +89,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Learn from noisy labels `y`."""
+    def fit(self, X: Any, y: Any, verified: tuple[Any, Any] | None = None) -> Self:  # noqa: N803
+        """Learn from noisy labels `y`, perhaps with (row numbers, true labels) of a random sample that was checked."""
         corrections = {"reweight": self._fit_reweighted, "posterior": self._fit_noisy, "clean": self._fit_cleaned}
         if self.correction not in corrections:
             raise UnknownNameError("correction", str(self.correction), corrections)
@@ -95,7 +101,10 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             _weight_parameter(base)
         probs = out_of_fold_probabilities(base, X, labels, cv=self.cv, random_state=self.random_state)
         posterior = NoisyPosterior.from_arrays(_safe_rows(probs), labels)
-        self.label_issues_: LabelIssues = find_posterior_issues(posterior, self.transition)
+        transition = self.transition
+        if verified is not None:
+            transition = self._use_verified(posterior, *verified)
+        self.label_issues_: LabelIssues = find_posterior_issues(posterior, transition)
         self.transition_estimate_ = self.label_issues_.transition_estimate
         self.transition_: NDArray[np.float64] = self.label_issues_.transition
         self.estimator_ = corrections[self.correction](base, X, labels, posterior)
@@ -103,6 +112,16 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
+
+    def _use_verified(self, posterior: NoisyPosterior, indices: Any, clean_labels: Any) -> TransitionEstimate:
+        if not isinstance(self.transition, str):
+            raise InputError("Expected the name of an estimator as transition beside verified labels, got a matrix.")
+        known = {label: code for code, label in enumerate(self.classes_.tolist())}
+        for label in clean_labels:
+            if label not in known:
+                raise LabelsError(f"Expected verified labels among the classes, got {label!r}.")
+        codes = np.array([known[label] for label in clean_labels])
+        return estimate_verified(posterior, estimate_posterior(posterior, self.transition), indices, codes)
 
     def _encode(self, y: Any) -> NDArray[np.intp]:
         if y is None:

@@ -228,3 +228,16 @@ def check_n_classes(n_classes: Any) -> int:
     if not usable:
         raise InputError(f"Expected at least two classes, a whole number, got {n_classes!r}.")
     return int(n_classes)
+
+
+def check_indices(indices: Any, n_samples: int) -> NDArray[np.intp]:
+    """Return row numbers: whole, within the data, none twice."""
+    rows = np.asarray(indices)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise InputError(f"Expected row numbers as a list of integers, got dtype {rows.dtype}, shape {rows.shape}.")
+    if len(rows) and (rows.min() < 0 or rows.max() >= n_samples):
+        wrong = rows[(rows < 0) | (rows >= n_samples)][0]
+        raise InputError(f"Expected row numbers from 0 to {n_samples - 1}, got {wrong}.")
+    if len(np.unique(rows)) != len(rows):
+        raise InputError("Expected each row number once, got some twice.")
+    return rows.astype(np.intp)

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from dualt.cli import data
 from dualt.cli.apply_review import apply_review
+from dualt.cli.audit import audit
 from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
@@ -56,6 +57,7 @@ app.command()(demo)
 app.command()(estimate)
 app.command()(issues)
 app.command("apply-review")(apply_review)
+app.command()(audit)
 app.command()(train)
 app.command()(predict)
 app.command()(corrupt)

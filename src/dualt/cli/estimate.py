@@ -36,6 +36,9 @@ def estimate(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
     ] = None,
+    verified: Annotated[
+        Path | None, typer.Option("--verified", help="A random sample checked by hand, as `dualt audit` draws it.")
+    ] = None,
     level: Level = 0.95,
     output: Annotated[
         Path | None,
@@ -66,6 +69,8 @@ def estimate(
             check_writable_target(target)
     posterior = read_posterior(probs, labels, label, classes)
     chosen = estimate_posterior(posterior, method, **_parse_settings(settings or []))
+    if verified is not None:
+        chosen = _use_verified(posterior, chosen, verified)
     others = _compare(posterior, chosen) if compare else {}
     if output is not None:
         chosen.save(output, level=level)
@@ -82,11 +87,30 @@ def estimate(
     _show_next(f"{probs} {labels or f'--label {label}'}", compared=compare, output=output, report=report)
 
 
+def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: Path) -> TransitionEstimate:
+    """Blend the estimate with an audit, if its given labels are still those of the data."""
+    import numpy as np
+
+    from dualt import io
+    from dualt.errors import LabelsError
+    from dualt.estimators import estimate_verified
+    from dualt.validation import check_indices
+
+    rows, given, true = io.read_audit(path)
+    check_indices(rows, posterior.summary.n_samples)
+    now = posterior.coder.encode(posterior.noisy_labels[rows])
+    differs = np.flatnonzero(posterior.coder.encode(given) != now)
+    if len(differs):
+        raise LabelsError(f"Expected the given labels of the audit {path}, got another one at row {rows[differs[0]]}.")
+    return estimate_verified(posterior, chosen, rows, true)
+
+
 def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str, TransitionEstimate]:
     from dualt.estimators import comparable, estimate_posterior
 
     names = comparable(posterior.n_classes)
-    return {name: chosen if name == chosen.method else estimate_posterior(posterior, name) for name in names}
+    found = {name: chosen if name == chosen.method else estimate_posterior(posterior, name) for name in names}
+    return found | {chosen.method: chosen}
 
 
 def _parse_settings(settings: list[str]) -> dict[str, Any]:
@@ -117,7 +141,7 @@ def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], lev
         out.print(picture.comparison_table(others, level))
         out.print(picture.disagreement_table(others))
         out.print()
-        out.print(picture.methods_table({name: ESTIMATORS[name].summary for name in others}))
+        out.print(picture.methods_table({name: ESTIMATORS[name].summary for name in others if name in ESTIMATORS}))
 
 
 def _show_next(inputs: str, *, compared: bool, output: Path | None, report: Path | None) -> None:

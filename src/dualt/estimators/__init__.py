@@ -6,7 +6,14 @@ import importlib
 from typing import Any
 
 from dualt.estimators.posterior import NoisyPosterior
-from dualt.estimators.registry import DEFAULT_METHOD, ESTIMATORS, comparable, estimate_posterior, estimate_transition
+from dualt.estimators.registry import (
+    DEFAULT_METHOD,
+    ESTIMATORS,
+    comparable,
+    estimate_posterior,
+    estimate_transition,
+    estimate_verified,
+)
 from dualt.estimators.result import TransitionEstimate
 from dualt.estimators.summary import PosteriorSummary, summarize
 
@@ -30,6 +37,7 @@ __all__ = [  # noqa: PLE0604
     "comparable",
     "estimate_posterior",
     "estimate_transition",
+    "estimate_verified",
     "summarize",
     *_CLASSES,
 ]

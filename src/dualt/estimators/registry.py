@@ -19,6 +19,9 @@ from dualt.estimators.posterior import NoisyPosterior
 from dualt.estimators.result import TransitionEstimate
 from dualt.estimators.spade import spade
 from dualt.estimators.top_count import top_count
+from dualt.estimators.verified import blend_verified, check_random_audit
+from dualt.labels import as_label_array
+from dualt.validation import check_indices, check_same_length
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ ESTIMATORS: dict[str, Registered] = {
 }
 DEFAULT_METHOD = "clean-count"
 MANY_CLASSES = 100
+_WITH_VERIFIED = ("clean-count", "confident-joint", "top-count", "spade", "dual-t")
 
 
 def comparable(n_classes: int) -> list[str]:
@@ -66,6 +70,7 @@ def estimate_transition(
     method: str | None = None,
     *,
     class_names: Sequence[Any] | None = None,
+    verified: tuple[Any, Any] | None = None,
     **options: Any,
 ) -> TransitionEstimate:
     """Estimate `transition[i, j] = P(given label j | true class i)` from noisy labels alone.
@@ -81,6 +86,9 @@ def estimate_transition(
         One of `dualt.estimators.ESTIMATORS`; by default `clean-count`.
     class_names
         In the order of the columns; needed for string labels unless each class occurs.
+    verified
+        (row numbers, true labels) of a *random* sample that a person has checked. They choose among the
+        estimators and correct the chosen one as far as they contradict it.
     **options
         Of the estimator, such as `anchor="quantile"` for `t` and `dual-t`.
 
@@ -95,7 +103,9 @@ def estimate_transition(
     array([[0.8, 0.2],
            [0.2, 0.8]])
     """
-    return estimate_posterior(NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names), method, **options)
+    posterior = NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names)
+    estimate = estimate_posterior(posterior, method, **options)
+    return estimate if verified is None else estimate_verified(posterior, estimate, *verified)
 
 
 def estimate_posterior(posterior: NoisyPosterior, method: str | None = None, **options: Any) -> TransitionEstimate:
@@ -111,3 +121,27 @@ def estimate_posterior(posterior: NoisyPosterior, method: str | None = None, **o
             raise InputError(f"Estimator {method!r} has no option {name!r}. Its options: {known}.")
     fit = function(posterior, **options)
     return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary)
+
+
+def estimate_verified(
+    posterior: NoisyPosterior, estimate: TransitionEstimate, indices: Any, clean_labels: Any
+) -> TransitionEstimate:
+    """Blend an estimate, or a counting one that fits them clearly better, with verified labels.
+
+    Parameters
+    ----------
+    posterior, estimate
+        The data, and what is believed without the verified labels.
+    indices, clean_labels : (n_verified,)
+        Row numbers of a random sample, and their true labels in the kind of the given ones.
+    """
+    rows, labels = check_indices(indices, posterior.summary.n_samples), as_label_array(clean_labels)
+    check_same_length(len(rows), len(labels))
+    check_random_audit(posterior, rows)
+    candidates = {estimate.method: estimate.fit}
+    for name in _WITH_VERIFIED:
+        if name not in candidates:
+            candidates[name] = ESTIMATORS[name].function(posterior)
+    given = posterior.coder.encode(posterior.noisy_labels[rows])
+    name, _, fit = blend_verified(posterior, candidates, posterior.coder.encode(labels), given)
+    return TransitionEstimate(f"{name} + {len(rows)} verified", posterior.coder.names, fit, posterior.summary)
