@@ -82,6 +82,27 @@ def over_confident():
     return confident(clean, sure=0.999), noisy
 
 
+def at_chance(signal):
+    """Predictions that have nothing, or a little, to do with the labels."""
+    rng = np.random.default_rng(0)
+    noisy = rng.integers(0, N_CLASSES, 3000)
+    return confident(np.where(rng.random(3000) < signal, noisy, rng.integers(0, N_CLASSES, 3000)), sure=0.5), noisy
+
+
+def noise_by_difficulty(unsure_rate):
+    """Labels are right where the classifier is sure, and wrong with `unsure_rate` where it is not."""
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, N_CLASSES, 4000)
+    hard = rng.random(4000) < 0.5
+    noisy = np.where(hard & (rng.random(4000) < unsure_rate), (clean + 1) % N_CLASSES, clean)
+    return np.where(hard[:, None], confident(clean, sure=0.6), confident(clean)), noisy
+
+
+def many_classes(per_class):
+    clean, noisy = labelled(noise.symmetric(50, 0.4), per_class)
+    return confident(clean, 50), noisy
+
+
 CASES = {
     "class-without-labels": ("spade", without_labels(0), without_labels(1)),
     "few-labels": ("spade", without_labels(29), without_labels(30)),
@@ -90,6 +111,9 @@ CASES = {
     "near-singular": ("spade", two_alike(0.0), two_alike(0.05)),
     "off-diagonal-row": ("spade", mostly_wrong(0.55), mostly_wrong(0.45)),
     "looks-in-sample": ("spade", agreeing(0.981), agreeing(0.979)),
+    "uninformative": ("spade", at_chance(0.0), at_chance(0.3)),
+    "noise-rises": ("spade", noise_by_difficulty(0.4), noise_by_difficulty(0.1)),
+    "few-labels-for-classes": ("spade", many_classes(100), many_classes(1000)),
     "double-counting": ("dual-t", exact_posteriors(), over_confident()),
 }
 

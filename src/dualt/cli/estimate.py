@@ -83,7 +83,7 @@ def estimate(
             content["compared"] = {name: other.to_dict(level) for name, other in others.items()}
         print_json(content)
         return
-    _show(chosen, others, level)
+    _show(chosen, others, level, defaulted=method is None and verified is None)
     _show_next(f"{probs} {labels or f'--label {label}'}", compared=compare, output=output, report=report)
 
 
@@ -130,12 +130,17 @@ def _parse_settings(settings: list[str]) -> dict[str, Any]:
     return options
 
 
-def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], level: float) -> None:
+def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], level: float, *, defaulted: bool) -> None:
     from dualt.cli import picture
     from dualt.estimators import ESTIMATORS
 
     out = picture.console()
     picture.show_estimate(out, chosen, level)
+    if defaulted:
+        out.print(
+            f"\n[dim]{chosen.method} is the default: of the estimators that hold for noise by class and for noise by"
+            " example alike, it errs least.[/]"
+        )
     if others:
         out.print()
         out.print(picture.comparison_table(others, level))

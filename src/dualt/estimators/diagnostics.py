@@ -11,11 +11,17 @@ from numpy.typing import NDArray
 
 from dualt.estimators.fit import Fit
 from dualt.estimators.summary import PosteriorSummary
-from dualt.transition import NEAR_SINGULAR
+from dualt.transition import NEAR_SINGULAR, early_posterior
 
 FEW_LABELS = 30
 LOW_ANCHOR_CONFIDENCE = 0.4
 IN_SAMPLE_AGREEMENT = 0.98
+# A row moved this much by chance alone (mean Σ|T − T̂|, between 0 and 2) says little.
+MUCH_CHANCE = 0.35
+UNINFORMATIVE = 0.02
+# How much more often the unsure half of the examples must disagree with its labels than the sure half.
+STEEP = 0.2
+_HARDLY_INVERTIBLE = 30.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,13 @@ class Diagnostics:
     double_counting : float
         How much the anchors' posteriors already hold the noise that T♠ counts: 0 if they are
         certain (dual-T is right), 1 if they equal the counts (dual-T then returns T @ T).
+    chance_error : float
+        Expected Σ|T − T̂| of a row by sampling alone, from the labels that it rests on.
+    information : float
+        Share of the given labels' entropy that the prediction explains: 0 for a classifier at chance.
+    steepness : float
+        By how much more often labels differ from the likeliest clean class in the unsure half of the
+        examples than in the sure half.
     """
 
     condition_number: float
@@ -58,6 +71,9 @@ class Diagnostics:
     anchor_confidence: NDArray[np.float64]
     agreement: float
     double_counting: float
+    chance_error: float
+    information: float
+    steepness: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
@@ -75,7 +91,40 @@ def diagnose(fit: Fit, summary: PosteriorSummary) -> Diagnostics:
         anchor_confidence=np.diagonal(t_club).copy(),
         agreement=summary.agreement,
         double_counting=_double_counting(t_club, summary),
+        chance_error=_chance_error(fit),
+        information=_information(summary.counts),
+        steepness=_steepness(fit, summary),
     )
+
+
+def _chance_error(fit: Fit) -> float:
+    """Return the mean over rows of Σ_j √(2/π · T(1−T) / support): the mean deviation of each share, added up."""
+    spread = np.sqrt(2 / np.pi * fit.transition * (1 - fit.transition)).sum(axis=1)
+    return float(np.mean(spread / np.sqrt(np.maximum(fit.support, 1))))
+
+
+def _information(counts: NDArray[np.int64]) -> float:
+    """Return I(prediction; given label) / H(given label), less the (C−1)² / 2n that chance alone gives."""
+    joint = counts / counts.sum()
+    predicted, given = joint.sum(axis=1), joint.sum(axis=0)
+    entropy = -float(given[given > 0] @ np.log(given[given > 0]))
+    rows, columns = np.nonzero(joint)
+    cells = joint[rows, columns]
+    mutual = float(cells @ np.log(cells / (predicted[rows] * given[columns])))
+    chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * counts.sum())
+    return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
+
+
+def _steepness(fit: Fit, summary: PosteriorSummary) -> float:
+    """Return the difference of the two halves' rates on the sample, less three standard errors of it."""
+    clean = early_posterior(summary.sample_rows, fit.transition.astype(summary.sample_rows.dtype))
+    if len(clean) < 4:
+        return 0.0
+    differs = clean.argmax(axis=1) != summary.sample_labels
+    order = np.argsort(-clean.max(axis=1), kind="stable")
+    sure, unsure = (differs[half].mean() for half in np.array_split(order, 2))
+    error = np.sqrt((sure * (1 - sure) + unsure * (1 - unsure)) * 2 / len(clean))
+    return float(max(0.0, unsure - sure - 3 * error))
 
 
 def _double_counting(t_club: NDArray[np.float64], summary: PosteriorSummary) -> float:
@@ -101,12 +150,38 @@ def notices(method: str, fit: Fit, figures: Diagnostics, names: Sequence[str]) -
             "Either the labels are nearly clean, or the classifier was trained on these very rows and has"
             " learnt their errors by heart: use out-of-fold probabilities (cross-validation).",
         )
+    yield from _about_trust(figures)
     if method == "dual-t" and figures.double_counting > 0.5:
         yield Notice(
             "double-counting",
             "The anchors' probabilities already look like the counted label frequencies"
             f" (double counting {figures.double_counting:.2f} of 1), so dual-T counts the noise twice.",
             "Prefer top-count or confident-joint here: dual-T is meant for over-confident probabilities.",
+        )
+
+
+def _about_trust(figures: Diagnostics) -> Iterator[Notice]:
+    if figures.information < UNINFORMATIVE and not figures.condition_number <= _HARDLY_INVERTIBLE:
+        yield Notice(
+            "uninformative",
+            f"The predictions explain {figures.information:.1%} of what the labels vary: the classifier is at chance.",
+            "No matrix can be read from such probabilities: train a better classifier first.",
+        )
+    elif figures.steepness > STEEP:
+        yield Notice(
+            "noise-rises",
+            "Labels differ from the likeliest class far more often where the classifier is unsure"
+            f" (by {figures.steepness:.0%} at least).",
+            "Either hard examples under noise that is the same for all, or noise that grows with difficulty: these data"
+            " alone cannot tell. In the second case the matrix describes the average example. clean-count is good in"
+            " both, joint only in the first; a random sample of some 200 checked labels would decide (dualt audit).",
+        )
+    if figures.chance_error > MUCH_CHANCE:
+        yield Notice(
+            "few-labels-for-classes",
+            f"By chance alone a row of the matrix is off by about {figures.chance_error:.2f} (of at most 2):"
+            f" {int(np.median(figures.support)):,} labels a row are few for {len(figures.support)} classes.",
+            "Trust noise rates and the largest entries, not the rest; more labels or fewer classes would help.",
         )
 
 
