@@ -80,7 +80,7 @@ def main() -> None:
     for shape, limit in SHAPES.items():
         with get_context("spawn").Pool(1) as pool:
             found = pool.apply(measure_shape, (shape,))
-        against_peer = f"{found['cleanlab'] / found['dual-t']:.0f}" if "cleanlab" in found else "not installed"
+        against_peer = f"{found['cleanlab'] / found['dual-t']:.1f}" if "cleanlab" in found else "not installed"
         print(
             f"| {shape[0]:,} × {shape[1]:,} | {found['dual-t'] / found['sum']:.1f} ({limit}) | {against_peer}"
             f" | {found['memory']:.0f} | {found['mapped']:.0f} | {found['clean-count'] / found['dual-t']:.1f}"

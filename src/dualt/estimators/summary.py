@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.estimators.counting import add_counts
-from dualt.estimators.tracking import AnchorTracker, RowSampler, lowest_priority
+from dualt.estimators.tracking import HALF, AnchorTracker, RowSampler, lowest_priority
 from dualt.labels import Codes, LabelCoder
 from dualt.transition import chunk_rows
 from dualt.validation import check_same_length, checked_column_maxima
@@ -25,7 +25,7 @@ CONFIDENCE_UNIT = 2.0**-24
 _PANEL_ROWS = 1 << 16
 _KEPT_ENTRIES = 1 << 21
 _SAMPLE_ROWS = 1 << 15
-_NARROW = 48
+_NARROW, _WIDE = 48, 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +192,9 @@ class _Scan:
             part = slice(low, low + rows)
             chunk = np.ascontiguousarray(probs[part], dtype=dtype)
             maxima = checked_column_maxima(chunk, start + low)
-            predicted[part] = _argmax(chunk)
-            self._anchors.read(chunk, maxima, predicted[part], start + low)
             np.take(chunk, firsts[: len(chunk)] + labels[part], out=own[part], mode="clip")
+            predicted[part] = _argmax(chunk, labels[part], own[part])
+            self._anchors.read(chunk, maxima, predicted[part], start + low)
         add_counts(self._counts, predicted * n_classes + labels)
         # Whole numbers, whose sum stays below 2^53: bincount adds them exactly, in whatever order.
         units = np.rint(np.multiply(own, 1 / CONFIDENCE_UNIT, out=own), out=own)
@@ -222,15 +222,24 @@ class _Scan:
         )
 
 
-def _argmax(chunk: NDArray[Any]) -> NDArray[Any]:
-    """Return `chunk.argmax(axis=1)`; for few columns by comparing whole columns, which is several times faster."""
-    if chunk.shape[1] > _NARROW:
+def _argmax(chunk: NDArray[Any], labels: Codes, own: NDArray[Any]) -> NDArray[Any]:
+    """Return `chunk.argmax(axis=1)`, faster.
+
+    Few columns are compared as wholes. Of more, those rows are searched whose own label has not got more
+    than one half, and with it the largest entry, already; of very many, copying those rows would cost more.
+    """
+    if chunk.shape[1] > _WIDE:
         return np.asarray(chunk.argmax(axis=1))
+    if chunk.shape[1] > _NARROW:
+        winner = labels.copy()
+        (open_rows,) = (own <= HALF).nonzero()
+        winner[open_rows] = chunk.take(open_rows, axis=0).argmax(axis=1)
+        return np.asarray(winner)
     columns = np.ascontiguousarray(chunk.T)
     best = columns[0].copy()
-    winner = np.zeros(len(chunk), np.uint8)
+    place = np.zeros(len(chunk), np.uint8)
     for number, column in enumerate(columns[1:], 1):
         # A later winner has the higher number, so the maximum replaces a (slow) masked assignment.
-        np.maximum(winner, (column > best).view(np.uint8) * np.uint8(number), out=winner)
+        np.maximum(place, (column > best).view(np.uint8) * np.uint8(number), out=place)
         np.maximum(best, column, out=best)
-    return winner
+    return place

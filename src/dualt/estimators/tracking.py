@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dualt.validation import ROW_SUM_TOLERANCE
 
-_HALF = (1 + ROW_SUM_TOLERANCE) / 2
+# No two entries of a row exceed this: what does is the largest of its row.
+HALF = (1 + ROW_SUM_TOLERANCE) / 2
 
 
 class AnchorTracker:
@@ -21,7 +22,7 @@ class AnchorTracker:
 
     A chunk's columns are looked into only where their maximum beats the worst entry that is kept, and where
     that is above one half only at the rows that predict them.
-    Candidates gather in a buffer that is sorted rarely: when four times the data was read, or it is full.
+    Candidates gather in a buffer that is sorted rarely: when three times the data was read, or it is full.
     """
 
     def __init__(self, n_classes: int, n_anchors: int, dtype: np.dtype[Any]) -> None:
@@ -40,7 +41,7 @@ class AnchorTracker:
         """
         hot = maxima > self._floor
         # Above one half an entry is the largest of its row: such columns are searched among the predictions.
-        sure = hot & (self._floor > _HALF)
+        sure = hot & (self._floor > HALF)
         if sure.any():
             value = chunk.ravel().take(np.arange(0, chunk.size, self._n_classes) + predicted)
             (rows,) = (sure[predicted] & (value > self._floor[predicted])).nonzero()
@@ -80,7 +81,7 @@ class AnchorTracker:
         return np.asarray(np.nextafter(nth, np.array(-1, part.dtype)))
 
     def _compact(self) -> None:
-        self._next_sort = max(self._next_sort, 4 * self._chunks)
+        self._next_sort = max(self._next_sort, 3 * self._chunks)
         if not self._buffered:
             return
         column, value, row = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
