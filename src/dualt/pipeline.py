@@ -169,7 +169,7 @@ def train_robustly(
             began = perf_counter()
             names = list(class_names or map(str, range(n_classes)))
             labels = np.array(names)[data.train.labels.cpu().numpy()]
-            options = {"clean_labels": np.array(names)[clean_labels]} if given == "oracle" else {}
+            options: dict[str, Any] = {"clean_labels": np.array(names)[clean_labels]} if given == "oracle" else {}
             estimate = estimate_transition(pred_probs, labels, given, class_names=names, **options)
             given, stages.seconds["estimate"] = estimate.transition, perf_counter() - began
         transition = check_transition(given, n_classes)

@@ -15,6 +15,7 @@ from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.issues import issues
 from dualt.cli.predict import predict
+from dualt.cli.reproduce import reproduce
 from dualt.cli.train import train
 
 
@@ -60,6 +61,7 @@ app.command("apply-review")(apply_review)
 app.command()(audit)
 app.command()(train)
 app.command()(predict)
+app.command()(reproduce)
 app.command()(corrupt)
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,176 @@
+"""One piece of work: train the posterior (or several), and make every run of it into a record."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dualt.datasets.synthetic import noisy_posterior
+from dualt.estimators import ESTIMATORS, estimate_transition
+from dualt.experiments import measures
+from dualt.experiments.grid import Work
+from dualt.experiments.learning import Learned, Place, checkpoint_folder, learn_together, prepare
+from dualt.experiments.records import Record, failed_record, new_record
+from dualt.experiments.spec import Run
+from dualt.methods import check_labels_possible
+from dualt.methods.stages import Stages
+from dualt.training import Trained, predict_probs
+from dualt.transition import l1_error
+
+log = logging.getLogger(__name__)
+
+_CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
+
+
+def do_work(work: Work, place: Place, keep: Callable[[Record], None], is_done: Callable[[Run], bool]) -> None:
+    """Do the runs of `work` that are not done by now, and hand each record to `keep` as soon as it is there.
+
+    A run that fails has a record that says why, and does not stop the others.
+    """
+    work = Work(tuple(run for run in work.runs if not is_done(run)))
+    if not work.runs:
+        return
+    with _threads(place.threads):
+        if len(work.posteriors) > 1:
+            _do_together(work, place, keep)
+        else:
+            _do_one(work, place, keep, is_done)
+
+
+def _do_together(work: Work, place: Place, keep: Callable[[Record], None]) -> None:
+    # Nothing resumes a batched run, and its networks are small: no checkpoints.
+    without = Place(place.data_dir, None, place.threads)
+    try:
+        learned = {posterior: prepare(posterior, without) for posterior in work.posteriors}
+        learn_together(list(learned.values()))
+    except Exception as error:
+        _keep_failures(work, error, keep)
+        return
+    for run in work.runs:
+        keep(_record(run, learned[run.posterior], {}, without))
+
+
+def _do_one(work: Work, place: Place, keep: Callable[[Record], None], is_done: Callable[[Run], bool]) -> None:
+    try:
+        learned = prepare(work.posteriors[0], place)
+        learned.stages.train("ce")
+    except Exception as error:
+        _keep_failures(work, error, keep)
+        return
+    branches: dict[str, Stages] = {}
+    for run in work.runs:
+        if not is_done(run):
+            keep(_record(run, learned, branches, place))
+    for branch in branches.values():
+        for file in branch.folder.glob("*.safetensors") if branch.folder is not None else ():
+            file.unlink(missing_ok=True)
+
+
+def _keep_failures(work: Work, error: Exception, keep: Callable[[Record], None]) -> None:
+    log.warning("%s failed: %s", work.label, error)
+    for run in work.runs:
+        keep(failed_record(run, error))
+
+
+def _record(run: Run, learned: Learned, branches: dict[str, Stages], place: Place) -> Record:
+    try:
+        return new_record(run, _measure(run, learned, branches, place))
+    except Exception as error:
+        log.warning("%s failed: %s", run.label, error)
+        return failed_record(run, error)
+
+
+def _measure(run: Run, learned: Learned, branches: dict[str, Stages], place: Place) -> dict[str, Any]:
+    """Return what the record of a run says beside its spec."""
+    content: dict[str, Any] = {"n_samples": len(learned.split.train_noisy) + len(learned.split.val_noisy)}
+    if run.estimator is None and run.method == "ce":
+        trained, seconds = learned.stages.train("ce"), learned.stages.seconds["ce"]
+        return {**content, **_training(trained, seconds), **_known_posterior(learned)}
+    if run.estimator is not None:
+        content |= _estimate(run.estimator, learned)
+    if run.method is not None:
+        content |= _method(run, learned, content.get("transition"), branches, place)
+    return content
+
+
+def _estimate(estimator: str, learned: Learned) -> dict[str, Any]:
+    began = perf_counter()
+    names = [str(number) for number in range(learned.dataset.n_classes)]
+    labels = np.array(names)[learned.split.train_noisy]
+    needs_clean = ESTIMATORS[estimator].needs_clean_labels
+    options: dict[str, Any] = {"clean_labels": np.array(names)[learned.split.train_clean]} if needs_clean else {}
+    estimate = estimate_transition(learned.pred_probs, labels, estimator, class_names=names, **options)
+    content: dict[str, Any] = {"transition": estimate.transition.round(6).tolist()}
+    truth = learned.split.transition
+    if truth is not None:
+        content["l1_error"] = l1_error(truth, estimate.transition)
+        content["l1_error_per_class"] = l1_error(truth, estimate.transition, normalize=True)
+    return {**content, "seconds": {"estimate": round(perf_counter() - began, 4)}}
+
+
+def _method(run: Run, learned: Learned, transition: Any, branches: dict[str, Stages], place: Place) -> dict[str, Any]:
+    """Train a method; the stages of one estimator share what they start from."""
+    name = str(run.method)
+    branch = run.estimator or "none"
+    if branch not in branches:
+        branches[branch] = learned.branch(branch, checkpoint_folder(run.posterior, place), run.method_epochs)
+    stages = branches[branch]
+    matrix: NDArray[np.float64] | None = None
+    if transition is not None:
+        matrix = np.asarray(transition)
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        check_labels_possible(matrix, stages.data.train.labels)
+    return _training(stages.train(name, matrix), stages.seconds[name])
+
+
+def _training(trained: Trained, seconds: float) -> dict[str, Any]:
+    columns = trained.history.to_dict()
+    return {
+        "test_accuracy": trained.test_accuracy,
+        "best_epoch": trained.history.best_epoch,
+        "recipe": trained.recipe.to_dict(),
+        "curves": {name: [_short(value) for value in columns[name]] for name in _CURVES},
+        "seconds": {"train": round(seconds, 2)},
+    }
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.5g}")
+
+
+def _known_posterior(learned: Learned) -> dict[str, Any]:
+    """Return the errors that only synthetic data can tell."""
+    split = learned.split
+    if learned.spec.dataset != "synthetic" or split.transition is None or split.train_clean is None:
+        return {}
+    test = learned.stages.data.test
+    truth = noisy_posterior(np.asarray(split.train_x), split.transition)
+    intermediate = learned.pred_probs.argmax(axis=1)
+    content = {
+        "delta1": measures.posterior_error(truth, learned.pred_probs),
+        "delta2": measures.counting_error(truth, intermediate, split.train_noisy),
+        "delta3": measures.fitting_error(split.train_clean, intermediate, split.train_noisy, split.n_classes),
+    }
+    if test is not None and split.test_x is not None:
+        estimated = predict_probs(learned.stages.train("ce").networks, test.inputs).numpy()
+        content["posterior_error"] = measures.posterior_error(
+            noisy_posterior(np.asarray(split.test_x), split.transition), estimated
+        )
+    return content
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
