@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from dualt.datasets.synthetic import noisy_posterior
@@ -22,6 +20,7 @@ from dualt.experiments.spec import Run
 from dualt.methods import check_labels_possible
 from dualt.methods.stages import Stages
 from dualt.training import Trained, predict_probs
+from dualt.training.loop import limited_threads
 from dualt.transition import l1_error
 
 log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ def do_work(work: Work, place: Place, keep: Callable[[Record], None], is_done: C
     work = Work(tuple(run for run in work.runs if not is_done(run)))
     if not work.runs:
         return
-    with _threads(place.threads):
+    with limited_threads(place.threads):
         if len(work.posteriors) > 1:
             _do_together(work, place, keep)
         else:
@@ -164,13 +163,3 @@ def _known_posterior(learned: Learned) -> dict[str, Any]:
             noisy_posterior(np.asarray(split.test_x), split.transition), estimated
         )
     return content
-
-
-@contextmanager
-def _threads(number: int | None) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

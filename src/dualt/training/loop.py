@@ -100,7 +100,7 @@ def train(
     if resume and path is not None and path.exists():
         state.resume(path, settings)
 
-    with _threads(machine.threads):
+    with limited_threads(machine.threads):
         for epoch in range(len(state.history), recipe.epochs):
             if _out_of_patience(state.history, recipe.patience):
                 break
@@ -227,7 +227,8 @@ def _runner(network: nn.Module, machine: Machine) -> Network:
 
 
 @contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def limited_threads(number: int | None) -> Iterator[None]:
+    """Let torch use so many threads within the block; `None` leaves it as it is."""
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)
     try:
