@@ -18,12 +18,12 @@ lint: .venv/installed
 	$(BIN)/mypy
 
 bench: .venv/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,dev,bench]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
 	for part in estimate issues classifier training; do $(BIN)/python bench/$$part.py || exit 1; done
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev]'
 	touch $@
 
 clean:
