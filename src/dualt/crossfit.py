@@ -51,9 +51,9 @@ def _folds(labels: NDArray[np.intp], cv: Any, random_state: int | None) -> Any:
         raise InputError(f"Expected at least two folds, got cv={cv}.")
     # Every training part should know every class, so the rarest class limits the folds (but two are needed).
     n_splits = max(2, min(int(cv), int(np.bincount(labels).min())))
-    splitter = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
     if np.bincount(labels).min() < n_splits:
         return _uneven_folds(labels, n_splits, random_state)
+    splitter = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
     return splitter.split(np.zeros(len(labels)), labels)
 
 

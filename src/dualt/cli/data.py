@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dualt.cli.options import Json, print_json
+from dualt.cli.options import DataDir, Json, print_json
 
 app = typer.Typer(help="List the data sets and get them from their publishers.", no_args_is_help=True)
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt."),
-]
 
 
 @app.command("get")

@@ -33,6 +33,10 @@ Images = Annotated[
     Path | None, typer.Option("--images", help="What to show in the report: a folder of images, or a .npy of them.")
 ]
 Text = Annotated[Path | None, typer.Option("--text", help="What to show in the report: a line an example.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt."),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 
 

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Json, Seed, print_json
+from dualt.cli.options import DataDir, Json, Seed, print_json
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
     from dualt.estimators import TransitionEstimate
     from dualt.pipeline import RobustRun, Settings
     from dualt.training import EpochRecord
-
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named data sets live.")]
 
 
 def train(

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from dualt.datasets.dataset import Dataset, Labels, Moments
 from dualt.datasets.root import data_root, missing_data
 from dualt.errors import FileError
+from dualt.io.arrays import MAX_DEFLATE_RATIO
 
-# Deflate cannot shrink data by more than this factor, so a longer claim is a lie.
-MAX_DEFLATE_RATIO = 1_032
 _UNSIGNED_BYTES = 8
 
 _FASHION_NAMES = (

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.counting import add_counts, normalize_counts, resample_counts
+from dualt.estimators.counting import add_counts, normalize_counts
 from dualt.estimators.fit import Fit, Matrix
 from dualt.estimators.posterior import NoisyPosterior
-from dualt.estimators.shrinkage import shrink_off_diagonals
+from dualt.estimators.shrinkage import counted_rows, resampled_rows
 from dualt.estimators.summary import PosteriorSummary
 from dualt.labels import Codes
 from dualt.transition import early_posterior
@@ -55,16 +55,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.8, shrink: b
     )
     rough = normalize_counts(_count_clear(first, summary, confident_joint(posterior).transition, confidence))
     counts = _count_clear(posterior.chunks(), summary, rough, confidence)
-    return Fit(_to_rows(counts, shrink), counts.sum(axis=1), partial(_resample, counts, shrink))
-
-
-def _to_rows(counts: NDArray[np.int64], shrink: bool) -> Matrix:
-    rows = normalize_counts(counts)
-    return shrink_off_diagonals(rows, counts.sum(axis=1)) if shrink else rows
-
-
-def _resample(counts: NDArray[np.int64], shrink: bool, rng: np.random.Generator) -> Matrix:
-    return _to_rows(resample_counts(counts, rng), shrink)
+    return Fit(counted_rows(counts, shrink), counts.sum(axis=1), partial(resampled_rows, counts, shrink))
 
 
 def _count_clear(

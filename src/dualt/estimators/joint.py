@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.counting import normalize_counts, resample_counts
 from dualt.estimators.fit import Fit, Matrix
 from dualt.estimators.joint_model import BATCH, Examples, JointModel
 from dualt.estimators.joint_starts import match_rows, starting_points
 from dualt.estimators.ordering import canonical_order
 from dualt.estimators.posterior import NoisyPosterior
-from dualt.estimators.shrinkage import shrink_off_diagonals
+from dualt.estimators.shrinkage import resampled_rows, shrink_off_diagonals
 from dualt.labels import Codes
 from dualt.rng import RngLike, as_generator
 
@@ -64,13 +63,7 @@ def joint(posterior: NoisyPosterior, *, shrink: bool = True, rng: RngLike = 0) -
     counts = np.rint(posterior.summary.n_samples * shares[:, None] * matrix).astype(np.int64)
     support = counts.sum(axis=1)
     transition = shrink_off_diagonals(matrix, support) if shrink else matrix
-    return Fit(transition, support, partial(_resample, counts, shrink))
-
-
-def _resample(counts: NDArray[np.int64], shrink: bool, rng: np.random.Generator) -> Matrix:
-    drawn = resample_counts(counts, rng)
-    rows = normalize_counts(drawn)
-    return shrink_off_diagonals(rows, drawn.sum(axis=1)) if shrink else rows
+    return Fit(transition, support, partial(resampled_rows, counts, shrink))
 
 
 def _sample(posterior: NoisyPosterior, rng: np.random.Generator) -> tuple[NDArray[np.float32], Codes]:

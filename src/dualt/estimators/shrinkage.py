@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.estimators.counting import normalize_counts, resample_counts
+
 
 def shrink_off_diagonals(transition: NDArray[np.float64], support: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return rows whose off-diagonals are drawn towards uniform by as much as chance explains them.
@@ -40,3 +42,14 @@ def shrink_off_diagonals(transition: NDArray[np.float64], support: NDArray[np.in
     kept = (excess / (excess + chance))[:, None]
     shrunk = rates[:, None] * (kept * spread + (1 - kept) * uniform)
     return np.where(off, shrunk, transition)
+
+
+def counted_rows(counts: NDArray[np.int64], shrink: bool) -> NDArray[np.float64]:
+    """Return counts[clean, noisy] as rows, shrunk if asked."""
+    rows = normalize_counts(counts)
+    return shrink_off_diagonals(rows, counts.sum(axis=1)) if shrink else rows
+
+
+def resampled_rows(counts: NDArray[np.int64], shrink: bool, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return the rows of a bootstrap resample of the counts."""
+    return counted_rows(resample_counts(counts, rng), shrink)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError
 
 # No deflate stream shrinks its input by more than this.
-_MAX_DEFLATE_RATIO = 1032
+MAX_DEFLATE_RATIO = 1032
 # What NumPy's parser of a header, which is a Python literal, and the zip reader raise on arbitrary bytes.
 _DAMAGED = (
     ValueError, TypeError, KeyError, OSError, EOFError, SyntaxError, OverflowError, RuntimeError, MemoryError,
@@ -59,7 +59,7 @@ class Npz:
         with self._archive.open(entry) as stream:
             shape, dtype = _read_header(stream, f"{name} in {self.path}")
             expected = math.prod(shape) * dtype.itemsize + stream.tell()
-        if entry.file_size != expected or expected > (entry.compress_size + 1) * _MAX_DEFLATE_RATIO:
+        if entry.file_size != expected or expected > (entry.compress_size + 1) * MAX_DEFLATE_RATIO:
             raise ValueError(f"the header of {name} promises {expected:,} bytes, there are {entry.file_size:,}")
         with self._archive.open(entry) as stream:
             array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
