@@ -20,11 +20,14 @@ Messages say what was expected, what came, where, and what to do about it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 _EXTRA_OF = {
-    **dict.fromkeys(("torch", "safetensors", "matplotlib", "pooch", "PIL"), "train"),
-    "pyarrow": "tables",
+    **dict.fromkeys(("torch", "safetensors", "pooch", "PIL"), "train"),
+    **dict.fromkeys(("pyarrow", "pandas"), "tables"),
+    "matplotlib": "plot",
+    "tensorboard": "tensorboard",
     **dict.fromkeys(("dask", "distributed"), "cluster"),
 }
 
@@ -74,6 +77,15 @@ def missing_extra(error: ModuleNotFoundError, what: str) -> MissingExtraError | 
     """Return the error that names the extra of a module that was not found; None if none of ours brings it."""
     extra = _EXTRA_OF.get((error.name or "").partition(".")[0])
     return MissingExtraError(what, extra) if extra else None
+
+
+@contextmanager
+def naming_extra(what: str) -> Iterator[None]:
+    """Within the block, let a module of ours that is not installed be an error that names its extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise (missing_extra(error, what) or error) from None
 
 
 class TrainingError(DualtError, RuntimeError):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError
 from dualt.estimators import NoisyPosterior, TransitionEstimate, estimate_posterior
+from dualt.estimators.cluster import ClusterPosterior, as_posterior
+from dualt.issue_frames import Cut, Scores, issue_frame, lazy_issue_frame
+from dualt.labels import Codes
 from dualt.transition import clean_prior, early_posterior
-from dualt.validation import check_fraction, check_transition
+from dualt.validation import check_count, check_fraction, check_transition
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +60,21 @@ class LabelIssues:
         """Row numbers, most suspect first."""
         return np.argsort(self.probability_right, kind="stable")
 
-    @property
+    @cached_property
     def indices(self) -> NDArray[np.intp]:
         """Row numbers of the issues, most suspect first."""
-        return self.ranking[: int(self.is_issue.sum())]
+        issues = np.flatnonzero(self.is_issue)
+        return issues[np.argsort(self.probability_right[issues], kind="stable")]
 
     @property
     def expected_count(self) -> float:
         """Expected number of wrong labels: the off-diagonal of `by_pair`."""
         return float(self.by_pair.sum() - np.trace(self.by_pair))
+
+    def to_frame(self) -> Any:
+        """Return every label as a row of a pandas data frame, in the order of the data, with class names."""
+        scores = Scores(self.given, self.probability_right, self.suggested, self.suggested_probability)
+        return issue_frame(scores, self.is_issue, self.class_names)
 
     def __len__(self) -> int:
         return len(self.given)
@@ -85,6 +94,7 @@ def find_label_issues(
     threshold: float | None = None,
     top: int | None = None,
     class_names: Sequence[Any] | None = None,
+    threads: int = 1,
 ) -> LabelIssues:
     """Find the labels that are probably wrong, and the class that each should have.
 
@@ -105,6 +115,14 @@ def find_label_issues(
         Flag this many, instead.
     class_names
         In the order of the columns.
+    threads
+        How many threads read the rows; the result does not depend on it.
+
+    Returns
+    -------
+    LabelIssues
+        Of a Dask array or data frame instead a Dask data frame like that of `LabelIssues.to_frame`, lazy
+        once the matrix is known.
 
     Examples
     --------
@@ -114,8 +132,12 @@ def find_label_issues(
     >>> issues.ranking[0], issues.suggested[8]
     (np.int64(8), np.uint8(0))
     """
-    posterior = NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names)
-    return find_posterior_issues(posterior, transition, threshold=threshold, top=top)
+    posterior = as_posterior(pred_probs, noisy_labels, class_names, threads=threads)
+    if not isinstance(posterior, ClusterPosterior):
+        return find_posterior_issues(posterior, transition, threshold=threshold, top=top)
+    known = _known(posterior, transition, threshold, top)
+    cut = known.wanted if threshold is None else Cut(threshold)
+    return cast("LabelIssues", lazy_issue_frame(posterior, partial(_score_chunk, known.matrix), cut))
 
 
 def find_posterior_issues(
@@ -126,44 +148,83 @@ def find_posterior_issues(
     top: int | None = None,
 ) -> LabelIssues:
     """Find label issues in a `NoisyPosterior`; see `find_label_issues`."""
+    known = _known(posterior, transition, threshold, top)
+    scores = _score(posterior, known.matrix)
+    is_issue = _lowest(scores.right, known.wanted) if threshold is None else scores.right < threshold
+    return LabelIssues(
+        scores.given,
+        scores.right,
+        scores.suggested,
+        scores.suggested_probability,
+        known.by_pair,
+        is_issue,
+        posterior.coder.names,
+        known.matrix,
+        known.estimate,
+    )
+
+
+class _Known(NamedTuple):
+    """What is known before the labels are scored: the matrix, what it implies, and how many labels to flag."""
+
+    matrix: NDArray[np.float64]
+    estimate: TransitionEstimate | None
+    by_pair: NDArray[np.float64]
+    wanted: int
+
+
+def _known(
+    posterior: NoisyPosterior,
+    transition: TransitionEstimate | ArrayLike | str | None,
+    threshold: float | None,
+    top: int | None,
+) -> _Known:
+    """Check what was asked for, and estimate the matrix unless it was given."""
     if threshold is not None and top is not None:
         raise InputError("Expected a threshold or a number of issues (top), got both.")
     if threshold is not None:
         check_fraction(threshold, "threshold")
-    if top is not None and top < 0:
-        raise InputError(f"Expected a number of issues (top) of at least 0, got {top}.")
+    if top is not None:
+        top = check_count(top, "a number of issues (top)", least=0)
     if transition is None or isinstance(transition, str):
         transition = estimate_posterior(posterior, transition)
     estimate = transition if isinstance(transition, TransitionEstimate) else None
     matrix = check_transition(estimate.transition if estimate else transition, posterior.n_classes)  # type: ignore[arg-type]
     label_counts = posterior.summary.label_counts
     by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
-    given, right, suggested, suggested_probability = _score(posterior, matrix)
-    if threshold is not None:
-        is_issue = right < threshold
-    else:
-        wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
-        is_issue = np.zeros(len(right), bool)
-        is_issue[np.argsort(right, kind="stable")[:wanted]] = True
-    names = posterior.coder.names
-    return LabelIssues(given, right, suggested, suggested_probability, by_pair, is_issue, names, matrix, estimate)
+    wanted = int(top) if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
+    return _Known(matrix, estimate, by_pair, wanted)
 
 
-def _score(posterior: NoisyPosterior, matrix: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
+def _lowest(values: NDArray[np.float32], wanted: int) -> NDArray[np.bool_]:
+    """Tell which are the `wanted` lowest values, of equal ones the first; sorting all would take more memory."""
+    if not 0 < wanted < len(values):
+        return np.full(len(values), wanted > 0)
+    highest = np.partition(values, wanted - 1)[wanted - 1]
+    lowest: NDArray[np.bool_] = values < highest
+    lowest[np.flatnonzero(values == highest)[: wanted - int(lowest.sum())]] = True
+    return lowest
+
+
+def _score(posterior: NoisyPosterior, matrix: NDArray[np.float64]) -> Scores:
     """Apply Bayes' rule to every row, a chunk at a time."""
     n_samples, n_classes = posterior.summary.n_samples, posterior.n_classes
     small = np.min_scalar_type(n_classes - 1)
     given, suggested = np.empty(n_samples, small), np.empty(n_samples, small)
     right, suggested_probability = np.empty(n_samples, np.float32), np.empty(n_samples, np.float32)
+    columns = Scores(given, right, suggested, suggested_probability)
     start = 0
-    for probs, labels in posterior.chunks():
-        part = slice(start, start + len(labels))
-        rows = np.arange(len(labels))
-        weights = early_posterior(probs, matrix.astype(probs.dtype))
-        weights *= matrix.T.astype(probs.dtype)[labels]
-        weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(probs.dtype).tiny)
-        best = weights.argmax(axis=1)
-        given[part], suggested[part] = labels, best
-        right[part], suggested_probability[part] = weights[rows, labels], weights[rows, best]
-        start += len(labels)
-    return given, right, suggested, suggested_probability
+    for found in posterior.map(partial(_score_chunk, matrix)):
+        for column, values in zip(columns, found, strict=True):
+            column[start : start + len(values)] = values
+        start += len(found[0])
+    return columns
+
+
+def _score_chunk(matrix: NDArray[np.float64], probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+    rows = np.arange(len(labels))
+    weights = early_posterior(probs, matrix.astype(probs.dtype))
+    weights *= matrix.T.astype(probs.dtype)[labels]
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(probs.dtype).tiny)
+    best = weights.argmax(axis=1)
+    return labels, weights[rows, labels], best, weights[rows, best]

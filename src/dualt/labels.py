@@ -14,6 +14,8 @@ from dualt.validation import as_array, check_class_names, is_frame
 
 Codes: TypeAlias = NDArray[np.intp]
 
+_LONGEST_LABEL = 1_000
+
 
 def as_label_array(labels: Any) -> NDArray[Any]:
     """Return labels as an array of numbers or of strings, without copying arrays.
@@ -50,8 +52,20 @@ def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
     width = array.size // len(array)
     values = [_plain(value, place // width) for place, value in enumerate(array.ravel().tolist())]
     numbers = all(isinstance(value, (int, float, np.number, np.bool_)) for value in values)
-    flat = np.array(values if numbers else [str(value) for value in values])
+    flat = np.array(values) if numbers else as_text_array([str(value) for value in values])
     return flat.reshape(array.shape)
+
+
+def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
+    """Return texts as an array, in which each takes as much room as the longest: so none may be very long."""
+    longest = max(map(len, texts), default=0)
+    if longest > _LONGEST_LABEL:
+        row = next(row for row, text in enumerate(texts) if len(text) == longest)
+        raise LabelsError(
+            f"Expected labels of at most {_LONGEST_LABEL:,} characters, got one of {longest:,} at row {row}."
+            " Is this a column of texts?"
+        )
+    return np.array(texts, dtype=str)
 
 
 def _plain(value: Any, row: int) -> Any:

@@ -11,8 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.errors import DualtWarning, InputError
-from dualt.validation import as_probability_table, check_fraction, check_probability_chunk, check_transition
+from dualt.errors import DualtWarning
+from dualt.validation import (
+    as_probability_table,
+    check_count,
+    check_fraction,
+    check_probability_chunk,
+    check_transition,
+)
 
 # Above this condition number a matrix is called near singular: its inverse amplifies errors of the
 # posterior so much that nothing about the clean class can be read from it.
@@ -104,8 +110,7 @@ def clean_posterior(
     table, _ = as_probability_table(pred_probs)
     matrix = check_transition(transition, n_classes=table.shape[1])
     check_fraction(tolerance, "tolerance")
-    if max_steps < 1:
-        raise InputError(f"Expected at least one step, got max_steps={max_steps}.")
+    check_count(max_steps, "max_steps", least=1)
     if np.linalg.cond(matrix) > NEAR_SINGULAR:
         warnings.warn(
             "The transition matrix is near singular: some classes leave the same noisy labels, and the"

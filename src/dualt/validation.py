@@ -17,7 +17,7 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError, Transition
 # Rows may miss one by this much: float16 rounding, or probabilities printed with three decimals.
 ROW_SUM_TOLERANCE = 1e-2
 _TRANSITION_TOLERANCE = 1e-3
-_LONG_ROW = 1024
+_FEW_COLUMNS = 48
 
 
 def is_frame(obj: Any) -> bool:
@@ -28,7 +28,7 @@ def is_frame(obj: Any) -> bool:
 def as_array(values: Any, expected: str, error: type[InputError]) -> NDArray[Any]:
     """Return anything array-like as a plain array, without copying arrays; a masked entry is refused."""
     try:
-        given = values.to_numpy() if hasattr(values, "to_numpy") else values
+        given = _readable(values)
         array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError, OverflowError) as cause:
         raise error(f"Expected {expected}: {str(cause).rstrip('.')}.") from None
@@ -38,16 +38,42 @@ def as_array(values: Any, expected: str, error: type[InputError]) -> NDArray[Any
     return array
 
 
+def _readable(values: Any) -> Any:
+    """Return `values` as something that NumPy reads whole: tensors off the graph, in main memory; columns as lists."""
+    if hasattr(values, "detach"):  # torch, without importing it; NumPy has no bfloat16
+        values = values.detach().cpu()
+        return values.float() if str(values.dtype) == "torch.bfloat16" else values
+    if hasattr(values, "__array__") or isinstance(values, (list, tuple)):
+        return values
+    if hasattr(values, "to_numpy"):
+        return values.to_numpy()
+    if hasattr(values, "__dlpack__"):
+        return np.from_dlpack(values)
+    # A column of a Hugging Face data set reads its file once for the whole, and once for every single entry.
+    return values[:] if isinstance(values, Sequence) else values
+
+
 def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     """Return `pred_probs` as a 2-D array, without copying arrays, and class names if its columns carry them."""
-    names = None
+    columns = _column_names(pred_probs)
+    names = None if columns is None else names_of_columns(columns)
     if is_frame(pred_probs):
-        columns = list(pred_probs.columns)
-        names = None if columns == list(range(len(columns))) else tuple(map(str, columns))
         pred_probs = _frame_values(pred_probs)
     table = as_array(pred_probs, "probabilities of shape (n_samples, n_classes)", ProbabilitiesError)
     check_probability_shape(table)
     return table, names
+
+
+def names_of_columns(columns: Sequence[Any]) -> tuple[str, ...] | None:
+    """Return the class names that columns carry; None if they are only numbered."""
+    return None if list(columns) == list(range(len(columns))) else tuple(map(str, columns))
+
+
+def _column_names(table: Any) -> list[Any] | None:
+    """Return the names of a data frame's columns, or of an Arrow table's; None if there are none."""
+    if is_frame(table):
+        return list(table.columns)
+    return list(table.column_names) if hasattr(table, "column_names") else None
 
 
 def _frame_values(frame: Any) -> NDArray[Any]:
@@ -102,27 +128,38 @@ def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
     raise ProbabilitiesError(_describe_bad_chunk(chunk, start))
 
 
-def checked_column_maxima(chunk: NDArray[Any], start: int) -> NDArray[Any]:
-    """Return `chunk.max(axis=0)`, having refused rows that are not probabilities as `check_probability_chunk` does.
+def largest_entries(chunk: NDArray[Any], start: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return `chunk.argmax(axis=1)` and those entries, having refused what `check_probability_chunk` refuses.
 
     As an integer, the bit pattern of a float that is negative, infinite or NaN exceeds that of every
-    probability, and those of probabilities are in order: one integer maximum a column finds the
-    largest entry and every bad one. Several rows are folded into a long one first, since short
-    loops are slow.
+    probability, and those of probabilities are in order: the largest of a row is its largest probability, or
+    a bad entry if it has one.
     """
-    n_rows, n_columns = chunk.shape
-    bits = chunk.view(np.uint32 if chunk.dtype == np.float32 else np.uint64)
-    fold = 1 << max(0, (_LONG_ROW // n_columns).bit_length() - 1)
-    if n_rows % fold == 0:
-        bits = bits.reshape(-1, fold * n_columns).max(axis=0).reshape(fold, n_columns)
-    maxima: NDArray[Any] = bits.max(axis=0).view(chunk.dtype)
+    place, value = _argmax(chunk)
     sums = _row_sums(chunk)
     ceiling = 1 + ROW_SUM_TOLERANCE
-    unsigned = not np.signbit(maxima).any()
-    if not (unsigned and maxima.max() <= ceiling and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= ceiling):
+    unsigned = not np.signbit(value).any()
+    if not (unsigned and value.max() <= ceiling and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= ceiling):
         check_probability_chunk(chunk, start)
-        return np.asarray(chunk.max(axis=0))  # nothing worse than negative zeros
-    return maxima
+        return _argmax(np.abs(chunk))  # nothing worse than negative zeros
+    return place, value
+
+
+def _argmax(chunk: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return place and value of each row's largest bit pattern; few columns are compared as wholes, which is faster."""
+    bits = chunk.view(np.uint32 if chunk.dtype == np.float32 else np.uint64)
+    n_rows, n_columns = chunk.shape
+    if n_columns > _FEW_COLUMNS:
+        place = bits.argmax(axis=1)
+        return place, chunk.ravel().take(place + np.arange(0, chunk.size, n_columns))
+    columns = np.ascontiguousarray(bits.T)
+    best = columns[0].copy()
+    winner = np.zeros(n_rows, np.uint8)
+    for number, column in enumerate(columns[1:], 1):
+        # A later winner has the higher number, so the maximum replaces a (slow) masked assignment.
+        np.maximum(winner, (column > best).view(np.uint8) * np.uint8(number), out=winner)
+        np.maximum(best, column, out=best)
+    return winner, best.view(chunk.dtype)
 
 
 def _row_sums(chunk: NDArray[Any]) -> NDArray[Any]:
@@ -196,7 +233,10 @@ def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDA
 
 def check_class_names(class_names: Sequence[Any], n_classes: int) -> tuple[str, ...]:
     """Return class names as strings: one a class, none twice."""
-    names = tuple(str(name) for name in class_names)
+    try:
+        names = tuple(str(name) for name in class_names)
+    except TypeError:
+        raise LabelsError(f"Expected a list of class names, one a column, got {class_names!r}.") from None
     if len(names) != n_classes:
         raise LabelsError(f"Expected {n_classes} class names, one a column, got {len(names)}.")
     seen: set[str] = set()
@@ -210,8 +250,8 @@ def check_class_names(class_names: Sequence[Any], n_classes: int) -> tuple[str, 
 def check_fraction(value: Any, name: str, *, inclusive: bool = False) -> float:
     """Return `value` if it is a number in (0, 1), or in [0, 1] if `inclusive`."""
     try:
-        inside = 0 <= value <= 1 if inclusive else 0 < value < 1
-    except TypeError:
+        inside = bool(0 <= value <= 1 if inclusive else 0 < value < 1)
+    except (TypeError, ValueError):
         inside = False
     if not inside:
         interval = "[0, 1]" if inclusive else "(0, 1)"
@@ -221,13 +261,30 @@ def check_fraction(value: Any, name: str, *, inclusive: bool = False) -> float:
 
 def check_n_classes(n_classes: Any) -> int:
     """Return `n_classes` if it is a whole number of at least two."""
-    try:
-        usable = int(n_classes) == n_classes and n_classes >= 2
-    except (TypeError, ValueError, OverflowError):
-        usable = False
-    if not usable:
+    if not _is_count(n_classes, 2):
         raise InputError(f"Expected at least two classes, a whole number, got {n_classes!r}.")
     return int(n_classes)
+
+
+def check_count(value: Any, name: str, least: int) -> int:
+    """Return `value` if it is a whole number of at least `least`."""
+    if not _is_count(value, least):
+        raise InputError(f"Expected {name}, a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def _is_count(value: Any, least: int) -> bool:
+    try:
+        return bool(int(value) == value and value >= least)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def check_threads(threads: Any) -> int:
+    """Return the number of threads if it is a whole number of at least one."""
+    if not (isinstance(threads, (int, np.integer)) and threads >= 1):
+        raise InputError(f"Expected at least one thread, a whole number, got {threads!r}.")
+    return int(threads)
 
 
 def check_indices(indices: Any, n_samples: int) -> NDArray[np.intp]:

@@ -35,7 +35,7 @@ def round_by_loops(sample, rows, labels, transition, confidence, n_samples):
         members[int(np.argmax(q))].append(max(q))
     thresholds = []
     for sureness in members:
-        needed = int(np.ceil(max(50 * len(sample) / n_samples, 0.1 * len(sureness))))
+        needed = int(np.ceil(max(100 * len(sample) / n_samples, 0.1 * len(sureness))))
         enough = sorted(sureness, reverse=True)[: max(1, needed)]
         thresholds.append(min([confidence, *enough[-1:]]))
     counts = np.zeros((n_classes, n_classes))
@@ -51,14 +51,16 @@ def normalized(counts):
     return np.array([row / row.sum() if row.sum() else np.eye(len(counts))[k] for k, row in enumerate(counts)])
 
 
-def clean_count_by_loops(posterior, confidence=0.8):
-    """Both rounds, without shrinkage."""
-    summary, probs, labels = posterior.summary, posterior.pred_probs, posterior.noisy_labels
+def clean_count_by_loops(posterior, confidence=0.9):
+    """All rounds, without shrinkage."""
+    summary, (block,) = posterior.summary, posterior.blocks
+    probs, labels = block.pred_probs, block.noisy_labels
     sample = summary.sample_rows
-    whole = len(sample) < 200 * summary.n_classes
-    first = (probs, labels) if whole else (sample, summary.sample_labels)
+    too_few = len(sample) < min(100 * summary.n_classes, len(probs))
+    first = (probs, labels) if too_few else (sample, summary.sample_labels)
     matrix = confident_joint(posterior).transition
-    matrix = normalized(round_by_loops(sample, *first, matrix, confidence, len(probs)))
+    for _ in range(1 if too_few else 3):
+        matrix = normalized(round_by_loops(sample, *first, matrix, confidence, len(probs)))
     return normalized(round_by_loops(sample, probs, labels, matrix, confidence, len(probs)))
 
 
@@ -75,7 +77,7 @@ def mixed(transition, n, rng, sharpness=3.0):
 @given(st.integers(0, 1000), st.integers(2, 4), st.sampled_from([0.5, 0.8, 0.95]))
 def test_clean_count_equals_a_loop(seed, n_classes, confidence):
     rng = np.random.default_rng(seed)
-    probs, labels, _ = mixed(noise.random_diagonal_dominant(n_classes, 0.3, rng), 150, rng)
+    probs, labels, _ = mixed(noise.random_diagonal_dominant(n_classes, 0.3, rng), 400, rng)
     posterior = NoisyPosterior.from_arrays(probs, labels, [str(k) for k in range(n_classes)])
     found = clean_count(posterior, confidence=confidence, shrink=False)
     np.testing.assert_allclose(found.transition, clean_count_by_loops(posterior, confidence), atol=1e-9)
@@ -83,7 +85,7 @@ def test_clean_count_equals_a_loop(seed, n_classes, confidence):
 
 @pytest.mark.parametrize("size", [100, 650])
 def test_a_sample_stands_for_the_data(monkeypatch, size):
-    """Thresholds come from the sample; with 200 rows a class (650 of 3 classes) so does the first round."""
+    """Thresholds come from the sample; with 100 rows a class (650 of 3 classes) so do the first rounds."""
     monkeypatch.setattr("dualt.estimators.summary._SAMPLE_ROWS", size)
     rng = np.random.default_rng(0)
     probs, labels, _ = mixed(noise.pair(3, 0.3), 900, rng)
@@ -129,7 +131,7 @@ def test_shrinkage_leaves_the_noise_rates():
 
 
 def test_a_class_that_is_never_clear_counts_its_clearest():
-    """Nothing of class 2 reaches 0.8, yet fifty of it count."""
+    """Nothing of class 2 reaches 0.9, yet a hundred of it count."""
     rng = np.random.default_rng(0)
     clean = np.repeat([0, 1, 2], 400)
     probs = np.where(np.eye(3)[clean] > 0, 0.9, 0.05)
@@ -138,7 +140,7 @@ def test_a_class_that_is_never_clear_counts_its_clearest():
     fit = clean_count(
         NoisyPosterior.from_arrays(probs, noise.corrupt(clean, noise.symmetric(3, 0.1), 0)), confidence=0.999999
     )
-    assert (fit.support >= 50).all()
+    assert (fit.support >= 100).all()
 
 
 def test_confidence_is_a_fraction():

@@ -133,5 +133,5 @@ def test_ascending_data_is_tracked_too():
     chunk = np.stack([values, 1 - values], axis=1)
     for start in range(0, len(chunk), 100):
         part = chunk[start : start + 100]
-        tracker.read(part, part.max(axis=0), part.argmax(axis=1), start)
+        tracker.read(part, part.argmax(axis=1), part.max(axis=1), start)
     assert tracker.best().tolist() == [[39_999, 39_998, 39_997], [0, 1, 2]]

@@ -61,7 +61,7 @@ def test_another_file_is_refused_with_the_line(tmp_path, text, message):
 
 
 def test_a_missing_file_is_a_file_error(tmp_path):
-    with pytest.raises(FileError, match="Cannot read"):
+    with pytest.raises(FileError, match="No such file"):
         read_review(tmp_path / "nothing.csv")
 
 

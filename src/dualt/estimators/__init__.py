@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from dualt.estimators.parts import concatenate
 from dualt.estimators.posterior import NoisyPosterior
 from dualt.estimators.registry import (
     DEFAULT_METHOD,
     ESTIMATORS,
     comparable,
     estimate_posterior,
+    estimate_summary,
     estimate_transition,
     estimate_verified,
 )
@@ -35,7 +37,9 @@ __all__ = [  # noqa: PLE0604
     "PosteriorSummary",
     "TransitionEstimate",
     "comparable",
+    "concatenate",
     "estimate_posterior",
+    "estimate_summary",
     "estimate_transition",
     "estimate_verified",
     "summarize",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators.counting import drawn_rows
 from dualt.estimators.fit import Fit, Resample
+from dualt.estimators.parts import SummaryOnly
 from dualt.estimators.posterior import NoisyPosterior
 from dualt.estimators.summary import PosteriorSummary
 from dualt.validation import check_fraction
@@ -20,7 +21,7 @@ AnchorChoice: TypeAlias = Literal["max", "quantile", "top-mean"]
 
 
 def t_estimator(
-    posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5
+    posterior: NoisyPosterior | SummaryOnly, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5
 ) -> Fit:
     """T̂[i, :] = P̂(noisy | x^i) at the anchor x^i = argmax_x P̂(noisy=i | x) (Eq. 1).
 

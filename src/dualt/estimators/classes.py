@@ -5,15 +5,21 @@ They live apart from the functions so that estimating does not pay for importing
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from dualt.errors import LabelsError
 from dualt.estimators.anchor import AnchorChoice
 from dualt.estimators.fit import Matrix
-from dualt.estimators.registry import estimate_transition
+from dualt.estimators.registry import estimate_summary, estimate_transition
 from dualt.estimators.result import TransitionEstimate
+from dualt.estimators.summary import summarize
+from dualt.labels import LabelCoder, as_label_array
 from dualt.rng import RngLike
+from dualt.validation import as_probability_table
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,15 +35,68 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, pred_probs: Any, noisy_labels: Any, *, class_names: Any = None) -> Self:
         """Estimate the transition matrix of `noisy_labels` from their predicted probabilities."""
-        self.estimate_ = estimate_transition(
-            pred_probs, noisy_labels, self.method, class_names=class_names, **self.get_params()
+        return self._take(
+            estimate_transition(pred_probs, noisy_labels, self.method, class_names=class_names, **self.get_params())
         )
-        self.transition_ = self.estimate_.transition
-        self.class_names_ = self.estimate_.class_names
+
+    def _take(self, estimate: TransitionEstimate) -> Self:
+        self.estimate_ = estimate
+        self.transition_ = estimate.transition
+        self.class_names_ = estimate.class_names
         return self
 
 
-class TEstimator(TransitionEstimator):
+class IncrementalEstimator(TransitionEstimator):
+    """Base of the estimators that read the data once, and so can take them a chunk at a time."""
+
+    def partial_fit(self, pred_probs: Any, noisy_labels: Any, classes: Sequence[Any] | None = None) -> Self:
+        """Add a chunk of rows; the estimate is then that of `fit` on all chunks one after another.
+
+        Parameters
+        ----------
+        pred_probs : (n_samples, n_classes)
+        noisy_labels : (n_samples,)
+        classes
+            Class names in the order of the columns; needed on the first call if labels are strings and the
+            columns have no names.
+        """
+        table, columns = as_probability_table(pred_probs)
+        labels = as_label_array(noisy_labels)
+        known = getattr(self, "class_names_", None)
+        if known is None:
+            names, before = _first_names(classes, columns, labels), None
+        else:
+            _check_same_classes(known, classes, columns)
+            names, before = known, self.estimate_.summary
+        coder = LabelCoder.for_labels(labels, table.shape[1], names)
+        summary = summarize(table, labels, coder, start=before.n_samples if before else 0)
+        whole = before.merge(summary) if before else summary
+        return self._take(estimate_summary(whole, coder.names, self.method, **self.get_params()))
+
+
+def _first_names(
+    classes: Sequence[Any] | None, columns: tuple[str, ...] | None, labels: NDArray[Any]
+) -> Sequence[Any] | None:
+    if classes is None and columns is None and labels.dtype.kind == "U":
+        raise LabelsError(
+            "Expected classes on the first call of partial_fit, got none: not every chunk need hold every label."
+            " Pass the class names in the order of the columns."
+        )
+    return columns if classes is None else classes
+
+
+def _check_same_classes(known: tuple[str, ...], classes: Sequence[Any] | None, columns: tuple[str, ...] | None) -> None:
+    """Refuse a chunk of other classes, or with columns in another order, than the first."""
+    given = known if classes is None else tuple(map(str, classes))
+    reordered = columns is not None and columns != known and sorted(columns) == sorted(known)
+    if given != known or reordered:
+        raise LabelsError(
+            f"Expected the classes of the first call, {', '.join(known)}, got"
+            f" {', '.join(columns if reordered and columns else given)}. Keep them, and their order, in every call."
+        )
+
+
+class TEstimator(IncrementalEstimator):
     """The T estimator (Eq. 1): each row read at the example most surely of its class.
 
     Parameters
@@ -72,7 +131,7 @@ class DualTEstimator(TEstimator):
     method = "dual-t"
 
 
-class SpadeEstimator(TransitionEstimator):
+class SpadeEstimator(IncrementalEstimator):
     """T♠ alone (Eq. 4): given labels counted by predicted class."""
 
     method = "spade"
@@ -110,7 +169,7 @@ class CleanCountEstimator(TransitionEstimator):
 
     method = "clean-count"
 
-    def __init__(self, confidence: float = 0.8, shrink: bool = True) -> None:
+    def __init__(self, confidence: float = 0.9, shrink: bool = True) -> None:
         self.confidence = confidence
         self.shrink = shrink
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.counting import add_counts, normalize_counts, resample_counts
+from dualt.estimators.counting import normalize_counts, resample_counts
 from dualt.estimators.fit import Fit
 from dualt.estimators.posterior import NoisyPosterior
+from dualt.labels import Codes
 
 
 def confident_joint(posterior: NoisyPosterior) -> Fit:
@@ -36,13 +38,14 @@ def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
     n_classes = posterior.n_classes
     # A class without labels has no mean; nothing clears an infinite threshold.
     thresholds = np.nan_to_num(posterior.summary.mean_self_confidence, nan=np.inf)
-    counts = np.zeros(n_classes * n_classes, np.int64)
-    for probs, labels in posterior.chunks():
+
+    def confident_pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
         clearing = np.where(probs >= thresholds.astype(probs.dtype), probs, -1)
         true = clearing.argmax(axis=1)
         confident = np.flatnonzero(clearing[np.arange(len(true)), true] >= 0)
-        add_counts(counts, labels[confident] * n_classes + true[confident])
-    joint = counts.reshape(n_classes, n_classes)
+        return np.asarray(labels[confident] * n_classes + true[confident])
+
+    joint = posterior.count(confident_pairs)
     np.fill_diagonal(joint, np.maximum(np.diagonal(joint), 1))
     return joint
 

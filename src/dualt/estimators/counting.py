@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,14 @@ def add_counts(counts: NDArray[np.int64], keys: NDArray[np.intp]) -> None:
         counts += np.bincount(keys, minlength=len(counts))
     else:
         np.add.at(counts, keys, 1)
+
+
+def count_pairs(pairs: Iterable[NDArray[np.intp]], n_classes: int) -> NDArray[np.int64]:
+    """Return counts (n_classes, n_classes) of pairs of classes, each given as row · n_classes + column."""
+    counts = np.zeros(n_classes * n_classes, np.int64)
+    for keys in pairs:
+        add_counts(counts, keys)
+    return counts.reshape(n_classes, n_classes)
 
 
 def normalize_counts(counts: NDArray[Any]) -> NDArray[np.float64]:

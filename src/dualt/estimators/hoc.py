@@ -67,12 +67,13 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
         return start
     order = canonical_order(posterior.summary)
     place = np.argsort(order)
-    space, labels = _space(posterior, features), place[posterior.coder.encode(posterior.noisy_labels)]
-    n_samples = len(labels)
+    n_samples = posterior.summary.n_samples
+    chosen = np.arange(n_samples)
     if n_samples > _MOST_ROWS:
         chosen = np.sort(as_generator(rng).choice(n_samples, _MOST_ROWS, replace=False))
-        space, labels = space[chosen], labels[chosen]
-    triples = count_triples(space, labels, n_classes, n_neighbors)
+    probs, labels = posterior.take(chosen)
+    space = np.sqrt(probs) if features is None else _as_space(features, n_samples)[chosen]
+    triples = count_triples(space, place[labels], n_classes, n_neighbors)
     # Rounded, since the last bits depend on the order of the classes, and the optimiser would magnify them.
     first = np.round(start.transition[np.ix_(order, order)], 6)
     prior, transition = match_consensus(triples / triples.sum(), first)
@@ -81,11 +82,9 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
     return replace(count_fit(counts), transition=transition)
 
 
-def _space(posterior: NoisyPosterior, features: Any) -> NDArray[Any]:
-    if features is None:
-        return np.concatenate([np.sqrt(probs) for probs, _ in posterior.chunks()])
+def _as_space(features: Any, n_samples: int) -> NDArray[Any]:
     array = np.asarray(features)
-    check_same_length(posterior.summary.n_samples, len(array))
+    check_same_length(n_samples, len(array))
     return array.reshape(len(array), -1)
 
 

@@ -71,14 +71,8 @@ def _sample(posterior: NoisyPosterior, rng: np.random.Generator) -> tuple[NDArra
     n_samples, n_classes = posterior.summary.n_samples, posterior.n_classes
     size = min(n_samples, _MOST_ROWS, _MOST_ENTRIES // n_classes)
     chosen = np.sort(rng.choice(n_samples, size, replace=False, shuffle=False))
-    probs, labels = np.empty((size, n_classes), np.float32), np.empty(size, np.intp)
-    start = 0
-    for rows, codes in posterior.chunks():
-        low, high = np.searchsorted(chosen, [start, start + len(codes)])
-        probs[low:high] = rows[chosen[low:high] - start]
-        labels[low:high] = codes[chosen[low:high] - start]
-        start += len(codes)
-    return probs, labels
+    probs, labels = posterior.take(chosen)
+    return probs.astype(np.float32, copy=False), labels
 
 
 def _fit(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dualt.errors import InputError
+from dualt.estimators.counting import add_counts
 from dualt.estimators.fit import Fit, count_fit
 from dualt.estimators.posterior import NoisyPosterior
 from dualt.labels import as_label_array
@@ -23,7 +24,10 @@ def oracle(posterior: NoisyPosterior, *, clean_labels: Any = None) -> Fit:
         raise InputError("The oracle counts clean against given labels: pass clean_labels.")
     labels = as_label_array(clean_labels)
     check_same_length(posterior.summary.n_samples, len(labels))
-    n_classes = posterior.n_classes
-    given = posterior.coder.encode(posterior.noisy_labels)
-    pairs = posterior.coder.encode(labels) * n_classes + given
-    return count_fit(np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes))
+    n_classes, start = posterior.n_classes, 0
+    counts = np.zeros(n_classes * n_classes, np.int64)
+    for _, given in posterior.chunks():
+        clean = posterior.coder.encode(labels[start : start + len(given)], start)
+        add_counts(counts, clean * n_classes + given)
+        start += len(given)
+    return count_fit(counts.reshape(n_classes, n_classes))

@@ -2,35 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial, reduce
+from itertools import pairwise
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.summary import PosteriorSummary, summarize, working_dtype
+from dualt.estimators.blocks import (
+    ArrayBlock,
+    Block,
+    Piece,
+    aligned,
+    block_starts,
+    check_blocks,
+    coder_for,
+    pieces,
+    summarize_piece,
+)
+from dualt.estimators.counting import count_pairs
+from dualt.estimators.parallel import ordered_map
+from dualt.estimators.rows import as_rows, working_dtype
+from dualt.estimators.summary import PosteriorSummary
 from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.transition import chunk_rows
-from dualt.validation import as_probability_table, check_same_length
+from dualt.validation import as_probability_table, check_same_length, check_threads
+
+Chunk: TypeAlias = tuple[NDArray[Any], Codes]
+# Told how many rows of how many a pass has read.
+Progress: TypeAlias = Callable[[int, int], None]
+Result = TypeVar("Result")
+# From (probabilities, label codes) to pairs of classes, each as one number.
+PairsOf: TypeAlias = Callable[[NDArray[Any], Codes], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
 class NoisyPosterior:
     """The noisy posterior of a data set and its given labels.
 
-    `summary` reads every row once and validates it; `chunks` reads the rows again, for estimators that
-    count under a condition known only after the first pass.
+    `summary` reads every row once and validates it; `chunks` and `map` read the rows again, for estimators that
+    count under a condition known only after the first pass. Neither where the blocks end nor the number of
+    threads changes a result.
     """
 
-    pred_probs: NDArray[Any]
-    noisy_labels: NDArray[Any]
+    blocks: tuple[Block, ...]
     coder: LabelCoder
+    threads: int = 1
+    on_progress: Progress | None = None
 
     @classmethod
     def from_arrays(
-        cls, pred_probs: Any, noisy_labels: Any, class_names: Sequence[Any] | None = None
+        cls,
+        pred_probs: Any,
+        noisy_labels: Any,
+        class_names: Sequence[Any] | None = None,
+        *,
+        threads: int = 1,
+        on_progress: Progress | None = None,
     ) -> NoisyPosterior:
         """Take anything that looks like probabilities and labels, without copying arrays.
 
@@ -40,7 +70,21 @@ class NoisyPosterior:
         labels = as_label_array(noisy_labels)
         check_same_length(len(table), len(labels))
         names = class_names if class_names is not None else columns
-        return cls(table, labels, LabelCoder.for_labels(labels, table.shape[1], names))
+        coder = LabelCoder.for_labels(labels, table.shape[1], names)
+        return cls((ArrayBlock(table, labels),), coder, check_threads(threads), on_progress)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Sequence[Block],
+        class_names: Sequence[Any] | None = None,
+        *,
+        threads: int = 1,
+        on_progress: Progress | None = None,
+    ) -> NoisyPosterior:
+        """Take blocks of rows, which may be larger than memory together; at least one."""
+        check_blocks(blocks)
+        return cls(tuple(blocks), coder_for(blocks, class_names), check_threads(threads), on_progress)
 
     @property
     def n_classes(self) -> int:
@@ -48,16 +92,77 @@ class NoisyPosterior:
         return self.coder.n_classes
 
     @cached_property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return block_starts(self.blocks)[-1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Float type in which rows are read."""
+        return working_dtype(self.blocks[0].dtype)
+
+    @property
+    def rows_of_chunk(self) -> int:
+        """Number of rows in every chunk but the last."""
+        return chunk_rows(self.n_classes, self.dtype.itemsize)
+
+    @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them."""
-        return summarize(self.pred_probs, self.noisy_labels, self.coder)
+        work = pieces(self.blocks, threads=self.threads)
+        found = ordered_map(partial(summarize_piece, coder=self.coder), work, self.threads)
+        return reduce(PosteriorSummary.merge, self._watched(found, lambda part: part.n_samples))
 
-    def chunks(self) -> Iterator[tuple[NDArray[Any], Codes]]:
+    def chunks(self) -> Iterator[Chunk]:
         """Yield (probabilities, label codes) in cache-sized chunks, known to be valid."""
+        return self.map(lambda probs, codes: (probs, codes))
+
+    def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
+        """Yield `function(probabilities, label codes)` of every chunk, in order; it may run in several threads."""
         _ = self.summary
-        dtype = working_dtype(self.pred_probs.dtype)
-        rows = chunk_rows(self.n_classes, dtype.itemsize)
-        for low in range(0, len(self.pred_probs), rows):
-            part = slice(low, low + rows)
-            probs = np.ascontiguousarray(self.pred_probs[part], dtype=dtype)
-            yield probs, self.coder.encode(self.noisy_labels[part], low)
+        return self._watched(self.map_valid(function), lambda _: self.rows_of_chunk)
+
+    def map_valid(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
+        """Do the same as `map` for rows that are known to be valid."""
+        chunks = aligned(self.blocks, self.rows_of_chunk)
+        return ordered_map(lambda chunk: function(*self._join(chunk)), chunks, self.threads)
+
+    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+        """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
+        return count_pairs(self.map(pairs_of), self.n_classes)
+
+    def take(self, indices: NDArray[np.intp]) -> Chunk:
+        """Return the probabilities and label codes of the rows of these numbers, in their order."""
+        order = np.argsort(indices, kind="stable")
+        wanted = indices[order]
+        probs, codes = np.empty((len(wanted), self.n_classes), self.dtype), np.empty(len(wanted), np.intp)
+        for block, limits in zip(self.blocks, pairwise(block_starts(self.blocks)), strict=True):
+            low, high = np.searchsorted(wanted, limits)
+            if low == high:
+                continue  # not worth opening
+            for piece in pieces([block], start=limits[0]):
+                low, high = np.searchsorted(wanted, [piece.start, piece.start + len(piece.noisy_labels)])
+                if low < high:
+                    places = wanted[low:high] - piece.start
+                    probs[order[low:high]] = piece.pred_probs[places]
+                    codes[order[low:high]] = self.coder.encode(piece.noisy_labels[places])
+        return probs, codes
+
+    def _join(self, chunk: list[Piece]) -> Chunk:
+        parts = [
+            (as_rows(piece.pred_probs, self.dtype), self.coder.encode(piece.noisy_labels, piece.start))
+            for piece in chunk
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        probs, codes = zip(*parts, strict=True)
+        return np.concatenate(probs), np.concatenate(codes)
+
+    def _watched(self, results: Iterator[Result], n_rows: Callable[[Result], int]) -> Iterator[Result]:
+        """Yield the results of a pass, telling how far it has come."""
+        done = 0
+        for result in results:
+            yield result
+            done = min(done + n_rows(result), self.n_samples)
+            if self.on_progress is not None:
+                self.on_progress(done, self.n_samples)

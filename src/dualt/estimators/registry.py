@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators.anchor import t_estimator
 from dualt.estimators.clean_count import clean_count
+from dualt.estimators.cluster import as_posterior
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.dual import dual_t
 from dualt.estimators.fit import Fit
 from dualt.estimators.hoc import hoc
 from dualt.estimators.joint import joint
 from dualt.estimators.oracle import oracle
+from dualt.estimators.parts import SummaryOnly
 from dualt.estimators.posterior import NoisyPosterior
 from dualt.estimators.result import TransitionEstimate
 from dualt.estimators.spade import spade
+from dualt.estimators.summary import PosteriorSummary
 from dualt.estimators.top_count import top_count
 from dualt.estimators.verified import blend_verified, check_random_audit
 from dualt.labels import as_label_array
-from dualt.validation import check_indices, check_same_length
+from dualt.validation import check_class_names, check_indices, check_same_length
 
 
 @dataclass(frozen=True)
@@ -29,18 +32,22 @@ class Registered:
     """An estimator, from a `NoisyPosterior` and keyword options to a `Fit`, and what it does in one line.
 
     One that is not for many classes is left out of comparisons above `MANY_CLASSES`, where it would take minutes.
+    One that reads the rows once needs only their summary, and can be had from a stored one.
     """
 
     function: Callable[..., Fit]
     summary: str
     needs_clean_labels: bool = False
     for_many_classes: bool = True
+    reads_once: bool = False
 
 
 ESTIMATORS: dict[str, Registered] = {
-    "t": Registered(t_estimator, "reads each row at its anchor, the example most surely of the class"),
-    "dual-t": Registered(dual_t, "T♣ at anchors times T♠ by counting; for over-confident probabilities"),
-    "spade": Registered(spade, "T♠ alone: given labels counted by predicted class"),
+    "t": Registered(t_estimator, "reads each row at its anchor, the example most surely of the class", reads_once=True),
+    "dual-t": Registered(
+        dual_t, "T♣ at anchors times T♠ by counting; for over-confident probabilities", reads_once=True
+    ),
+    "spade": Registered(spade, "T♠ alone: given labels counted by predicted class", reads_once=True),
     "confident-joint": Registered(confident_joint, "counts examples that clear their class's mean confidence"),
     "top-count": Registered(top_count, "counts given labels among the most confident examples of a class"),
     "clean-count": Registered(clean_count, "counts given labels among examples whose true class is clear"),
@@ -71,6 +78,7 @@ def estimate_transition(
     *,
     class_names: Sequence[Any] | None = None,
     verified: tuple[Any, Any] | None = None,
+    threads: int = 1,
     **options: Any,
 ) -> TransitionEstimate:
     """Estimate `transition[i, j] = P(given label j | true class i)` from noisy labels alone.
@@ -89,6 +97,8 @@ def estimate_transition(
     verified
         (row numbers, true labels) of a *random* sample that a person has checked. They choose among the
         estimators and correct the chosen one as far as they contradict it.
+    threads
+        How many threads read the rows; the result does not depend on it.
     **options
         Of the estimator, such as `anchor="quantile"` for `t` and `dual-t`.
 
@@ -103,7 +113,7 @@ def estimate_transition(
     array([[0.8, 0.2],
            [0.2, 0.8]])
     """
-    posterior = NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names)
+    posterior = as_posterior(pred_probs, noisy_labels, class_names, threads=threads)
     estimate = estimate_posterior(posterior, method, **options)
     return estimate if verified is None else estimate_verified(posterior, estimate, *verified)
 
@@ -111,16 +121,35 @@ def estimate_transition(
 def estimate_posterior(posterior: NoisyPosterior, method: str | None = None, **options: Any) -> TransitionEstimate:
     """Estimate from a `NoisyPosterior`, whose one pass several estimators can share."""
     method = DEFAULT_METHOD if method is None else method
+    fit = _registered(method, options).function(posterior, **options)
+    return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary)
+
+
+def estimate_summary(
+    summary: PosteriorSummary, class_names: Sequence[Any], method: str, **options: Any
+) -> TransitionEstimate:
+    """Estimate from a summary alone, with one of the estimators that read the rows once: `t`, `dual-t`, `spade`."""
+    entry = _registered(method, options)
+    if not entry.reads_once:
+        known = ", ".join(name for name, other in ESTIMATORS.items() if other.reads_once)
+        raise InputError(
+            f"Estimator {method!r} has to read the data again, which a summary does not hold. Estimate from the"
+            f" probabilities and labels themselves, or use one that a summary is enough for: {known}."
+        )
+    fit = entry.function(SummaryOnly(summary), **options)
+    return TransitionEstimate(method, check_class_names(class_names, summary.n_classes), fit, summary)
+
+
+def _registered(method: str, options: Mapping[str, Any]) -> Registered:
+    """Return the estimator of that name, if it is one and has these options."""
     if method not in ESTIMATORS:
         raise UnknownNameError("estimator", method, ESTIMATORS)
-    function = ESTIMATORS[method].function
-    allowed = set(getattr(function, "__kwdefaults__", None) or {})
+    allowed = set(getattr(ESTIMATORS[method].function, "__kwdefaults__", None) or {})
     for name in options:
         if name not in allowed:
             known = ", ".join(sorted(allowed)) or "none"
             raise InputError(f"Estimator {method!r} has no option {name!r}. Its options: {known}.")
-    fit = function(posterior, **options)
-    return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary)
+    return ESTIMATORS[method]
 
 
 def estimate_verified(
@@ -142,6 +171,6 @@ def estimate_verified(
     for name in _WITH_VERIFIED:
         if name not in candidates:
             candidates[name] = ESTIMATORS[name].function(posterior)
-    given = posterior.coder.encode(posterior.noisy_labels[rows])
+    _, given = posterior.take(rows)
     name, _, fit = blend_verified(posterior, candidates, posterior.coder.encode(labels), given)
     return TransitionEstimate(f"{name} + {len(rows)} verified", posterior.coder.names, fit, posterior.summary)

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.cells import guard_cell
-from dualt.errors import FileError
+from dualt.errors import FileError, naming_extra
 from dualt.estimators.counting import normalize_counts
 from dualt.estimators.diagnostics import Diagnostics, Notice, diagnose, notices
 from dualt.estimators.fit import Fit, Matrix
+from dualt.estimators.notebook import estimate_html
 from dualt.estimators.summary import PosteriorSummary
 from dualt.estimators.uncertainty import default_replicates, percentile_interval
 from dualt.files import atomic_write, check_writable_target
+from dualt.interop import CleanlabMatrices, to_cleanlab
 from dualt.rng import RngLike, as_generator
 from dualt.transition import clean_prior
 from dualt.validation import check_fraction
@@ -143,6 +145,29 @@ class TransitionEstimate:
             f"n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f} [{low:.3f}, {high:.3f}], "
             f"warnings={len(self.warnings)})"
         )
+
+    def _repr_html_(self) -> str:
+        return estimate_html(self)
+
+    def plot(self, ax: Any = None, *, cmap: str = "Blues") -> Any:
+        """Draw the matrix as a heat map with matplotlib (the extra `[plot]`), and return its Axes."""
+        from dualt.plotting import plot_transition
+
+        title = f"{self.noise_rate:.1%} of the labels are wrong"
+        return plot_transition(self.transition, self.class_names, ax=ax, title=title, cmap=cmap)
+
+    def to_frame(self) -> Any:
+        """Return the matrix as a pandas data frame: a row a true class, a column a given label."""
+        with naming_extra("A data frame"):
+            import pandas as pd
+
+        names = list(self.class_names)
+        frame = pd.DataFrame(self.transition, index=names, columns=names)
+        return frame.rename_axis(index="true", columns="given")
+
+    def to_cleanlab(self) -> CleanlabMatrices:
+        """Return cleanlab's `noise_matrix`, the transpose of ours, its inverse and the joint distribution."""
+        return to_cleanlab(self.transition, self.summary.label_counts)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dualt.estimators.fit import Fit, count_fit
+from dualt.estimators.parts import SummaryOnly
 from dualt.estimators.posterior import NoisyPosterior
 
 
-def spade(posterior: NoisyPosterior) -> Fit:
+def spade(posterior: NoisyPosterior | SummaryOnly) -> Fit:
     """T̂[l, j] = share of given label j among the examples whose largest probability is class l (Eq. 4).
 
     Right where the prediction is the clean class; T♠ is then the whole transition.

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.estimators.counting import add_counts
-from dualt.estimators.tracking import HALF, AnchorTracker, RowSampler, lowest_priority
+from dualt.estimators.rows import as_rows, working_dtype
+from dualt.estimators.tracking import AnchorTracker, RowSampler, lowest_priority
 from dualt.labels import Codes, LabelCoder
 from dualt.transition import chunk_rows
-from dualt.validation import check_same_length, checked_column_maxima
+from dualt.validation import check_same_length, largest_entries
 
 # Self-confidences are summed as whole multiples of this, so that sums do not depend on the order.
 CONFIDENCE_UNIT = 2.0**-24
 _PANEL_ROWS = 1 << 16
 _KEPT_ENTRIES = 1 << 21
 _SAMPLE_ROWS = 1 << 15
-_NARROW, _WIDE = 48, 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +164,6 @@ def summarize(
     return scan.finish(pred_probs, noisy_labels, coder)
 
 
-def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the native float type in which rows of `dtype` are read: float32 if it holds them, else float64."""
-    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
-
-
 class _Scan:
     """The running state of one pass over a block."""
 
@@ -190,11 +185,10 @@ class _Scan:
         firsts = np.arange(0, rows * n_classes, n_classes)
         for low in range(0, len(probs), rows):
             part = slice(low, low + rows)
-            chunk = np.ascontiguousarray(probs[part], dtype=dtype)
-            maxima = checked_column_maxima(chunk, start + low)
+            chunk = as_rows(probs[part], dtype)
+            predicted[part], largest = largest_entries(chunk, start + low)
             np.take(chunk, firsts[: len(chunk)] + labels[part], out=own[part], mode="clip")
-            predicted[part] = _argmax(chunk, labels[part], own[part])
-            self._anchors.read(chunk, maxima, predicted[part], start + low)
+            self._anchors.read(chunk, predicted[part], largest, start + low)
         add_counts(self._counts, predicted * n_classes + labels)
         # Whole numbers, whose sum stays below 2^53: bincount adds them exactly, in whatever order.
         units = np.rint(np.multiply(own, 1 / CONFIDENCE_UNIT, out=own), out=own)
@@ -220,26 +214,3 @@ class _Scan:
             sample_rows=probs[sampled - self._start].astype(dtype, copy=False),
             sample_size=self._sampler.size,
         )
-
-
-def _argmax(chunk: NDArray[Any], labels: Codes, own: NDArray[Any]) -> NDArray[Any]:
-    """Return `chunk.argmax(axis=1)`, faster.
-
-    Few columns are compared as wholes. Of more, those rows are searched whose own label has not got more
-    than one half, and with it the largest entry, already; of very many, copying those rows would cost more.
-    """
-    if chunk.shape[1] > _WIDE:
-        return np.asarray(chunk.argmax(axis=1))
-    if chunk.shape[1] > _NARROW:
-        winner = labels.copy()
-        (open_rows,) = (own <= HALF).nonzero()
-        winner[open_rows] = chunk.take(open_rows, axis=0).argmax(axis=1)
-        return np.asarray(winner)
-    columns = np.ascontiguousarray(chunk.T)
-    best = columns[0].copy()
-    place = np.zeros(len(chunk), np.uint8)
-    for number, column in enumerate(columns[1:], 1):
-        # A later winner has the higher number, so the maximum replaces a (slow) masked assignment.
-        np.maximum(place, (column > best).view(np.uint8) * np.uint8(number), out=place)
-        np.maximum(best, column, out=best)
-    return place

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.counting import add_counts
 from dualt.estimators.fit import Fit, count_fit
 from dualt.estimators.posterior import NoisyPosterior
 from dualt.estimators.summary import PosteriorSummary
+from dualt.labels import Codes
 from dualt.validation import check_fraction
 
 
@@ -21,13 +23,14 @@ def top_count(posterior: NoisyPosterior, *, share: float = 0.5) -> Fit:
     check_fraction(share, "share")
     n_classes = posterior.n_classes
     thresholds = _thresholds(posterior.summary, share)
-    counts = np.zeros(n_classes * n_classes, np.int64)
-    for probs, labels in posterior.chunks():
+
+    def confident_pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
         predicted = probs.argmax(axis=1)
         confidence = probs[np.arange(len(probs)), predicted]
         kept = np.flatnonzero(confidence >= thresholds[predicted])
-        add_counts(counts, predicted[kept] * n_classes + labels[kept])
-    return count_fit(counts.reshape(n_classes, n_classes))
+        return np.asarray(predicted[kept] * n_classes + labels[kept])
+
+    return count_fit(posterior.count(confident_pairs))
 
 
 def _thresholds(summary: PosteriorSummary, share: float) -> NDArray[np.float64]:

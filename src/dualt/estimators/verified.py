@@ -118,8 +118,8 @@ def check_random_audit(posterior: NoisyPosterior, indices: NDArray[np.intp]) -> 
     """
     summary = posterior.summary
     everyone = np.sort(summary.sample_rows[np.arange(len(summary.sample_rows)), summary.sample_labels])
-    given = posterior.coder.encode(posterior.noisy_labels[indices])
-    audited = posterior.pred_probs[indices, given].astype(everyone.dtype)
+    rows, given = posterior.take(indices)
+    audited = rows[np.arange(len(rows)), given]
     ranks = np.searchsorted(everyone, audited, "left") + np.searchsorted(everyone, audited, "right")
     share = float(ranks.mean() / (2 * len(everyone)))
     spread = np.sqrt((1 / len(audited) + 1 / len(everyone)) / 12)

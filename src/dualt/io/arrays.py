@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,6 +22,8 @@ from dualt.errors import FileError
 
 # No deflate stream shrinks its input by more than this.
 MAX_DEFLATE_RATIO = 1032
+# NumPy reads no header of more than 10,000 characters.
+_HEADER_BYTES = 1 << 14
 # What NumPy's parser of a header, which is a Python literal, and the zip reader raise on arbitrary bytes.
 _DAMAGED = (
     ValueError, TypeError, KeyError, OSError, EOFError, SyntaxError, OverflowError, RuntimeError, MemoryError,
@@ -35,13 +39,14 @@ def read_npy(path: str | Path) -> NDArray[Any]:
         if size == 0:
             raise ValueError("the file is empty")
         with path.open("rb") as stream:
-            shape, dtype = _read_header(stream, str(path))
-            expected = math.prod(shape) * dtype.itemsize + stream.tell()
+            shape, dtype, offset = _read_header(stream, str(path))
+            expected = math.prod(shape) * dtype.itemsize + offset
         if expected > size:
             raise ValueError(f"its header promises {expected:,} bytes, the file has {size:,}")
         if 0 in shape:
             return np.empty(shape, dtype)
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        with _quiet():
+            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 
 
@@ -57,11 +62,11 @@ class Npz:
         """Return one array, after its header has been compared with the bytes that are there."""
         entry = self._archive.getinfo(f"{name}.npy")
         with self._archive.open(entry) as stream:
-            shape, dtype = _read_header(stream, f"{name} in {self.path}")
-            expected = math.prod(shape) * dtype.itemsize + stream.tell()
+            shape, dtype, offset = _read_header(stream, f"{name} in {self.path}")
+            expected = math.prod(shape) * dtype.itemsize + offset
         if entry.file_size != expected or expected > (entry.compress_size + 1) * MAX_DEFLATE_RATIO:
             raise ValueError(f"the header of {name} promises {expected:,} bytes, there are {entry.file_size:,}")
-        with self._archive.open(entry) as stream:
+        with self._archive.open(entry) as stream, _quiet():
             array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
         return array
 
@@ -99,25 +104,41 @@ def _explaining(path: Path, kind: str) -> Iterator[None]:
         ) from error
 
 
-def _read_header(stream: Any, where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = npy.read_magic(stream)
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out NumPy's advice to save again what Python 2 wrote."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def _read_header(stream: Any, where: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Return shape, type and where the numbers begin.
+
+    In memory: a header claims a length of up to 4 GB, which a read from the file would allocate at once.
+    """
+    start = io.BytesIO(stream.read(_HEADER_BYTES))
+    version = npy.read_magic(start)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, _, dtype = read(stream)
+    with _quiet():
+        shape, _, dtype = read(start)
     if dtype.hasobject:
         raise FileError(f"Refused {where}: it holds Python objects, never unpickled here. Save numbers or strings.")
     if any(length < 0 for length in shape):
         raise ValueError(f"its header promises the shape {shape}")
-    return shape, dtype
+    return shape, dtype, start.tell()
 
 
 def check_readable(path: str | Path) -> Path:
-    """Return `path` if it names a file."""
+    """Return `path` if it names a file; a device or a pipe may have no end."""
     path = Path(path)
     try:
         if path.is_dir():
             raise FileError(f"Expected a file, got the folder {path}.")
         if not path.exists():
             raise FileError(f"No such file: {path}.")
+        if not path.is_file():
+            raise FileError(f"Expected a file, got a device or a pipe: {path}.")
     except OSError as error:
         if isinstance(error, FileError):
             raise

@@ -13,7 +13,9 @@ from dualt.cells import guard_cell, unguard_cell
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write
 from dualt.io.arrays import check_readable
+from dualt.io.review import is_row_number
 from dualt.io.tables import numbers_if_all_are
+from dualt.labels import as_text_array
 from dualt.rng import RngLike, as_generator
 
 HEADER = ("index", "given", "true")
@@ -39,7 +41,9 @@ def read_audit(path: str | Path) -> tuple[NDArray[np.intp], NDArray[Any], NDArra
     try:
         with check_readable(path).open(encoding="utf-8-sig", newline="") as stream:
             header, *lines = csv.reader(stream)
-    except (ValueError, csv.Error, UnicodeDecodeError) as error:
+    except (ValueError, csv.Error, OSError) as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"Cannot read {path} as an audit: {error}.") from None
     if tuple(cell.strip().lower() for cell in header) != HEADER:
         raise InputError(f"Expected the header {','.join(HEADER)} in {path}, got {','.join(header)!r}.")
@@ -47,7 +51,7 @@ def read_audit(path: str | Path) -> tuple[NDArray[np.intp], NDArray[Any], NDArra
     if not filled:
         raise InputError(f"Expected true labels in the column 'true' of {path}, got none: fill some in.")
     for line in filled:
-        if not line[0].strip().isdecimal():
-            raise InputError(f"Expected a row number as index in {path}, got {line[0]!r}.")
-    given, true = (np.array([unguard_cell(line[column].strip()) for line in filled]) for column in (1, 2))
+        if not is_row_number(line[0].strip()):
+            raise InputError(f"Expected a row number as index in {path}, got {line[0][:40]!r}.")
+    given, true = (as_text_array([unguard_cell(line[column].strip()) for line in filled]) for column in (1, 2))
     return np.array([int(line[0]) for line in filled], np.intp), numbers_if_all_are(given), numbers_if_all_are(true)

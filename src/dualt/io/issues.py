@@ -11,20 +11,28 @@ from dualt.cells import guard_cell
 from dualt.files import atomic_write
 from dualt.issues import LabelIssues
 
+# Numbers become Python's in portions, of which each takes a few megabytes.
+_AT_A_TIME = 1 << 14
 _COLUMNS = ("index", "given", "suggested", "probability_right", "suggested_probability")
 
 
 def issue_rows(issues: LabelIssues) -> Iterator[dict[str, Any]]:
     """Yield the flagged labels, most suspect first, with class names."""
-    names = issues.class_names
-    for index in issues.indices.tolist():
-        yield {
-            "index": index,
-            "given": names[issues.given[index]],
-            "suggested": names[issues.suggested[index]],
-            "probability_right": round(float(issues.probability_right[index]), 6),
-            "suggested_probability": round(float(issues.suggested_probability[index]), 6),
-        }
+    names, indices = issues.class_names, issues.indices
+    for low in range(0, len(indices), _AT_A_TIME):
+        rows = indices[low : low + _AT_A_TIME]
+        columns = (
+            rows, issues.given[rows], issues.suggested[rows],
+            issues.probability_right[rows], issues.suggested_probability[rows],
+        )  # fmt: skip
+        for index, given, suggested, right, probability in zip(*(column.tolist() for column in columns), strict=True):
+            yield {
+                "index": index,
+                "given": names[given],
+                "suggested": names[suggested],
+                "probability_right": round(right, 6),
+                "suggested_probability": round(probability, 6),
+            }
 
 
 def save_issues(path: str | Path, issues: LabelIssues) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import atomic_write
 from dualt.io.arrays import check_readable, read_npy, read_npz
 from dualt.io.tables import DELIMITERS, INDEX_COLUMNS, LABEL_COLUMNS, Table, numbers_if_all_are, open_table
+from dualt.labels import as_text_array
 from dualt.validation import check_class_names, check_transition
 
 _TABLES = (*DELIMITERS, ".parquet")
+FORMATS = (".npy", ".npz", *_TABLES, ".txt")
 _PROBABILITY_NAMES = ("pred_probs", "probs", "probabilities", "p", "arr_0")
 
 
@@ -31,26 +34,51 @@ class Probabilities:
     class_names: tuple[str, ...] | None = None
 
 
-def load_probabilities(path: str | Path, *, exclude: Sequence[str] = ()) -> Probabilities:
+def load_probabilities(path: str | Path, *, exclude: Sequence[str] = (), columns: str | None = None) -> Probabilities:
     """Read probabilities from `.npy` (memory-mapped), `.npz`, `.csv`, `.tsv` or `.parquet`.
 
-    A header gives the class names. Columns named in `exclude`, and an index column without a name as
-    data frames write it, are left out.
+    A header gives the class names; which columns are read, and how they are named, `choose_columns` tells.
     """
     path = Path(path)
     if path.suffix.lower() not in _TABLES:
         return Probabilities(_load_array(path, _PROBABILITY_NAMES))
     table = open_table(path, *exclude[:1])
-    names = table.names or ()
-    left_out = {table.position(name) for name in exclude}
-    left_out |= {place for place, name in enumerate(names) if name in INDEX_COLUMNS}
-    places = [place for place in range(table.n_columns) if place not in left_out]
+    for name in exclude:
+        table.position(name)
+    places, class_names = choose_columns(path, table.names, table.n_columns, exclude, columns)
+    return Probabilities(table.read_numbers(places), class_names)
+
+
+def choose_columns(
+    path: Path, names: Sequence[str] | None, n_columns: int, exclude: Sequence[str] = (), pattern: str | None = None
+) -> tuple[list[int], tuple[str, ...] | None]:
+    """Return the places of a table's columns of probabilities, and the class names that they give.
+
+    Columns named in `exclude`, and an index column without a name as data frames write it, are left out. With a
+    `pattern` such as 'p_*', only the columns that match are taken, and what its star stands for is the name of the
+    class. Numbers 0, 1, 2… are no names.
+    """
+    if names is None and pattern is not None:
+        raise InputError(f"Expected a header with columns that match {pattern!r} in {path}, got a table without one.")
+    left_out = (*exclude, *INDEX_COLUMNS)
+    places = [place for place in range(n_columns) if names is None or names[place] not in left_out]
+    if names is not None and pattern is not None:
+        places = [place for place in places if fnmatchcase(names[place], pattern)]
     if not places:
-        raise InputError(f"Expected columns of probabilities in {path}, got none beside {', '.join(exclude)}.")
-    values = table.read_numbers(places)
-    chosen = tuple(names[place] for place in places) if names else None
-    numbered = chosen == tuple(map(str, range(len(places))))
-    return Probabilities(values, None if numbered else chosen)
+        wanted = "of probabilities" if pattern is None else f"that match {pattern!r}"
+        raise InputError(f"Expected columns {wanted} in {path}, got none beside {', '.join(names or ())}.")
+    if names is None:
+        return places, None
+    chosen = tuple(_starred(names[place], pattern or "") for place in places)
+    return places, None if chosen == tuple(map(str, range(len(places)))) else chosen
+
+
+def _starred(name: str, pattern: str) -> str:
+    """Return the part of `name` that the only star of `pattern` stands for, else the name."""
+    before, star, after = pattern.partition("*")
+    if not star or any(special in before + after for special in "*?["):
+        return name
+    return name[len(before) : len(name) - len(after)] or name
 
 
 def load_labels(path: str | Path, *, column: str | None = None) -> NDArray[Any]:
@@ -61,7 +89,7 @@ def load_labels(path: str | Path, *, column: str | None = None) -> NDArray[Any]:
     """
     path = Path(path)
     if path.suffix.lower() == ".txt":
-        return numbers_if_all_are(_checked(np.array(_lines(path), dtype=str), path))
+        return numbers_if_all_are(_checked(as_text_array(_lines(path)), path))
     if path.suffix.lower() not in _TABLES:
         return _load_array(path, (column,) if column else (*LABEL_COLUMNS, "arr_0"))
     return _checked(_label_column(open_table(path, column), column), path)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dualt.cells import unguard_cell
 from dualt.errors import FileError, InputError, LabelsError
+from dualt.io.arrays import check_readable
 from dualt.labels import LabelCoder, as_label_array
 
 HEADER = ("index", "old", "new")
@@ -43,13 +44,15 @@ def read_review(path: str | Path) -> list[Decision]:
     """
     path = Path(path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        with check_readable(path).open(encoding="utf-8-sig", newline="") as stream:
             return _unique(_decisions(stream, path), path)
     except UnicodeDecodeError as error:
         raise InputError(f"Expected {path} to be UTF-8 text: {error}. Save the review as UTF-8.") from None
     except csv.Error as error:
         raise InputError(f"Expected {path} to be a CSV file: {error}.") from None
     except OSError as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
@@ -72,9 +75,14 @@ def _decision(cells: list[str], line: int, path: Path) -> Decision:
     if len(cells) != len(HEADER):
         raise InputError(f"Expected the cells index, old, new on line {line} of {path}, got {len(cells)}.")
     index = cells[0].strip()
-    if not (index.isascii() and index.isdecimal() and len(index) <= 18):
+    if not is_row_number(index):
         raise InputError(f"Expected a row number as index on line {line} of {path}, got {cells[0][:40]!r}.")
     return Decision(int(index), unguard_cell(cells[1]), unguard_cell(cells[2]), line)
+
+
+def is_row_number(cell: str) -> bool:
+    """Tell whether a cell counts rows: plain digits, no more than an index can hold."""
+    return cell.isascii() and cell.isdecimal() and len(cell) <= 18
 
 
 def _unique(decisions: Iterable[Decision], path: Path) -> list[Decision]:

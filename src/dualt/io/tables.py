@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from dualt.cells import unguard_cell
 from dualt.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from dualt.io.arrays import check_readable
+from dualt.labels import as_text_array
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL_COLUMNS = ("noisy_labels", "noisy_label", "labels", "label", "given", "class", "target", "y")
@@ -69,12 +71,14 @@ def _open_text(path: Path, column: str | None) -> Table:
     if header and not second:
         raise InputError(f"Expected rows below the header of {path}, got none.")
 
-    def load(dtype: type[np.float64 | np.str_], columns: Sequence[int], ndmin: Literal[1, 2]) -> NDArray[Any]:
+    def load(dtype: type[np.float64 | object], columns: Sequence[int], ndmin: Literal[1, 2]) -> NDArray[Any]:
         try:
-            values: NDArray[Any] = np.loadtxt(
-                path, dtype=dtype, delimiter=delimiter, skiprows=header_lines if header else 0, usecols=columns,
-                ndmin=ndmin, comments=None, quotechar='"', encoding="utf-8-sig",
-            )  # fmt: skip
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
+                values: NDArray[Any] = np.loadtxt(
+                    path, dtype=dtype, delimiter=delimiter, skiprows=header_lines if header else 0, usecols=columns,
+                    ndmin=ndmin, comments=None, quotechar='"', encoding="utf-8-sig",
+                )  # fmt: skip
         except ValueError as error:
             reason = str(error).rstrip(".")
             raise InputError(f"Cannot read {path}: {reason}. (Rows are counted from 0 below the header.)") from None
@@ -85,7 +89,7 @@ def _open_text(path: Path, column: str | None) -> Table:
         tuple(first) if header else None,
         len(first),
         lambda columns: load(np.float64, columns, 2),
-        lambda column: numbers_if_all_are(_unguarded(load(np.str_, [column], 1))),
+        lambda column: numbers_if_all_are(_unguarded(load(object, [column], 1))),
     )
 
 
@@ -114,7 +118,7 @@ def _is_number(text: str) -> bool:
 
 
 def _unguarded(texts: NDArray[Any]) -> NDArray[Any]:
-    return np.array([unguard_cell(text) for text in texts.tolist()])
+    return as_text_array([unguard_cell(text) for text in texts.tolist()])
 
 
 def numbers_if_all_are(texts: NDArray[Any]) -> NDArray[Any]:

@@ -1,0 +1,34 @@
+"""Work in threads, with results in the order of the work and little of it waiting."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """Yield `function(item)` of every item, in order, computing `threads` of them at a time.
+
+    Items are drawn only as they are needed, one more than there are threads, so that memory stays bounded. An error
+    comes out in its item's place, and nothing runs on after it.
+    """
+    if threads == 1:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

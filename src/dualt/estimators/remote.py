@@ -1,0 +1,93 @@
+"""What a worker does with blocks: plain functions that can be sent there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.estimators.blocks import ArrayBlock, Block, Rows
+from dualt.estimators.counting import count_pairs
+from dualt.estimators.posterior import Chunk, NoisyPosterior, PairsOf, Result
+from dualt.estimators.summary import PosteriorSummary
+from dualt.labels import Codes, LabelCoder
+
+
+@dataclass(frozen=True)
+class Span:
+    """The rows `low` … `high − 1` of a block, without copying them."""
+
+    block: Block
+    low: int
+    high: int
+
+    @property
+    def name(self) -> str:
+        """What to call it in an error."""
+        return self.block.name
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of classes."""
+        return self.high - self.low, self.block.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the probabilities as they are stored."""
+        return self.block.dtype
+
+    def read(self) -> Iterator[Rows]:
+        """Yield the rows, and read none that follow."""
+        start = 0
+        for probs, labels in self.block.read():
+            part = slice(max(self.low - start, 0), max(self.high - start, 0))
+            if len(labels[part]):
+                yield probs[part], labels[part]
+            start += len(labels)
+            if start >= self.high:
+                return
+
+    def read_labels(self) -> Iterator[NDArray[Any]]:
+        """Yield the labels alone."""
+        for _, labels in self.read():
+            yield labels
+
+
+def copy_rows(block: Block, low: int, high: int) -> ArrayBlock:
+    """Return a few rows of a block as one that can travel."""
+    probs, labels = zip(*Span(block, low, high).read(), strict=True)
+    return ArrayBlock(np.concatenate(probs), np.concatenate(labels), block.name)
+
+
+def map_rows(
+    function: Callable[[NDArray[Any], Codes], Result],
+    coder: LabelCoder,
+    block: Block,
+    low: int,
+    high: int,
+    rest: Sequence[Block],
+) -> list[Result]:
+    """Return `function` of every chunk of the rows from `low` to `high` of a block and the `rest` that follows."""
+    return list(NoisyPosterior((Span(block, low, high), *rest), coder).map_valid(function))
+
+
+def count_rows(
+    pairs_of: PairsOf, coder: LabelCoder, block: Block, low: int, high: int, rest: Sequence[Block]
+) -> NDArray[np.int64]:
+    """Return the counts of the pairs that `pairs_of` finds in the same chunks."""
+    posterior = NoisyPosterior((Span(block, low, high), *rest), coder)
+    return count_pairs(posterior.map_valid(pairs_of), coder.n_classes)
+
+
+def take_rows(block: Block, coder: LabelCoder, indices: NDArray[np.intp]) -> Chunk:
+    """Return single rows of a block."""
+    return NoisyPosterior((block,), coder).take(indices)
+
+
+def merge_all(summaries: Sequence[PosteriorSummary]) -> PosteriorSummary:
+    """Return the summary of all parts, each told where it starts."""
+    return reduce(PosteriorSummary.merge, summaries)

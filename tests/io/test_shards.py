@@ -1,0 +1,292 @@
+"""Shards are one data set: the same as the whole file, to the last bit, or an error that names the file."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dualt
+from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
+from dualt.estimators import NoisyPosterior, estimate_posterior
+from dualt.estimators.blocks import summarize_block
+from dualt.io import find_shards, is_sharded, open_shards, parquet, shards
+
+NAMES = ("ant", "bee", "cat")
+
+
+@pytest.fixture
+def whole():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 500).astype(np.float32)
+    return probs, rng.integers(0, 3, 500)
+
+
+def write_npy(folder, probs, labels, limits=(3, 10, 11, 260)):
+    """Write shards 0, 1, … of rows between the limits; with ten or more, text order would not be theirs."""
+    folder.mkdir(exist_ok=True)
+    for number, (p, y) in enumerate(zip(np.split(probs, limits), np.split(labels, limits), strict=True)):
+        np.save(folder / f"p{number}.npy", p)
+        np.save(folder / f"y{number}.npy", y)
+    return folder / "p*.npy", folder / "y*.npy"
+
+
+def estimate(opened, **options):
+    return estimate_posterior(NoisyPosterior.from_blocks(opened.blocks, opened.class_names), **options)
+
+
+def assert_is_whole(opened, probs, labels, class_names=None):
+    found = estimate(opened)
+    wanted = dualt.estimate_transition(probs, labels, class_names=class_names)
+    assert found.class_names == wanted.class_names
+    assert found.summary == wanted.summary
+    np.testing.assert_array_equal(found.transition, wanted.transition)
+
+
+def test_natural_order(tmp_path):
+    for name in ("p10.npy", "p2.npy", "p1.npy", "q3.npy", "_skipped.npy", ".hidden.npy"):
+        np.save(tmp_path / name, np.zeros(1))
+    assert [path.name for path in find_shards(tmp_path / "p*.npy")] == ["p1.npy", "p2.npy", "p10.npy"]
+    assert [path.name for path in find_shards(tmp_path)] == ["p1.npy", "p2.npy", "p10.npy", "q3.npy"]
+
+
+def test_a_name_with_a_bracket_that_is_a_file_is_that_file(tmp_path):
+    path = tmp_path / "p[1].npy"
+    np.save(path, np.zeros(1))
+    assert not is_sharded(path)
+    assert find_shards(path) == [path]
+    assert not is_sharded("x" * 5000)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_npy_shards_are_the_whole(tmp_path, whole, dtype):
+    probs, labels = whole[0].astype(dtype), whole[1]
+    patterns = write_npy(tmp_path, probs, labels, limits=np.arange(40, 500, 40))
+    opened = open_shards(*patterns)
+    assert len(opened.blocks) == 13
+    assert isinstance(next(opened.blocks[0].read())[0], np.memmap)
+    assert_is_whole(opened, probs, labels)
+
+
+def test_names_in_string_labels_are_the_union_of_all_shards(tmp_path, whole):
+    probs, labels = whole[0], np.array(NAMES)[np.sort(whole[1])]  # no shard has them all
+    opened = open_shards(*write_npy(tmp_path, probs, labels, limits=(100, 200, 300)))
+    assert_is_whole(opened, probs, labels)
+    with pytest.raises(LabelsError, match="Expected 3 different labels"):
+        estimate(open_shards(tmp_path / "p0.npy", tmp_path / "y0.npy"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_text_shards_with_a_label_column(tmp_path, whole, ending):
+    frame = pd.DataFrame(whole[0], columns=NAMES).assign(given=np.array(NAMES)[whole[1]])
+    for number, part in enumerate((frame[:100], frame[100:480], frame[480:])):
+        part.to_csv(tmp_path / f"{number}.{ending}", index=False, sep="," if ending == "csv" else "\t")
+    opened = open_shards(tmp_path, label="given")
+    written = np.concatenate([next(block.read())[0] for block in opened.blocks])
+    assert_is_whole(opened, written, frame["given"].to_numpy(), NAMES)
+    np.testing.assert_allclose(written, whole[0], rtol=1e-5)
+
+
+def test_a_shard_of_no_rows_adds_nothing(tmp_path, whole):
+    opened = open_shards(*write_npy(tmp_path, *whole, limits=(0, 100, 100)))
+    assert len(opened.blocks) == 2
+    assert_is_whole(opened, *whole)
+    with pytest.raises(InputError, match="at least one row"):
+        open_shards(*write_npy(tmp_path / "empty", whole[0][:0], whole[1][:0], limits=(0,)))
+
+
+def write_parquet(path, probs, labels, names=NAMES, prefix="p_", **options):
+    columns = {prefix + name: probs[:, k] for k, name in enumerate(names)}
+    pq.write_table(pa.table({"id": np.arange(len(probs)), **columns, "given": labels}), path, **options)
+
+
+@pytest.mark.parametrize("rows", [40, 100], ids=["whole groups", "batches of groups"])
+@pytest.mark.parametrize("kind", ["number", "text", "dictionary"])
+def test_parquet_is_read_by_row_group_or_less(tmp_path, whole, kind, rows, monkeypatch):
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", 4 * 3 * 50)
+    monkeypatch.setattr(parquet, "_BATCH_BYTES", 4 * 3 * 23)
+    probs, labels = whole
+    given = labels if kind == "number" else pa.array(np.array(NAMES)[labels])
+    given = given.dictionary_encode() if kind == "dictionary" else given
+    write_parquet(tmp_path / "one.parquet", probs, given, row_group_size=rows)
+    opened = open_shards(tmp_path / "one.parquet", label="given", columns="p_*")
+    (block,) = opened.blocks
+    assert block.dtype == np.float32
+    assert max(len(labels) for _, labels in block.read()) == (40 if rows == 40 else 23)
+    assert_is_whole(opened, probs, labels if kind == "number" else np.array(NAMES)[labels], NAMES)
+
+
+def test_a_folder_of_parquet_and_other_files(tmp_path, whole):
+    probs, labels = whole
+    for number, rows in enumerate(np.array_split(np.arange(500), 11)):
+        write_parquet(tmp_path / f"part-{number}.parquet", probs[rows], labels[rows])
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "notes.csv").write_text("a,b\n")
+    with pytest.raises(FileError, match=r"one format.*\.csv, \.parquet.*--format"):
+        open_shards(tmp_path, label="given", columns="p_*")
+    opened = open_shards(tmp_path, label="given", columns="p_*", ending="parquet")
+    assert len(opened.blocks) == 11
+    assert_is_whole(opened, probs, labels, NAMES)
+
+
+def test_parquet_probabilities_with_labels_apart(tmp_path, whole):
+    probs, labels = whole
+    for number, rows in enumerate(np.array_split(np.arange(500), 3)):
+        write_parquet(tmp_path / f"{number}.parquet", probs[rows], labels[rows])
+        np.save(tmp_path / f"{number}.npy", labels[rows])
+    opened = open_shards(tmp_path / "*.parquet", tmp_path / "*.npy", columns="p_*")
+    assert_is_whole(opened, probs, labels, NAMES)
+    np.save(tmp_path / "1.npy", labels[:3])
+    with pytest.raises(InputError, match=r"1\.parquet and .*1\.npy: .*167 rows and 3 labels"):
+        open_shards(tmp_path / "*.parquet", tmp_path / "*.npy", columns="p_*")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "prefix", "names", "expected"),
+    [
+        ("p_*", "p_", NAMES, NAMES),
+        ("p_*", "p_", ("0", "1", "2"), None),  # numbers are the columns' own
+        ("p_*", "p_", ("2", "0", "1"), ("2", "0", "1")),
+        ("[ac]*", "", ("ant", "cat"), ("ant", "cat")),  # no single star: as they are
+    ],
+)
+def test_the_star_stands_for_the_class(tmp_path, whole, pattern, prefix, names, expected):
+    write_parquet(tmp_path / "a.parquet", whole[0], whole[1], names, prefix)
+    assert open_shards(tmp_path / "a.parquet", label="given", columns=pattern).class_names == expected
+
+
+def test_what_is_wrong_with_a_set_of_files(tmp_path, whole):
+    p, y = write_npy(tmp_path, *whole)
+    with pytest.raises(FileError, match=r"match '.*none\*\.npy', got none"):
+        open_shards(tmp_path / "none*.npy", y)
+    (tmp_path / "y4.npy").unlink()
+    with pytest.raises(InputError, match=r"got 5 for .*p\*\.npy and 4 for .*y\*\.npy"):
+        open_shards(p, y)
+    np.save(tmp_path / "y4.npy", whole[1][:7])
+    with pytest.raises(InputError, match=r"p4\.npy and .*y4\.npy: .*240 rows and 7 labels"):
+        open_shards(p, y)
+    with pytest.raises(InputError, match="--label"):
+        open_shards(p)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileError, match="got the folder"):
+        open_shards(tmp_path / "folder", label="given")
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (np.full((1, 2), 0.5, np.float32), InputError, r"Expected 3 columns .*p2\.npy.* got 2"),
+        (np.full((1, 3), 1 / 3), InputError, r"one precision.*float32.*p0\.npy.*float64 in .*p2\.npy"),
+        (np.full(1, 0.5), ProbabilitiesError, r"In .*p2\.npy.*got shape \(1,\)"),
+        (np.full((1, 3), 2, np.float32), ProbabilitiesError, r"In .*p2\.npy.*row 10"),
+    ],
+)
+def test_a_shard_that_does_not_fit_is_named(tmp_path, whole, content, error, message):
+    patterns = write_npy(tmp_path, *whole)
+    np.save(tmp_path / "p2.npy", content)
+    with pytest.raises(error, match=message):
+        estimate(open_shards(*patterns))
+
+
+def test_other_class_names_in_a_later_shard_are_refused(tmp_path, whole):
+    write_parquet(tmp_path / "0.parquet", *whole)
+    write_parquet(tmp_path / "1.parquet", *whole, names=("ant", "cat", "bee"))
+    with pytest.raises(InputError, match=r"ant, bee, cat in .*1\.parquet as in .*0\.parquet, got ant, cat, bee"):
+        open_shards(tmp_path, label="given", columns="p_*")
+
+
+@pytest.mark.parametrize("opening", [True, False], ids=["before", "while it is read"])
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+@pytest.mark.parametrize("harm", ["truncate", "vanish", "other rows"])
+def test_a_shard_that_is_cut_short_or_gone_is_named(tmp_path, whole, opening, kind, harm):
+    probs, labels = whole
+    if kind == "npy":
+        patterns = write_npy(tmp_path, probs, labels)
+    else:
+        for number, rows in enumerate(np.array_split(np.arange(500), 5)):
+            write_parquet(tmp_path / f"p{number}.parquet", probs[rows], labels[rows])
+            np.save(tmp_path / f"y{number}.npy", labels[rows])
+        patterns = tmp_path / "p*.parquet", tmp_path / "y*.npy"
+    path = tmp_path / f"p3.{kind}"
+    opened = None if opening else open_shards(*patterns, columns=None if kind == "npy" else "p_*")
+    if harm == "truncate":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    elif harm == "vanish":
+        path.unlink()
+    elif kind == "npy":
+        np.save(path, probs[:30])
+    else:
+        write_parquet(path, probs[:30], labels[:30])
+    with pytest.raises(DualtError, match=r"p3\.|got 4 for"):
+        estimate(opened or open_shards(*patterns, columns=None if kind == "npy" else "p_*"))
+
+
+def test_parquet_columns_that_cannot_be_probabilities(tmp_path, whole):
+    probs, labels = whole
+    write_parquet(tmp_path / "a.parquet", probs, np.array(NAMES)[labels])
+    with pytest.raises(InputError, match=r"columns that match 'q_\*'"):
+        open_shards(tmp_path / "a.parquet", label="given", columns="q_*")
+    with pytest.raises(UnknownNameError, match="Did you mean 'given'"):
+        open_shards(tmp_path / "a.parquet", label="givn")
+    np.save(tmp_path / "y.npy", labels)
+    with pytest.raises(InputError, match=r"Expected numbers in column 'given'.*--probs-columns"):
+        open_shards(tmp_path / "a.parquet", tmp_path / "y.npy")
+
+
+def test_missing_entries_of_parquet_are_refused_with_their_row(tmp_path, whole, monkeypatch):
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", 0)
+    monkeypatch.setattr(parquet, "_BATCH_BYTES", 4 * 3 * 50)
+    probs, labels = whole
+    given = pa.array([None if row == 120 else NAMES[label] for row, label in enumerate(labels)])
+    write_parquet(tmp_path / "a.parquet", probs, given)
+    with pytest.raises(LabelsError, match=r"a\.parquet, got none at row 120"):
+        estimate(open_shards(tmp_path / "a.parquet", label="given", columns="p_*"))
+    table = pa.table({"a": pa.array([0.5, None, 0.5]), "b": [0.5, 0.5, 0.5], "given": [0, 1, 0]})
+    pq.write_table(table, tmp_path / "b.parquet")
+    with pytest.raises(ProbabilitiesError, match=r"In .*b\.parquet.*nan.*row 1"):
+        estimate(open_shards(tmp_path / "b.parquet", label="given"))
+
+
+def peak_bytes(function):
+    """Return the most memory that Python and NumPy held at a time, mapped files not counted."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", ["dual-t", "clean-count"])
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, method):
+    rng = np.random.default_rng(0)
+    for number in range(6):
+        probs = rng.dirichlet(np.ones(40), 20_000).astype(np.float32)  # 3.2 MB
+        labels = rng.integers(0, 40, 20_000)
+        names = tuple(map(str, range(40)))
+        if kind == "npy":
+            np.save(tmp_path / f"p{number}.npy", probs)
+        else:
+            write_parquet(tmp_path / f"p{number}.parquet", probs, labels, names)
+        np.save(tmp_path / f"y{number}.npy", labels)
+    columns = "p_*" if kind == "parquet" else None
+    opened = open_shards(tmp_path / f"p*.{kind}", tmp_path / "y*.npy", columns=columns)
+
+    def run(n_shards):
+        estimate_posterior(NoisyPosterior.from_blocks(opened.blocks[:n_shards]), method)
+
+    run(1)  # imports and caches
+    two, six = peak_bytes(lambda: run(2)), peak_bytes(lambda: run(6))
+    assert six < 1.2 * two  # four more shards are 13 MB
+
+
+def test_blocks_of_files_travel_as_paths(tmp_path, whole):
+    opened = open_shards(*write_npy(tmp_path, *whole))
+    sent = pickle.dumps(opened.blocks[4])
+    assert len(sent) < 2000
+    assert summarize_block(pickle.loads(sent), NoisyPosterior.from_blocks(opened.blocks).coder).n_samples == 240
+    assert isinstance(opened.blocks[4], shards.FileBlock)
