@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from unittest import mock
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import hypothesis
+import pytest
 
 hypothesis.settings.register_profile("dualt", deadline=None, max_examples=60, print_blob=True)
 hypothesis.settings.load_profile("dualt")
+
+
+@pytest.fixture
+def own_registries():
+    """Forget the estimators and methods that the test registers."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.dict("dualt.estimators.ESTIMATORS"))
+        with contextlib.suppress(ModuleNotFoundError):
+            stack.enter_context(mock.patch.dict("dualt.methods.METHODS"))
+        yield

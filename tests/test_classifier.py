@@ -177,3 +177,14 @@ def test_verified_labels_enter_the_matrix():
         dualt.RobustClassifier(GaussianNB()).fit(features, noisy, verified=([0], ["dog"]))
     with pytest.raises(InputError, match="name of an estimator"):
         dualt.RobustClassifier(GaussianNB(), transition=np.eye(3)).fit(features, noisy, verified=([0], ["ant"]))
+
+
+@pytest.mark.parametrize("names", [["b", "a", "c"], [10, 3, 7], [1.0, 0.0, 2.0]])
+def test_estimate_and_issues_carry_the_names_of_the_classes(names):
+    clean = np.arange(150) % 3
+    given = noise.corrupt(clean, noise.pair(3, 0.2), rng=0)
+    features = np.random.default_rng(0).normal(size=(150, 3)) + 4 * np.eye(3)[clean]
+    model = dualt.RobustClassifier().fit(features, np.array(names)[given])
+    assert model.transition_estimate_.class_names == tuple(map(str, sorted(names)))
+    first = model.label_issues_.given[0]
+    assert model.label_issues_.class_names[first] == str(names[given[0]])

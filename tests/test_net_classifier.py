@@ -56,6 +56,14 @@ def test_a_known_matrix_needs_no_posterior(digits):
     assert (model.predict(x_test) == y_test).mean() > 0.8
 
 
+def test_folds_say_whether_the_matrix_is_out_of_fold(digits):
+    x, given, *_ = digits
+    model = RobustNetClassifier(transition="clean-count", folds=2, **{**QUICK, "epochs": 2}).fit(x, given)
+    assert list(model.history_) == ["ce-fold-1", "ce-fold-2", "forward"]
+    assert model.out_of_fold_ is True
+    assert RobustNetClassifier(**{**QUICK, "epochs": 1}).fit(x, given).out_of_fold_ is False
+
+
 def test_images_and_convolutions():
     data = load_digits()
     images = np.rint(data.images * 255 / 16).astype(np.uint8)[:600]

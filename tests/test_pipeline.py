@@ -36,6 +36,8 @@ def test_every_method_runs_from_end_to_end(method, sample):
         "mixup": ["mixup"],
         "decoupling": ["decoupling"],
         "revision": ["ce", "reweighting", "revision"],
+        "volminnet": ["volminnet"],
+        "total-variation": ["total-variation"],
     }.get(method, ["ce", method])
     assert list(run.stages) == expected
     takes_part = METHODS[method].takes_transition or method == "ce"
@@ -86,6 +88,9 @@ def test_out_of_fold_probabilities_come_from_other_networks(sample):
     out_of_fold = Settings("ce", "confident-joint", learning_rate=0.1, **QUICK)
     run = train_robustly(data, 2, out_of_fold)
     assert list(run.stages) == [*(f"ce-fold-{number}" for number in range(1, 6)), "ce"]
+    assert run.out_of_fold
+    assert run.to_dict()["out_of_fold"]
+    assert train_robustly(data, 2, in_sample).out_of_fold is False
     assert not np.array_equal(run.pred_probs, learn_posterior(data, 2, in_sample))
     clean = split.train_clean
     assert (run.pred_probs.argmax(axis=1) == clean).mean() > 0.9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,7 +24,9 @@ from dualt.estimators import (
     estimate_verified,
 )
 from dualt.issues import LabelIssues, find_posterior_issues
+from dualt.labels import LabelCoder
 from dualt.transition import early_posterior
+from dualt.validation import as_array
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -94,13 +97,18 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         corrections = {"reweight": self._fit_reweighted, "posterior": self._fit_noisy, "clean": self._fit_cleaned}
         if self.correction not in corrections:
             raise UnknownNameError("correction", str(self.correction), corrections)
-        X, y = indexable(X, y)  # noqa: N806
+        try:
+            X, y = indexable(X, y)  # noqa: N806
+        except (TypeError, ValueError) as error:
+            raise InputError(f"Expected one label an example: {str(error).rstrip('.')}.") from error
         labels = self._encode(y)
         base = clone(self.estimator) if self.estimator is not None else LogisticRegression()
         if self.correction == "reweight":
             _weight_parameter(base)
         probs = out_of_fold_probabilities(base, X, labels, cv=self.cv, random_state=self.random_state)
-        posterior = NoisyPosterior.from_arrays(_safe_rows(probs), labels)
+        # Labels are class numbers by now, whatever the classes are called.
+        coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
+        posterior = replace(NoisyPosterior.from_arrays(_safe_rows(probs), labels), coder=coder)
         transition = self.transition
         if verified is not None:
             transition = self._use_verified(posterior, *verified)
@@ -126,15 +134,22 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _encode(self, y: Any) -> NDArray[np.intp]:
         if y is None:
             raise InputError("RobustClassifier requires y to be passed, but the target y is None.")
-        y = np.asarray(y)
+        y = as_array(y, "one label an example", LabelsError)
         if y.size == 0:
             raise InputError("Expected at least one example, got none (0 samples).")
         if y.ndim == 2 and y.shape[1] == 1:
             from sklearn.utils.validation import column_or_1d
 
             y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        if y.ndim != 1:
+            raise LabelsError(
+                f"Expected labels of shape (n_samples,), got {y.shape}. For one-hot rows pass their argmax."
+            )
+        try:
+            check_classification_targets(y)
+            self.classes_, labels = np.unique(y, return_inverse=True)
+        except (TypeError, ValueError) as error:  # of missing, mixed or continuous labels, in scikit-learn's words
+            raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error
         if len(self.classes_) < 2:
             raise InputError(f"Expected labels of at least two classes, got one class: {self.classes_[0]!r}.")
         return labels.astype(np.intp)
@@ -142,7 +157,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _fit_reweighted(self, base: Any, X: Any, labels: NDArray[np.intp], posterior: NoisyPosterior) -> Any:  # noqa: N803
         """Fit with weights q_y / (q @ T)_y: the noisy sample then stands for the clean one (Liu & Tao 2016)."""
         rows = np.arange(len(labels))
-        clean = early_posterior(posterior.pred_probs, self.transition_)
+        clean = early_posterior(posterior.take(rows)[0], self.transition_)
         noisy = clean @ self.transition_
         weights = clean[rows, labels] / np.maximum(noisy[rows, labels], 1e-12)
         return base.fit(X, labels, **{_weight_parameter(base): np.minimum(weights, _MAX_WEIGHT)})

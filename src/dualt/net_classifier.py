@@ -22,6 +22,7 @@ from dualt.pipeline import RobustRun, Settings, train_robustly
 from dualt.rng import stream
 from dualt.training import Machine, Part, TrainingData, as_inputs
 from dualt.training.model import Model
+from dualt.training.tensorboard import tensorboard_log
 from dualt.validation import check_fraction
 
 # Small data get smaller batches, so that an epoch has about this many steps.
@@ -50,10 +51,17 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Share of the samples set aside to choose the best epoch, with their noisy labels.
     patience
         Stop a stage after this many epochs without a better validation accuracy.
+    folds
+        Learn the posterior out of fold in this many folds; 1: on the training part itself, like the paper;
+        `None`: whichever suits the estimator.
+    method_options
+        Such as `{"volume_weight": 1e-3}` for `volminnet`.
     network_options
         Such as `{"hidden": (64, 64), "dropout": 0.2}`.
     device, precision, threads
         Of the machine to train on.
+    tensorboard
+        Folder for TensorBoard's curves of every stage (the extra `[tensorboard]`).
     random_state
         Seed, generator or `None`.
 
@@ -64,6 +72,11 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The matrix that the method was given.
     transition_estimate_ : TransitionEstimate or None
         How it was found.
+    learned_transition_ : (n_classes, n_classes) or None
+        The matrix that the method has learned: from nothing (`volminnet`, `total-variation`), or by revising the
+        one it was given (`revision`).
+    out_of_fold_ : bool or None
+        Whether `transition_` was estimated from out-of-fold probabilities; `None` if it was not estimated.
     model_ : dualt.training.model.Model
     history_ : dict
         Curves of every stage.
@@ -92,10 +105,13 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: float | None = None,
         validation_fraction: float = 0.2,
         patience: int | None = None,
+        folds: int | None = None,
+        method_options: Mapping[str, Any] | None = None,
         network_options: Mapping[str, Any] | None = None,
         device: str = "auto",
         precision: Literal["float32", "bf16"] = "float32",
         threads: int | None = None,
+        tensorboard: str | Path | None = None,
         random_state: Any = None,
     ) -> None:
         self.network = network
@@ -106,10 +122,13 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.folds = folds
+        self.method_options = method_options
         self.network_options = network_options
         self.device = device
         self.precision = precision
         self.threads = threads
+        self.tensorboard = tensorboard
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> RobustNetClassifier:  # noqa: N803
@@ -131,7 +150,9 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         data = TrainingData(part(rows[0]), part(rows[1]))
         names = tuple(map(str, self.classes_.tolist()))
-        run = train_robustly(data, len(names), self._settings(len(rows[0]), seed, machine), class_names=names)
+        settings = self._settings(len(rows[0]), seed, machine)
+        with tensorboard_log(self.tensorboard) as on_epoch:
+            run = train_robustly(data, len(names), settings, class_names=names, on_epoch=on_epoch)
         self._keep(run, data, names, mean, std)
         return self
 
@@ -145,8 +166,10 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             batch_size=min(self.batch_size, max(_SMALLEST_BATCH, n_samples // _STEPS)),
             learning_rate=self.learning_rate,
             patience=self.patience,
+            folds=self.folds,
             seed=seed,
             machine=machine,
+            method_options=self.method_options or {},
         )
 
     def _keep(
@@ -154,6 +177,8 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.transition_ = run.transition
         self.transition_estimate_ = run.estimate
+        self.learned_transition_ = run.learned_transition
+        self.out_of_fold_ = run.out_of_fold
         self.history_ = {name: trained.history.to_dict() for name, trained in run.stages.items()}
         self.model_ = Model(
             networks=run.networks,
@@ -165,7 +190,9 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             std=std,
             about={
                 "method": self.method,
-                "transition": None if run.transition is None else run.transition.tolist(),
+                "transition": _listed(run.transition),
+                "learned_transition": _listed(run.learned_transition),
+                "out_of_fold": run.out_of_fold,
                 "classes": self.classes_.tolist(),
                 "n_features": int(self.n_features_in_),
                 "history": self.history_,
@@ -200,11 +227,17 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.model_ = model
         classifier.classes_ = np.array(model.about.get("classes", model.class_names))
         classifier.n_features_in_ = model.about.get("n_features", model.input_shape[0])
-        matrix = model.about.get("transition")
-        classifier.transition_ = None if matrix is None else np.array(matrix)
+        for name in ("transition", "learned_transition"):
+            matrix = model.about.get(name)
+            setattr(classifier, f"{name}_", None if matrix is None else np.array(matrix))
         classifier.transition_estimate_ = None
+        classifier.out_of_fold_ = model.about.get("out_of_fold")
         classifier.history_ = model.about.get("history", {})
         return classifier
+
+
+def _listed(matrix: NDArray[np.float64] | None) -> list[list[float]] | None:
+    return None if matrix is None else matrix.tolist()
 
 
 def _dtype(samples: Any) -> Any:

@@ -18,7 +18,7 @@ from dualt.errors import InputError, UnknownNameError
 from dualt.estimators import ESTIMATORS, TransitionEstimate, estimate_transition
 from dualt.methods import check_labels_possible, find_method
 from dualt.methods.settings import Settings
-from dualt.methods.stages import OnStage, Stages
+from dualt.methods.stages import OnStage, Stages, learned_transition
 from dualt.training import Machine, Part, Trained, TrainingData, as_inputs
 from dualt.training.model import make_folder
 from dualt.validation import check_transition
@@ -37,10 +37,15 @@ class RobustRun:
         With the weights that the method reports.
     transition : (C, C) or None
         The matrix that the method was given; `None` if it takes none.
+    learned_transition : (C, C) or None
+        The matrix that the method has learned, from nothing or by revising the one it was given; `None` if it
+        learns none.
     estimate
         How it was found, if it was estimated.
     pred_probs : (n, C) or None
         Noisy posterior on the training part, if it was learned.
+    out_of_fold : bool or None
+        Whether no network judged the samples that it was trained on in `pred_probs`.
     stages
         Every training run by name, in order.
     seconds
@@ -54,6 +59,12 @@ class RobustRun:
     pred_probs: NDArray[np.float32] | None
     stages: Mapping[str, Trained]
     seconds: Mapping[str, float]
+    out_of_fold: bool | None = None
+
+    @property
+    def learned_transition(self) -> NDArray[np.float64] | None:
+        """The matrix that the method has learned."""
+        return learned_transition(self.stages[self.settings.method])
 
     @property
     def test_accuracy(self) -> float | None:
@@ -62,14 +73,16 @@ class RobustRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
-        network = self.settings.network
+        network, learned = self.settings.network, self.learned_transition
         return {
             "method": self.settings.method,
             "network": network if isinstance(network, str) else getattr(network, "__name__", "own"),
             "seed": self.settings.seed,
             "test_accuracy": self.test_accuracy,
             "transition": None if self.transition is None else self.transition.tolist(),
+            "learned_transition": None if learned is None else learned.tolist(),
             "estimate": None if self.estimate is None else self.estimate.to_dict(),
+            "out_of_fold": self.out_of_fold,
             "stages": {name: _describe(trained) for name, trained in self.stages.items()},
             "seconds": dict(self.seconds),
         }
@@ -158,14 +171,14 @@ def train_robustly(
     settings = settings or Settings()
     takes_transition = find_method(settings.method).takes_transition
     stages = Stages(data, n_classes, settings, _prepared(folder), resume, on_epoch)
-    transition, estimate, pred_probs = None, None, None
+    transition, estimate, pred_probs, out_of_fold = None, None, None, None
     if takes_transition or settings.method == "ce":
         given: Any = settings.transition
         if isinstance(given, TransitionEstimate):
             estimate, given = given, given.transition
         elif isinstance(given, str):
             _check_estimator(given, clean_labels)
-            pred_probs = stages.posterior()
+            pred_probs, out_of_fold = stages.posterior(), settings.n_folds(len(data.train.labels)) > 1
             began = perf_counter()
             names = list(class_names or map(str, range(n_classes)))
             labels = np.array(names)[data.train.labels.cpu().numpy()]
@@ -175,7 +188,8 @@ def train_robustly(
         transition = check_transition(given, n_classes)
         check_labels_possible(transition, data.train.labels)
     networks = stages.train(settings.method, transition).networks
-    return RobustRun(settings, networks, transition, estimate, pred_probs, stages.trained, stages.seconds)
+    trained, seconds = stages.trained, stages.seconds
+    return RobustRun(settings, networks, transition, estimate, pred_probs, trained, seconds, out_of_fold)
 
 
 def _check_estimator(name: str, clean_labels: NDArray[Any] | None) -> None:

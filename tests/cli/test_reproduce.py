@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dualt.cli import _Commands
 from dualt.cli.reproduce import reproduce
-from dualt.experiments import EXPERIMENTS, Store
+from dualt.experiments import PAPER_EXPERIMENTS, Store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "experiments"))
 from tiny_data import write_all
@@ -42,7 +42,7 @@ def _one_thread():
 def test_everything_from_nothing(tmp_path):
     data, out = write_all(tmp_path / "data"), tmp_path / "out"
     run("all", "--profile", "smoke", "--data-dir", data, "--out", out)
-    for name in EXPERIMENTS:
+    for name in PAPER_EXPERIMENTS:
         for suffix in ("md", "tex", "csv", "png", "svg"):
             assert (out / f"{name}.{suffix}").stat().st_size > 100, (name, suffix)
         assert "–" not in (out / f"{name}.md").read_text().partition("## ")[2], f"{name} has gaps"
@@ -53,6 +53,29 @@ def test_everything_from_nothing(tmp_path):
     assert "95.77 ± 0.11" in shown.stdout
     run("all", "--profile", "smoke", "--data-dir", data, "--out", out)
     assert before == {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()}
+
+
+def test_past_the_paper(tmp_path):
+    data, out = write_all(tmp_path / "data"), tmp_path / "out"
+    common = ["--profile", "smoke", "--data-dir", data, "--out", out]
+    shown = run("floor", *common, "--datasets", "digits,mnist", "--noise", "clean,random-30", "--set", "sizes=90,500",
+                "--estimators", "t,dual-t-in-sample,clean-count,oracle")  # fmt: skip
+    assert "All, means over 8 of 8 points" in shown.stdout
+    # There are 120 images: of more than there are, all are taken.
+    assert "| clean | 120 |" in shown.stdout
+    shown = run("better-matrices", *common, "--datasets", "mnist", "--noise", "pair-45", "--methods",
+                "ce,forward,volminnet", "--estimators", "dual-t-in-sample,true")  # fmt: skip
+    for row in ("CE", "DT in sample Forward", "true T Forward", "VolMinNet"):
+        assert f"| {row} |" in shown.stdout
+    records = Store(out).read_all().values()
+    assert {record["status"] for record in records} == {"done"}
+    learned = next(record for record in records if record["spec"]["method"] == "volminnet")
+    assert len(learned["learned_transition"]) == 10
+    assert learned["learned_l1_error"] > 0
+    true = next(record for record in records if record["spec"]["estimator"] == "true")
+    assert true["l1_error"] == 0
+    trained = [record["recipe"] for record in records if "recipe" in record]
+    assert {(recipe["optimizer"], recipe["learning_rate"]) for recipe in trained} == {("adam", 1e-3)}
 
 
 def test_the_grid_can_be_cut_and_widened(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import dualt
 from dualt.cli.predict import predict
 from dualt.cli.train import train
 from dualt.datasets import load_dataset
@@ -48,6 +49,19 @@ def test_train_prints_and_keeps_everything(trained):
     kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     checkpoints = ["checkpoints/ce.safetensors", "checkpoints/forward.safetensors"]
     assert kept == [*checkpoints, "model.json", "report.html", "run.json", "weights.safetensors"]
+
+
+def test_a_learned_matrix_is_kept_and_compared(tmp_path):
+    arguments = ["train", "digits", "--noise", "pair-0.3", "--method", "volminnet", *QUICK, "-o", tmp_path / "m"]
+    printed = json.loads(run(*arguments, "--set", "volume_weight=1e-3", "--json"))
+    assert list(printed["stages"]) == ["volminnet"]
+    assert (printed["transition"], printed["estimate"], printed["out_of_fold"]) == (None, None, None)
+    learned = np.array(printed["learned_transition"])
+    np.testing.assert_allclose(learned.sum(axis=1), 1, rtol=1e-5)
+    assert printed["learned_l1_error"] == pytest.approx(np.abs(learned - dualt.noise.pair(10, 0.3)).sum())
+    assert json.loads((tmp_path / "m" / "model.json").read_text())["about"]["learned_transition"] == learned.tolist()
+    with pytest.raises(InputError, match="no option 'volume'"):
+        run(*arguments, "--set", "volume=1")
 
 
 def test_the_page_for_people(tmp_path):

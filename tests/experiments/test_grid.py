@@ -1,7 +1,8 @@
 """The runs of a grid: how many, which share a posterior, and what makes one another."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from dualt.errors import InputError, UnknownNameError
 from dualt.experiments import Run, load_experiment, runs_of
 from dualt.experiments.grid import divide
+from dualt.experiments.spec import Posterior
 from dualt.noise import symmetric
 
 
@@ -46,10 +48,29 @@ def test_identity_depends_on_every_field():
     changes = {"noise": "sym-21", "size": 501.0, "seed": 9, "network": "mlp", "width": 2.0, "loss": "logistic",
                "epochs": 3, "batch_size": 3, "learning_rate": 0.1, "augment": "shift", "folds": 2,
                "validation_fraction": 0.3, "n_test": 7, "weights": "x", "dataset": "mnist",
-               "matrix": ((1.0, 0.0), (0.0, 1.0))}  # fmt: skip
-    assert changes.keys() == run.to_dict()["posterior"].keys()
+               "matrix": ((1.0, 0.0), (0.0, 1.0)), "optimizer": "adam"}  # fmt: skip
+    assert changes.keys() == {field.name for field in fields(Posterior)}
     others = {Run(replace(run.posterior, **{name: value}), None, "ce").identity for name, value in changes.items()}
     assert len({run.identity, *others}) == len(changes) + 1
+
+
+def test_records_of_before_keep_their_identity():
+    folder = Path(__file__).parents[2] / "docs" / "reproduction" / "records"
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    assert records
+    for record in records:
+        spec = record["spec"]
+        run = Run(Posterior(**spec["posterior"]), spec["estimator"], spec["method"], spec["method_epochs"])
+        assert run.identity == record["id"]
+
+
+def test_clean_labels_are_estimated_where_errors_are_shown():
+    def estimated(name):
+        runs = runs_of(load_experiment(name, "smoke", {"noise": ["clean"]}))
+        return [run.estimator for run in runs if run.estimator is not None]
+
+    assert estimated("floor")
+    assert not estimated("figure1"), "its clean posteriors are there to be compared, not to estimate from"
 
 
 def test_noise_from_a_file_travels_in_the_run(tmp_path):
@@ -68,6 +89,8 @@ def test_noise_from_a_file_travels_in_the_run(tmp_path):
     [
         ({"datasets": ["synthetik"], "network": "mlp"}, "synthetic"),
         ({"estimators": ["dualt"]}, "dual-t"),
+        ({"estimators": ["dual-t-insample"]}, "dual-t-in-sample"),
+        ({"estimators": ["tru"]}, "true"),
         ({"methods": ["forwrad"]}, "forward"),
         ({"network": "mlp-smal"}, "mlp-small"),
         ({"noise": ["smy-20"]}, "sym"),

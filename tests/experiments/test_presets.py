@@ -84,6 +84,8 @@ def test_unknown_names_are_refused():
         ({"epochs": True}, "type int"),
         ({"sizes": [1.5]}, "whole numbers"),
         ({"sizes": ["all"]}, "numbers"),
+        ({"optimizer": "lbfgs", "learning_rate": 0.1}, "'sgd' or 'adam'"),
+        ({"optimizer": "adam"}, "learning_rate beside"),
         ({"noise": [0.2]}, "names"),
         ({"network": {}, "datasets": ["cifar10"]}, "network for 'cifar10'"),
     ],
@@ -102,6 +104,9 @@ def test_a_preset_without_its_keys_is_refused():
 def test_changes_are_read_as_toml_or_else_as_text():
     assert parse_change("sizes=[100, 0.5]") == ("sizes", [100, 0.5])
     assert parse_change("loss = logistic") == ("loss", "logistic")
+    assert parse_change("sizes=0.1,0.3,1.0") == ("sizes", [0.1, 0.3, 1.0])
+    assert parse_change("sizes=100") == ("sizes", 100)
+    assert parse_change("noise=sym-20, pair-45") == ("noise", ["sym-20", "pair-45"])
     for text in ("epochs", "=3"):
         with pytest.raises(InputError, match="field=value"):
             parse_change(text)

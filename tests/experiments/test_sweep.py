@@ -169,7 +169,7 @@ def test_wrong_options_are_refused(tmp_path):
 
 def test_an_unreachable_scheduler_is_an_error_and_loses_nothing(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("dualt.experiments.sweep._TIMEOUT", "1s")
+    monkeypatch.setattr("dualt.cluster._TIMEOUT", "1s")
     with pytest.raises(InputError, match=r"tcp://127\.0\.0\.1:9"):
         run_sweep(grid(seeds=1), tmp_path, options=Options(dask="tcp://127.0.0.1:9"))
     assert files(tmp_path) == []

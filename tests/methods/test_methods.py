@@ -151,7 +151,7 @@ def data_of(name, transition):
 def test_every_method_beats_chance_by_far(name, dataset):
     n_classes, shape = (2, (10,)) if dataset == "synthetic" else (10, (1, 8, 8))
     transition = noise.symmetric(n_classes, 0.2)
-    method = build_method(name, transition)
+    method = build_method(name, transition, n_classes=n_classes)
     networks = [build_network("mlp", shape, n_classes, seed=k, dropout=0.0) for k in range(method.n_networks)]
     recipe = METHODS[name].recipe.changed(epochs=10, batch_size=32, learning_rate=0.05)
     if recipe.optimizer == "adam":

@@ -14,8 +14,10 @@ from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.issues import issues
+from dualt.cli.merge import merge
 from dualt.cli.predict import predict
 from dualt.cli.reproduce import reproduce
+from dualt.cli.summarize import summarize
 from dualt.cli.train import train
 
 
@@ -57,6 +59,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(estimate)
 app.command()(issues)
+app.command()(summarize)
+app.command()(merge)
 app.command("apply-review")(apply_review)
 app.command()(audit)
 app.command()(train)

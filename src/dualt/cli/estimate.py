@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dualt.cli.options import (
     Classes,
+    Dask,
+    Format,
     Images,
     Json,
     LabelColumn,
@@ -16,12 +19,18 @@ from dualt.cli.options import (
     Level,
     Method,
     Probs,
+    ProbsColumns,
     Report,
+    Settings,
     Text,
+    Threads,
+    parse_settings,
     print_json,
     read_posterior,
     save_report,
+    shown_inputs,
 )
+from dualt.cli.progress import rows_progress
 
 if TYPE_CHECKING:
     from dualt.estimators import NoisyPosterior, TransitionEstimate
@@ -32,10 +41,7 @@ def estimate(
     labels: Labels = None,
     method: Method = None,
     compare: Annotated[bool, typer.Option("--compare", help="Run every estimator and show them side by side.")] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
-    ] = None,
+    settings: Settings = None,
     verified: Annotated[
         Path | None, typer.Option("--verified", help="A random sample checked by hand, as `dualt audit` draws it.")
     ] = None,
@@ -49,6 +55,10 @@ def estimate(
     text: Text = None,
     label: LabelColumn = None,
     classes: Classes = None,
+    columns: ProbsColumns = None,
+    ending: Format = None,
+    threads: Threads = 1,
+    dask: Dask = None,
     as_json: Json = False,
 ) -> None:
     """Estimate how noisy the labels are: the transition matrix, with intervals and plain words.
@@ -58,6 +68,7 @@ def estimate(
 
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """
+    from dualt.cluster import connected
     from dualt.estimators import estimate_posterior
     from dualt.files import check_writable_target
     from dualt.issues import find_posterior_issues
@@ -67,15 +78,26 @@ def estimate(
     for target in (output, report):
         if target is not None:
             check_writable_target(target)
-    posterior = read_posterior(probs, labels, label, classes)
-    chosen = estimate_posterior(posterior, method, **_parse_settings(settings or []))
-    if verified is not None:
-        chosen = _use_verified(posterior, chosen, verified)
-    others = _compare(posterior, chosen) if compare else {}
+    with rows_progress() as on_progress, connected(dask) if dask else nullcontext():
+        posterior = read_posterior(
+            probs,
+            labels,
+            label,
+            classes,
+            columns=columns,
+            ending=ending,
+            threads=threads,
+            on_progress=on_progress,
+            dask=dask,
+        )
+        chosen = estimate_posterior(posterior, method, **parse_settings(settings or []))
+        if verified is not None:
+            chosen = _use_verified(posterior, chosen, verified)
+        others = _compare(posterior, chosen) if compare else {}
+        found = find_posterior_issues(posterior, chosen) if report is not None else None
     if output is not None:
         chosen.save(output, level=level)
     if report is not None:
-        found = find_posterior_issues(posterior, chosen)
         save_report(report, chosen, found, comparison=tuple(others.values()), images=images, text=text, level=level)
     if as_json:
         content = chosen.to_dict(level)
@@ -84,11 +106,13 @@ def estimate(
         print_json(content)
         return
     _show(chosen, others, level, defaulted=method is None and verified is None)
-    _show_next(f"{probs} {labels or f'--label {label}'}", compared=compare, output=output, report=report)
+    _show_next(shown_inputs(probs, labels, label, columns, ending), compared=compare, output=output, report=report)
 
 
 def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: Path) -> TransitionEstimate:
     """Blend the estimate with an audit, if its given labels are still those of the data."""
+    from dataclasses import replace
+
     import numpy as np
 
     from dualt import io
@@ -97,8 +121,12 @@ def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: P
     from dualt.validation import check_indices
 
     rows, given, true = io.read_audit(path)
+    if not posterior.coder.by_name and given.dtype.kind == "U":
+        # The page has written class names where the labels are numbers.
+        by_name = replace(posterior.coder, by_name=True)
+        given, true = by_name.encode(given), by_name.encode(true)
     check_indices(rows, posterior.summary.n_samples)
-    now = posterior.coder.encode(posterior.noisy_labels[rows])
+    _, now = posterior.take(rows)
     differs = np.flatnonzero(posterior.coder.encode(given) != now)
     if len(differs):
         raise LabelsError(f"Expected the given labels of the audit {path}, got another one at row {rows[differs[0]]}.")
@@ -113,26 +141,8 @@ def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str,
     return found | {chosen.method: chosen}
 
 
-def _parse_settings(settings: list[str]) -> dict[str, Any]:
-    import ast
-
-    from dualt.errors import InputError
-
-    options: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError(f"Expected --set NAME=VALUE, got {setting!r}.")
-        try:
-            options[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            options[name] = value
-    return options
-
-
 def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], level: float, *, defaulted: bool) -> None:
     from dualt.cli import picture
-    from dualt.estimators import ESTIMATORS
 
     out = picture.console()
     picture.show_estimate(out, chosen, level)
@@ -142,11 +152,7 @@ def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], lev
             " example alike, it errs least.[/]"
         )
     if others:
-        out.print()
-        out.print(picture.comparison_table(others, level))
-        out.print(picture.disagreement_table(others))
-        out.print()
-        out.print(picture.methods_table({name: ESTIMATORS[name].summary for name in others if name in ESTIMATORS}))
+        picture.show_comparison(out, others, level)
 
 
 def _show_next(inputs: str, *, compared: bool, output: Path | None, report: Path | None) -> None:

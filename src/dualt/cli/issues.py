@@ -9,18 +9,23 @@ import typer
 
 from dualt.cli.options import (
     Classes,
+    Format,
     Images,
     Json,
     LabelColumn,
     Labels,
     Method,
     Probs,
+    ProbsColumns,
     Report,
     Text,
+    Threads,
     print_json,
     read_posterior,
     save_report,
+    shown_inputs,
 )
+from dualt.cli.progress import rows_progress
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
@@ -48,6 +53,9 @@ def issues(
     text: Text = None,
     label: LabelColumn = None,
     classes: Classes = None,
+    columns: ProbsColumns = None,
+    ending: Format = None,
+    threads: Threads = 1,
     as_json: Json = False,
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.
@@ -66,9 +74,12 @@ def issues(
     for target in (output, report):
         if target is not None:
             check_writable_target(target)
-    posterior = read_posterior(probs, labels, label, classes)
     source = io.load_transition(transition) if transition else method
-    found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
+    with rows_progress() as on_progress:
+        posterior = read_posterior(
+            probs, labels, label, classes, columns=columns, ending=ending, threads=threads, on_progress=on_progress
+        )
+        found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
     if report is not None:
         save_report(report, found.transition_estimate, found, images=images, text=text)
     if output is not None:
@@ -76,7 +87,7 @@ def issues(
     if as_json:
         print_json(_as_dict(found))
     else:
-        _show(found, output, report, f"{probs} {labels or f'--label {label}'}")
+        _show(found, output, report, shown_inputs(probs, labels, label, columns, ending))
 
 
 def _as_dict(found: LabelIssues) -> dict[str, Any]:
@@ -93,8 +104,11 @@ def _as_dict(found: LabelIssues) -> dict[str, Any]:
 
 
 def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:
+    from rich.markup import escape
+
     from dualt.cli import picture
 
+    inputs = escape(inputs)
     out = picture.console()
     flagged = int(found.is_issue.sum())
     out.print(
@@ -107,10 +121,10 @@ def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: 
         picture.show_notices(out, found.transition_estimate.warnings)
     out.print("\n[bold]Next[/]")
     if output is not None:
-        out.print(f" The flagged labels are in {output}.", soft_wrap=True)
+        out.print(f" The flagged labels are in {escape(str(output))}.", soft_wrap=True)
     else:
         out.print(f" dualt issues {inputs} -o issues.csv   [dim]all of them, as a table[/]", soft_wrap=True)
     if report is not None:
-        out.print(f" Review them in a browser: {report}", soft_wrap=True)
+        out.print(f" Review them in a browser: {escape(str(report))}", soft_wrap=True)
     else:
         out.print(f" dualt issues {inputs} --report report.html   [dim]review them in a browser[/]", soft_wrap=True)

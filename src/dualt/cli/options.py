@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,17 +12,39 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dualt.estimators import NoisyPosterior, TransitionEstimate
+    from dualt.estimators.posterior import Progress
     from dualt.issues import LabelIssues
 
 Probs = Annotated[
-    Path, typer.Argument(metavar="PROBS", help="Predicted probabilities: .npy, .npz, .csv, .tsv or .parquet.")
+    Path,
+    typer.Argument(
+        metavar="PROBS",
+        help="Predicted probabilities: .npy, .npz, .csv, .tsv or .parquet; many as a folder or a quoted 'pattern*'.",
+    ),
 ]
 Labels = Annotated[
     Path | None,
-    typer.Argument(metavar="[LABELS]", help="Given labels: the same formats, or .txt. Default: PROBS with --label."),
+    typer.Argument(metavar="[LABELS]", help="Given labels: the same, or .txt. Default: PROBS with --label."),
 ]
+Format = Annotated[str | None, typer.Option("--format", help="Which files of a folder to read, such as parquet.")]
+ProbsColumns = Annotated[
+    str | None,
+    typer.Option("--probs-columns", help="Columns of probabilities, such as 'p_*'; the star stands for the class."),
+]
+Threads = Annotated[int, typer.Option("--threads", help="How many threads read the rows; results do not change.")]
 Method = Annotated[str | None, typer.Option("--method", "-m", help="Estimator; see --compare for all of them.")]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", help="Let a Dask cluster read the files: tcp://host:8786, or local for two workers here."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
+]
 Level = Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")]
 Classes = Annotated[
     Path | None, typer.Option("--classes", help="Class names in column order, one a line. Default: the header's.")
@@ -40,18 +63,57 @@ DataDir = Annotated[
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 
 
-def read_posterior(probs: Path, labels: Path | None, label: str | None, classes: Path | None) -> NoisyPosterior:
-    """Open the probabilities and labels that a command was given."""
+def read_posterior(
+    probs: Path,
+    labels: Path | None,
+    label: str | None,
+    classes: Path | None,
+    *,
+    columns: str | None = None,
+    ending: str | None = None,
+    threads: int = 1,
+    on_progress: Progress | None = None,
+    dask: str | None = None,
+) -> NoisyPosterior:
+    """Open the probabilities and labels that a command was given: arrays, or shards to be streamed.
+
+    With `dask`, workers will read the files, by their whole paths.
+    """
     from dualt import io
     from dualt.errors import InputError
     from dualt.estimators import NoisyPosterior
 
     if labels is None and label is None:
         raise InputError(f"Expected a file of labels, or --label with a column of {probs}, got neither.")
-    loaded = io.load_probabilities(probs, exclude=[label] if label and labels in (None, probs) else [])
+    names = io.load_class_names(classes) if classes else None
+    if dask is not None:
+        from dualt.estimators.cluster import ClusterPosterior
+
+        whole = labels and labels.absolute()
+        shards = io.open_shards(probs.absolute(), whole, label=label, columns=columns, ending=ending)
+        divided = NoisyPosterior.from_blocks(
+            io.divide(shards.blocks), shards.class_names if names is None else names, on_progress=on_progress
+        )
+        return ClusterPosterior.of(divided)
+    if io.is_sharded(probs) or (labels is not None and io.is_sharded(labels)) or probs.suffix.lower() == ".parquet":
+        shards = io.open_shards(probs, labels, label=label, columns=columns, ending=ending)
+        return NoisyPosterior.from_blocks(
+            shards.blocks, shards.class_names if names is None else names, threads=threads, on_progress=on_progress
+        )
+    loaded = io.load_probabilities(probs, exclude=[label] if label and labels in (None, probs) else [], columns=columns)
     given = io.load_labels(labels or probs, column=label)
-    names = io.load_class_names(classes) if classes else loaded.class_names
-    return NoisyPosterior.from_arrays(loaded.values, given, names)
+    return NoisyPosterior.from_arrays(
+        loaded.values, given, loaded.class_names if names is None else names, threads=threads, on_progress=on_progress
+    )
+
+
+def shown_inputs(
+    probs: Path, labels: Path | None, label: str | None, columns: str | None = None, ending: str | None = None
+) -> str:
+    """Return the arguments that name the data, to be typed again."""
+    options = {"--label": label, "--probs-columns": columns, "--format": ending}
+    given = [word for option, value in options.items() if value is not None for word in (option, value)]
+    return shlex.join([str(probs), *([] if labels is None else [str(labels)]), *given])
 
 
 def save_report(
@@ -60,6 +122,7 @@ def save_report(
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
+    audit: NDArray[np.intp] | None = None,
     images: Any = None,
     text: Path | None = None,
     level: float = 0.95,
@@ -72,12 +135,34 @@ def save_report(
     if images is not None and text is not None:
         raise InputError("Expected --images or --text, got both.")
     previews = None
-    if issues is not None and images is not None:
-        previews = image_previews(images, listed(issues), n_samples=len(issues))
-    elif issues is not None and text is not None:
-        previews = text_previews(text, listed(issues), n_samples=len(issues))
-    data = report_data(estimate, issues, comparison=comparison, previews=previews, level=level, title=title)
+    if issues is not None:
+        shown = {*listed(issues).tolist(), *([] if audit is None else audit.tolist())}
+        if images is not None:
+            previews = image_previews(images, shown, n_samples=len(issues))
+        elif text is not None:
+            previews = text_previews(text, shown, n_samples=len(issues))
+    data = report_data(
+        estimate, issues, comparison=comparison, audit=audit, previews=previews, level=level, title=title
+    )
     write_report(path, data)
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """Return the options that `--set NAME=VALUE` gives; a value that is no Python literal is a word."""
+    import ast
+
+    from dualt.errors import InputError
+
+    options: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"Expected --set NAME=VALUE, got {setting!r}.")
+        try:
+            options[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            options[name] = value
+    return options
 
 
 def print_json(content: Any) -> None:

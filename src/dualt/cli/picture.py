@@ -146,6 +146,17 @@ def show_notices(out: Console, found: Sequence[Notice]) -> None:
         out.print(Padding(f"[yellow]•[/] {escape(notice.message)} [dim]{escape(notice.advice)}[/]", (0, 0, 0, 1)))
 
 
+def show_comparison(out: Console, estimates: Mapping[str, TransitionEstimate], level: float) -> None:
+    """Print estimates side by side, how far apart they are, and what each estimator does."""
+    from dualt.estimators import ESTIMATORS
+
+    out.print()
+    out.print(comparison_table(estimates, level))
+    out.print(disagreement_table(estimates))
+    out.print()
+    out.print(methods_table({name: ESTIMATORS[name].summary for name in estimates if name in ESTIMATORS}))
+
+
 def comparison_table(estimates: Mapping[str, TransitionEstimate], level: float) -> Table:
     """Return every estimator's noise rate with its interval and, where they fit, its shaded rates by class."""
     names = next(iter(estimates.values())).class_names

@@ -85,6 +85,7 @@ def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...]) -> No
 
     import numpy as np
 
+    from dualt.cells import guard_cell
     from dualt.files import atomic_write
 
     if path.suffix == ".npy":
@@ -93,6 +94,7 @@ def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...]) -> No
         return
     with atomic_write(path) as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["prediction", *names])
+        cells = [guard_cell(name) for name in names]
+        writer.writerow(["prediction", *cells])
         for row in probs:
-            writer.writerow([names[int(row.argmax())], *(f"{value:.6g}" for value in row)])
+            writer.writerow([cells[int(row.argmax())], *(f"{value:.6g}" for value in row)])

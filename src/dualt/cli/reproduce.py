@@ -19,13 +19,20 @@ _LIST = "A comma between names."
 
 def reproduce(
     experiment: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT", help="figure1 to figure5, table1, table2, or all.")
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="figure1 to figure5, table1, table2, or all of these; past the paper: floor, better-matrices.",
+        ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for records, tables and figures.")] = Path(
         "reproduction"
     ),
     profile: Annotated[
-        str, typer.Option("--profile", help="smoke (minutes), laptop (two CPU cores), or paper (its settings).")
+        str,
+        typer.Option(
+            "--profile", help="smoke (minutes), laptop (two CPU cores), or paper (its settings, or as large)."
+        ),
     ] = "laptop",
     datasets: Annotated[str | None, typer.Option("--datasets", help=f"Only these. {_LIST}")] = None,
     noise: Annotated[
@@ -33,11 +40,13 @@ def reproduce(
     ] = None,
     methods: Annotated[str | None, typer.Option("--methods", help=f"Instead of the paper's. {_LIST}")] = None,
     estimators: Annotated[
-        str | None, typer.Option("--estimators", help=f"Instead of T and dual-T: t,dual-t,top-count. {_LIST}")
+        str | None,
+        typer.Option("--estimators", help=f"Instead of T and dual-T: t,dual-t-in-sample,joint,true. {_LIST}"),
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", help="How many, from 0.")] = None,
     change: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other field: --set epochs=20 --set network.mnist=lenet")
+        list[str] | None,
+        typer.Option("--set", help="Any other field: --set epochs=20 --set network.mnist=lenet --set sizes=0.1,1.0"),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes, which share the processor.")] = 1,
     dask: Annotated[str | None, typer.Option("--dask", help="Run on this cluster instead: tcp://host:8786")] = None,
@@ -52,11 +61,11 @@ def reproduce(
 
     Example: `dualt reproduce table1 --datasets mnist --noise pair-45 --seeds 3 --out reproduction/`
     """
-    from dualt.experiments import EXPERIMENTS, Options, load_experiment, runs_of
+    from dualt.experiments import PAPER_EXPERIMENTS, Options, load_experiment, runs_of
 
     lists = {"datasets": datasets, "noise": noise, "methods": methods, "estimators": estimators}
     changes = _changes(lists, seeds, change or [])
-    names = EXPERIMENTS if experiment == "all" else (experiment,)
+    names = PAPER_EXPERIMENTS if experiment == "all" else (experiment,)
     wanted = [load_experiment(name, profile, _fitting(changes, name, experiment == "all")) for name in names]
     for one in wanted:
         runs_of(one)

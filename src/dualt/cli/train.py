@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import DataDir, Json, Seed, print_json
+from dualt.cli.options import DataDir, Json, Seed, parse_settings, print_json
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Name of a data set, or a folder, .npz or table.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model, the run and its checkpoints.")],
-    method: Annotated[str, typer.Option("--method", "-m", help="ce, mixup, ..., forward, reweighting, revision.")] = (
-        "forward"
-    ),
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="ce, mixup, ..., forward, revision; volminnet, total-variation.")
+    ] = "forward",
+    method_settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="An option of the method, such as volume_weight=1e-3."),
+    ] = None,
     estimator: Annotated[str, typer.Option("--estimator", "-e", help="How the matrix is found.")] = "dual-t",
     transition: Annotated[Path | None, typer.Option("--transition", help="A known matrix instead.")] = None,
     network: Annotated[str, typer.Option("--network", "-n", help="mlp, lenet, resnet18, ...")] = "mlp",
@@ -40,7 +44,9 @@ def train(
     batch_size: Annotated[int, typer.Option("--batch-size", help="Samples a step.")] = 128,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="Default: as published.")] = None,
     patience: Annotated[int | None, typer.Option("--patience", help="Stop after so many epochs in vain.")] = None,
-    folds: Annotated[int | None, typer.Option("--folds", help="Learn the posterior in so many folds.")] = None,
+    folds: Annotated[
+        int | None, typer.Option("--folds", help="Learn the posterior out of fold in so many; 1: in sample.")
+    ] = None,
     augment: Annotated[str | None, typer.Option("--augment", help="shift, or shift-flip for photographs.")] = None,
     label: Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")] = None,
     size: Annotated[int | None, typer.Option("--size", help="Resize images to this many pixels a side.")] = None,
@@ -49,6 +55,9 @@ def train(
     bf16: Annotated[bool, typer.Option("--bf16", help="Mixed precision.")] = False,
     channels_last: Annotated[bool, typer.Option("--channels-last", help="Memory layout for convolutions.")] = False,
     threads: Annotated[int | None, typer.Option("--threads", help="Number of CPU threads.")] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option("--tensorboard", help="Folder for TensorBoard's curves of every stage.")
+    ] = None,
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where an interrupted run stopped.")] = False,
     as_json: Json = False,
@@ -65,6 +74,7 @@ def train(
     from dualt.pipeline import Settings, train_robustly, training_data
     from dualt.training import Machine
     from dualt.training.distributed import joined_world
+    from dualt.training.tensorboard import tensorboard_log
 
     machine = Machine(device, "bf16" if bf16 else "float32", channels_last, threads)
     settings = Settings(
@@ -81,12 +91,17 @@ def train(
         seed=seed,
         machine=machine,
         augment=_augmentation(augment),
+        method_options=parse_settings(method_settings or []),
     )
     options = {name: value for name, value in {"label": label, "size": size}.items() if value is not None}
     dataset = load_dataset(data, data_dir, **options)
     corruption = None if noise is None else noises.from_name(noise, dataset.n_classes, rng=seed)
     split = split_dataset(dataset, corruption, seed=seed, validation_fraction=validation_fraction, n_samples=n_samples)
-    with joined_world() as world, _progress(settings, shown=world.is_main and not as_json) as on_epoch:
+    with (
+        joined_world() as world,
+        _progress(settings, shown=world.is_main and not as_json) as shown,
+        tensorboard_log(tensorboard if world.is_main else None, shown) as on_epoch,
+    ):
         run = train_robustly(
             training_data(split, dataset, machine),
             dataset.n_classes,
@@ -148,10 +163,12 @@ def _keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[
     from dualt.transition import l1_error
 
     content = {"data": dataset.name, "n_samples": len(split.train_noisy), **run.to_dict()}
-    if split.transition is not None and run.transition is not None:
-        content["l1_error"] = l1_error(split.transition, run.transition)
-        content["l1_error_per_class"] = l1_error(split.transition, run.transition, normalize=True)
-    about = {name: content[name] for name in ("data", "method", "transition", "test_accuracy", "seed")}
+    for prefix, matrix in (("", run.transition), ("learned_", run.learned_transition)):
+        if split.transition is not None and matrix is not None:
+            content[f"{prefix}l1_error"] = l1_error(split.transition, matrix)
+            content[f"{prefix}l1_error_per_class"] = l1_error(split.transition, matrix, normalize=True)
+    names = ("data", "method", "transition", "learned_transition", "out_of_fold", "test_accuracy", "seed")
+    about = {name: content[name] for name in names}
     shape = (1, *split.train_x.shape[1:]) if split.train_x.ndim == 3 else split.train_x.shape[1:]
     settings = run.settings
     Model(
@@ -187,19 +204,23 @@ def _write_report(estimate: TransitionEstimate, pred_probs: Any, split: Split, p
 
 
 def _show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
+    from rich.markup import escape
+
     from dualt.cli import picture
 
     out = picture.console()
     if run.estimate is not None:
         picture.show_estimate(out, run.estimate, 0.95)
-    if "l1_error" in content:
-        total, each = content["l1_error"], content["l1_error_per_class"]
-        out.print(f"\nError of the matrix: {total:.3f} in all, {each:.3f} per class")
+    for prefix, what in (("", "matrix"), ("learned_", "learned matrix")):
+        if f"{prefix}l1_error" in content:
+            total, each = content[f"{prefix}l1_error"], content[f"{prefix}l1_error_per_class"]
+            out.print(f"\nError of the {what}: {total:.3f} in all, {each:.3f} per class")
     for name, stage in content["stages"].items():
         accuracy = stage["test_accuracy"]
         if accuracy is not None:
             out.print(f"[bold]{name}[/]: {accuracy:.2%} of the clean test labels right")
-    out.print(f"\nThe model is in {output}; the run with all curves in {output / 'run.json'}.", soft_wrap=True)
+    place = escape(str(output))
+    out.print(f"\nThe model is in {place}; the run with all curves in {place}/run.json.", soft_wrap=True)
     if (output / "report.html").exists():
-        out.print(f"Its labels to review in a browser: {output / 'report.html'}", soft_wrap=True)
-    out.print(f" dualt predict {output} DATA -o predictions.csv   [dim]use it[/]", soft_wrap=True)
+        out.print(f"Its labels to review in a browser: {place}/report.html", soft_wrap=True)
+    out.print(f" dualt predict {place} DATA -o predictions.csv   [dim]use it[/]", soft_wrap=True)

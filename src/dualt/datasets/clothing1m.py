@@ -70,7 +70,7 @@ def _read_labels(path: Path) -> dict[str, int]:
     labels = {}
     for number, line in enumerate(_read_lines(path), start=1):
         key, _, label = line.rpartition(" ")
-        if not key or not label.isdecimal() or int(label) >= len(CLASS_NAMES):
+        if not key or not label.isdecimal() or len(label) > 2 or int(label) >= len(CLASS_NAMES):
             raise FileError(
                 f"Expected a key and a class from 0 to {len(CLASS_NAMES) - 1} in line {number} of {path}, got {line!r}."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, MissingExtraError
 
 Mode: TypeAlias = Literal["L", "RGB"]
+
+# A header that promises more than the first, and more than the file's bytes could hold, is a lie.
+_ANY_PIXELS, _PIXELS_A_BYTE = 1 << 24, 10_000
 
 
 class LazyImages:
@@ -110,9 +114,14 @@ def pillow() -> Any:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """Open an image; whatever Pillow raises until it is closed becomes a `FileError` that names the file."""
-    opener = pillow().open
+    images = pillow()
     try:
-        with opener(path) as image:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", images.DecompressionBombWarning)
+            opened = images.open(path)
+        with opened as image:
+            if image.width * image.height > max(_ANY_PIXELS, path.stat().st_size * _PIXELS_A_BYTE):
+                raise ValueError(f"its header promises {image.width:,}×{image.height:,} pixels, more than it can hold")
             yield image
     except Exception as error:  # Its plugins raise OSError, SyntaxError, ValueError, struct.error...
         raise FileError(f"Cannot read the image {path}: {error}. Replace or remove it.") from error

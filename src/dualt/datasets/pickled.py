@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import math
 import pickletools
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,12 @@ def read_pickle(path: Path) -> Any:
         # In memory: a file claims lengths that a read from it would allocate at once.
         stream = io.BytesIO(path.read_bytes())
         machine = _Machine(budget=2 * len(stream.getbuffer()))
-        for operation, argument, _ in pickletools.genops(stream):
-            if operation.name not in _OPERATIONS:
-                raise ValueError(f"the operation {operation.name} is not allowed")
-            _OPERATIONS[operation.name](machine, argument)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of backslashes in strings, which we refuse anyway
+            for operation, argument, _ in pickletools.genops(stream):
+                if operation.name not in _OPERATIONS:
+                    raise ValueError(f"the operation {operation.name} is not allowed")
+                _OPERATIONS[operation.name](machine, argument)
         if stream.read(1):
             raise ValueError("more bytes follow its end")
         return machine.stack.pop()

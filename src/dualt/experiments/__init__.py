@@ -1,7 +1,7 @@
-"""The figures and tables of the paper: specs, sweep, records, results."""
+"""The figures and tables of the paper, and those past it: specs, sweep, records, results."""
 
 from dualt.experiments.grid import runs_of
-from dualt.experiments.presets import EXPERIMENTS, PROFILES, load_experiment
+from dualt.experiments.presets import EXPERIMENTS, PAPER_EXPERIMENTS, PROFILES, load_experiment
 from dualt.experiments.published import published_values
 from dualt.experiments.records import Store
 from dualt.experiments.rendering import render
@@ -11,6 +11,7 @@ from dualt.experiments.sweep import Options, Progress, run_sweep
 
 __all__ = [
     "EXPERIMENTS",
+    "PAPER_EXPERIMENTS",
     "PROFILES",
     "Experiment",
     "Options",

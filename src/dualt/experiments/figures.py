@@ -10,7 +10,7 @@ from typing import Any
 from dualt.errors import MissingExtraError
 from dualt.experiments.results import Result
 from dualt.experiments.spec import Experiment
-from dualt.experiments.tables import DATASET_NAMES, row_name
+from dualt.experiments.tables import DATASET_NAMES, FLOOR, row_name
 from dualt.files import atomic_write
 
 # Colours of growing darkness, so that they differ on grey paper too.
@@ -20,6 +20,11 @@ _STYLES = (
     ("#4aa564", ":", "^"),
     ("#222222", "-.", "D"),
     ("#a05ab5", "-", "v"),
+    ("#e6ab02", "--", "P"),
+    ("#17899c", ":", "X"),
+    ("#8c564b", "-.", "<"),
+    ("#7f7f7f", "--", ">"),
+    ("#c2185b", "-", "*"),
 )
 _AXES = {
     "posterior": "mean |P − P̂|",
@@ -34,7 +39,9 @@ def write_figures(experiment: Experiment, results: Sequence[Result], folder: Pat
     """Draw the experiment into `folder` as PNG and SVG, and return the files; none if nothing is known yet."""
     if not any(result.mean is not None for result in results):
         return []
-    figure = _draw_bars(results) if experiment.shows == "accuracies" else _draw_curves(experiment, results)
+    # Over a single size there is no curve to draw.
+    bars = experiment.shows == "accuracies" or (experiment.shows == "errors" and len(experiment.sizes) == 1)
+    figure = _draw_bars(experiment, results) if bars else _draw_curves(experiment, results)
     title = f"{experiment.title} (profile {experiment.profile})"
     figure.suptitle(textwrap.fill(title, int(14 * figure.get_figwidth())), fontsize=10)
     paths = [folder / f"{experiment.name}.{suffix}" for suffix in FORMATS]
@@ -99,8 +106,8 @@ def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None
         axis.legend(fontsize=7, frameon=False)
 
 
-def _draw_bars(results: Sequence[Result]) -> Any:
-    """One panel per data set and noise: our accuracy as bars, the paper's as marks."""
+def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
+    """One panel per data set and noise: ours as bars, the paper's as marks."""
     datasets = list(dict.fromkeys(result.dataset for result in results))
     noises = list(dict.fromkeys(result.noise for result in results))
     figure, axes = _new_figure(len(datasets), len(noises))
@@ -111,12 +118,14 @@ def _draw_bars(results: Sequence[Result]) -> Any:
             names = list(map(row_name, own))
             errors = [r.sd or 0.0 for r in own]
             axis.barh(names, [r.mean or 0.0 for r in own], xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
+            for floor in (r.mean for r in own if (r.quantity, r.estimator) == ("error", FLOOR) and r.mean is not None):
+                axis.axvline(floor, color="#222222", linestyle=":", linewidth=0.8)
             printed = [(r.published.mean, row_name(r)) for r in own if r.published]
             if printed:
                 x, y = zip(*printed, strict=True)
                 axis.plot(x, y, "D", color="#222222", markersize=3.5, linestyle="none", label="paper")
                 axis.legend(fontsize=6, loc="lower left")
             axis.set_title(f"{DATASET_NAMES.get(dataset, dataset)}, {noise}", fontsize=9)
-            axis.set_xlabel(_AXES["accuracies"], fontsize=8)
+            axis.set_xlabel(_AXES[experiment.shows], fontsize=8)
             axis.tick_params(labelsize=6)
     return figure

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 from dualt.datasets import REGISTRY
 from dualt.errors import InputError, UnknownNameError
-from dualt.estimators import ESTIMATORS
+from dualt.experiments.matrices import MATRICES
 from dualt.experiments.spec import GIVEN, Experiment, Matrix, Posterior, Run
 from dualt.io import load_transition
 from dualt.methods import METHODS
@@ -27,7 +27,7 @@ def runs_of(experiment: Experiment) -> list[Run]:
 
 def _runs_on(posterior: Posterior, experiment: Experiment) -> Iterator[Run]:
     yield Run(posterior, method="ce")
-    if posterior.noise != "clean":
+    if posterior.noise != "clean" or experiment.shows == "errors":
         yield from (Run(posterior, estimator) for estimator in experiment.estimators)
     for method in experiment.methods:
         if METHODS[method].takes_transition:
@@ -57,6 +57,7 @@ def _posteriors(experiment: Experiment) -> Iterator[Posterior]:
             folds=experiment.folds,
             validation_fraction=experiment.validation_fraction,
             n_test=experiment.n_test if dataset == "synthetic" else None,
+            optimizer=experiment.optimizer,
         )
 
 
@@ -70,9 +71,9 @@ def _noise(name: str) -> tuple[str, Matrix | None]:
 
 def _check_names(experiment: Experiment) -> None:
     """Refuse what no run could use, before any runs."""
-    names: list[tuple[str, Iterable[str], Mapping[str, object]]] = [
+    names: list[tuple[str, Iterable[str], Collection[str]]] = [
         ("data set", experiment.datasets, REGISTRY),
-        ("estimator", experiment.estimators, ESTIMATORS),
+        ("estimator", experiment.estimators, MATRICES),
         ("method", experiment.methods, METHODS),
         ("network", (experiment.network[dataset] for dataset in experiment.datasets), NETWORKS),
     ]

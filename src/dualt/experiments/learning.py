@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,13 @@ class Learned:
 
     @cached_property
     def pred_probs(self) -> NDArray[np.float32]:
-        """Noisy posterior on the training part."""
+        """Noisy posterior on the training part, in as many folds as the spec says."""
         return self.stages.posterior()
+
+    @cached_property
+    def in_sample_probs(self) -> NDArray[np.float32]:
+        """Noisy posterior of the network on the very samples that it was trained on."""
+        return self.stages.posterior(folds=1)
 
     def branch(self, name: str, folder: Path | None, method_epochs: int | None) -> Stages:
         """Return stages that start from the trained network, with checkpoints of their own."""
@@ -117,12 +123,12 @@ def _stage_seed(posterior: Posterior) -> int:
 def _settings(posterior: Posterior, machine: Machine, method_epochs: int | None = None) -> Settings:
     if posterior.augment is not None and posterior.augment not in AUGMENTATIONS:
         raise UnknownNameError("augmentation", posterior.augment, AUGMENTATIONS)
-    recipes = {
-        name: entry.recipe.changed(method_epochs, batch_size=posterior.batch_size) for name, entry in METHODS.items()
-    }
-    recipes["ce"] = METHODS["ce"].recipe.changed(
-        posterior.epochs, batch_size=posterior.batch_size, learning_rate=posterior.learning_rate
-    )
+    shared: dict[str, Any] = {"batch_size": posterior.batch_size}
+    own = {**shared, "optimizer": posterior.optimizer, "learning_rate": posterior.learning_rate}
+    # A rate belongs to its optimizer: the methods take both or neither.
+    of_methods = shared if posterior.optimizer is None else own
+    recipes = {name: entry.recipe.changed(method_epochs, **of_methods) for name, entry in METHODS.items()}
+    recipes["ce"] = METHODS["ce"].recipe.changed(posterior.epochs, **own)
     network = posterior.network
     return Settings(
         method="ce",
@@ -146,8 +152,8 @@ def _transition(posterior: Posterior, n_classes: int) -> NDArray[np.float64] | N
 def _n_samples(posterior: Posterior, dataset: Dataset) -> int | None:
     if posterior.dataset == "synthetic" or posterior.size == 1:
         return None
-    share = posterior.size < 1
-    return round(posterior.size * len(dataset.train_y)) if share else int(posterior.size)
+    total = len(dataset.train_y)
+    return round(posterior.size * total) if posterior.size < 1 else min(int(posterior.size), total)
 
 
 def _load(posterior: Posterior, data_dir: Path | None) -> Dataset:

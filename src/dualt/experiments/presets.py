@@ -15,8 +15,14 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
-EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
+# The paper's figures and tables, and experiments past it.
+PAPER_EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
+OWN_EXPERIMENTS = ("floor", "better-matrices")
+EXPERIMENTS = (*PAPER_EXPERIMENTS, *OWN_EXPERIMENTS)
 PROFILES = ("smoke", "laptop", "paper")
+
+# Beside TOML's own error, a ValueError: too deep a nesting, and a number of too many digits.
+_UNREADABLE = (RecursionError, ValueError)
 
 _LISTS = ("datasets", "noise", "estimators", "methods", "sizes")
 # What the loader fills in itself.
@@ -50,7 +56,7 @@ def parse_experiment(
     """Return the experiment that the TOML `text` describes."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except _UNREADABLE as error:
         raise FileError(f"Cannot read the preset {name}.toml: {error}.") from error
     profiles = content.pop("profiles", {})
     _check_keys(profiles, PROFILES, f"profile in {name}.toml")
@@ -116,17 +122,27 @@ def _checked_list(key: str, value: Any, name: str) -> tuple[Any, ...]:
 def parse_change(text: str) -> tuple[str, Any]:
     """Return key and value of `key=value`; the value is TOML, or else a string; `network.mnist=lenet` goes one down.
 
+    Lists may be written with commas alone.
+
     Examples
     --------
     >>> parse_change("epochs=20"), parse_change("network.mnist=lenet")
     (('epochs', 20), ('network', {'mnist': 'lenet'}))
+    >>> parse_change("sizes=0.1,0.3,1.0")
+    ('sizes', [0.1, 0.3, 1.0])
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise InputError(f"Expected field=value after --set, got {text!r}.")
-    try:
-        parsed: Any = tomllib.loads(f"x = {value}")["x"]
-    except tomllib.TOMLDecodeError:
-        parsed = value.strip()
     key, _, below = key.strip().partition(".")
+    parsed = _parse_value(value)
+    if key in _LISTS and isinstance(parsed, str):
+        parsed = [_parse_value(part) for part in parsed.split(",") if part.strip()]
     return key, {below: parsed} if below else parsed
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except _UNREADABLE:
+        return text.strip()

@@ -16,8 +16,12 @@ from typing import Any, TypeAlias
 from dualt.errors import FileError
 from dualt.experiments.spec import FORMAT, Run
 from dualt.files import atomic_write
+from dualt.plotting import plot_curves
 
 Record: TypeAlias = dict[str, Any]
+
+_MEASURED = ("l1_error", "l1_error_per_class", "test_accuracy", "posterior_error", "delta1", "delta2", "delta3")
+_LARGEST = 2**53
 
 
 def new_record(run: Run, content: Mapping[str, Any]) -> Record:
@@ -62,6 +66,14 @@ def _git_revision() -> str | None:
     return answer.stdout.strip() or None
 
 
+def plot_record(record: Record, *, ax: Any = None) -> Any:
+    """Draw the accuracies of a run's epochs with matplotlib, and return the Axes."""
+    spec = record.get("spec", {})
+    posterior = spec.get("posterior", {})
+    words = [posterior.get("dataset"), posterior.get("noise"), spec.get("method")]
+    return plot_curves(record.get("curves", {}), ax=ax, title=", ".join(filter(None, words)))
+
+
 class Store:
     """The records below a folder, by identity."""
 
@@ -101,7 +113,7 @@ def read_record(path: Path) -> Record:
     """Return the record in a file."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"Cannot read the record {path}: {error}. Move it away; its run will be done again.") from error
     found = record.get("format") if isinstance(record, dict) else None
     if found != FORMAT:
@@ -109,4 +121,27 @@ def read_record(path: Path) -> Record:
             f"Expected records of format {FORMAT} in {path.parent}, got format {found} in {path.name}: another"
             " version of dualt wrote them. Nothing was changed; name another folder with --out."
         )
+    if not _is_whole(record):
+        raise FileError(
+            f"Expected a whole record in {path}, got one without its id, status, spec or numbers. Move it away; its run"
+            " will be done again."
+        )
     return dict(record)
+
+
+def _is_whole(record: Record) -> bool:
+    """Tell whether a record has what its readers rely on, with numbers where numbers belong."""
+    measured = [record.get(name) for name in _MEASURED]
+    return (
+        isinstance(record.get("id"), str)
+        and isinstance(record.get("spec"), dict)
+        and (
+            record.get("status") == "failed" or (record.get("status") == "done" and _is_number(record.get("n_samples")))
+        )
+        and all(value is None or _is_number(value) for value in measured)
+        and (record.get("l1_error") is None) == (record.get("l1_error_per_class") is None)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and abs(value) < _LARGEST

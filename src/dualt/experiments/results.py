@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualt.experiments.grid import runs_of
+from dualt.experiments.presets import PAPER_EXPERIMENTS
 from dualt.experiments.published import Cell, Published, published_values
 from dualt.experiments.records import Record
 from dualt.experiments.spec import Experiment, Run
@@ -34,6 +35,8 @@ class Result:
         How many failed.
     total_error
         Mean of Σ|T − T̂|, where the quantity is `error`.
+    published
+        The paper's value, if it printed one.
     """
 
     dataset: str
@@ -48,29 +51,19 @@ class Result:
     n_seeds: int
     failed: int
     total_error: float | None = None
-
-    @property
-    def published(self) -> Published | None:
-        """The paper's value, if it printed one."""
-        if self.quantity != "accuracy" or self.method is None:
-            return None
-        return published_values().get(Cell(self.dataset, self.noise, self.estimator, self.method))
+    published: Published | None = None
 
     @property
     def difference(self) -> float | None:
         """Ours minus the paper's."""
-        published = self.published
-        return None if published is None or self.mean is None else self.mean - published.mean
+        return None if self.published is None or self.mean is None else self.mean - self.published.mean
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and strings, the paper's among them."""
-        published = self.published
-        return {
-            **asdict(self),
-            "paper_mean": published.mean if published else None,
-            "paper_sd": published.sd if published else None,
-            "difference": self.difference,
-        }
+        content = asdict(self)
+        published = content.pop("published") or {}
+        paper = {f"paper_{name}": published.get(name) for name in ("mean", "sd")}
+        return {**content, **paper, "difference": self.difference}
 
 
 # What the record of a run says, and what it is called; accuracies are shown in percent.
@@ -90,7 +83,7 @@ def results_of(experiment: Experiment, records: Mapping[str, Record]) -> list[Re
         key = (posterior.dataset, posterior.noise, posterior.size, run.estimator, run.method)
         cells.setdefault(key, []).append(run)
     return [
-        _summed_up(quantity, name, runs, records)
+        _summed_up(experiment, quantity, name, runs, records)
         for runs in cells.values()
         for quantity, name in _QUANTITIES[experiment.shows].items()
     ]
@@ -105,7 +98,9 @@ def _shown(experiment: Experiment, runs: Iterable[Run]) -> Iterable[Run]:
     return (run for run in runs if run.method == "ce")
 
 
-def _summed_up(quantity: str, name: str, runs: list[Run], records: Mapping[str, Record]) -> Result:
+def _summed_up(
+    experiment: Experiment, quantity: str, name: str, runs: list[Run], records: Mapping[str, Record]
+) -> Result:
     found = [records[run.identity] for run in runs if run.identity in records]
     done = [record for record in found if record["status"] == "done" and record.get(name) is not None]
     values = np.array([record[name] for record in done]) * (100 if quantity == "accuracy" else 1)
@@ -124,4 +119,10 @@ def _summed_up(quantity: str, name: str, runs: list[Run], records: Mapping[str, 
         n_seeds=len(done),
         failed=sum(record["status"] == "failed" for record in found),
         total_error=float(np.mean(totals)) if totals else None,
+        published=_published(run) if experiment.name in PAPER_EXPERIMENTS and quantity == "accuracy" else None,
     )
+
+
+def _published(run: Run) -> Published | None:
+    cell = Cell(run.posterior.dataset, run.posterior.noise, run.estimator, str(run.method))
+    return published_values().get(cell)

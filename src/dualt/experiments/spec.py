@@ -15,10 +15,14 @@ FORMAT = 1
 
 Shows: TypeAlias = Literal["posterior", "errors", "deltas", "accuracies"]
 Loss: TypeAlias = Literal["cross-entropy", "logistic"]
+Optimizer: TypeAlias = Literal["sgd", "adam"]
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
 # Labels that are noisy as they come, with a matrix that nobody knows.
 GIVEN = "given"
+
+# Fields that records of before do not have: without a value they do not enter the identity, which stays the same.
+_LATER = ("optimizer",)
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,13 @@ class Posterior:
     matrix
         Of a noise that has no name.
     size
-        Samples to train and validate on: a share of the data set up to 1, a number above.
+        Samples to train and validate on: a share of the data set up to 1; above, a number, or all if there are fewer.
     seed
     network, width, weights, loss
     epochs, batch_size, learning_rate
         `None`: as published.
+    optimizer
+        With `learning_rate`, of this and every method that follows; `None`: as published.
     augment
     folds
         1: on the training part itself, like the paper.
@@ -62,6 +68,12 @@ class Posterior:
     folds: int
     validation_fraction: float
     n_test: int | None
+    optimizer: Optimizer | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists; what came later is left out unless it is used."""
+        content = asdict(self)
+        return {key: value for key, value in content.items() if key not in _LATER or value is not None}
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
-        return asdict(self)
+        return {**asdict(self), "posterior": self.posterior.to_dict()}
 
 
 def describe(spec: Mapping[str, Any]) -> str:
@@ -100,7 +112,7 @@ def describe(spec: Mapping[str, Any]) -> str:
 
 def posterior_identity(posterior: Posterior) -> str:
     """Return a hash of everything that the posterior depends on."""
-    return _identity(asdict(posterior))
+    return _identity(posterior.to_dict())
 
 
 def _identity(content: Mapping[str, Any]) -> str:
@@ -127,6 +139,10 @@ class Experiment:
         Train the posteriors of all noises and seeds of one size as one batched network.
     method_epochs
         Of every method but `ce`; `None`: as published.
+    optimizer
+        With `learning_rate`, of every stage; `None`: as published, and `learning_rate` is that of `ce` alone.
+    folds
+        Learn the posterior out of fold in so many folds; 1: on the training part itself, like the paper.
     """
 
     name: str
@@ -152,14 +168,19 @@ class Experiment:
     folds: int = 1
     validation_fraction: float = 0.2
     n_test: int | None = None
+    optimizer: Optimizer | None = None
 
     def __post_init__(self) -> None:
         for name in ("seeds", "folds", *(n for n in _COUNTS if getattr(self, n) is not None)):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
                 raise InputError(f"Expected {name} of at least 1 in {self.name}, got {getattr(self, name)!r}.")
         for size in self.sizes:
-            if not (isinstance(size, (int, float)) and (0 < size <= 1 or size == int(size))):
+            if not (isinstance(size, (int, float)) and (0 < size <= 1 or float(size).is_integer())):
                 raise InputError(f"Expected sizes in (0, 1], a share, or whole numbers in {self.name}, got {size!r}.")
+        if self.optimizer not in (None, "sgd", "adam"):
+            raise InputError(f"Expected optimizer 'sgd' or 'adam' in {self.name}, got {self.optimizer!r}.")
+        if self.optimizer is not None and self.learning_rate is None:
+            raise InputError(f"Expected a learning_rate beside optimizer={self.optimizer} in {self.name}, got none.")
         for dataset in self.datasets:
             if dataset not in self.network:
                 raise InputError(f"Expected a network for {dataset!r} in {self.name}: --set network.{dataset}=mlp")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from dualt.errors import InputError, MissingExtraError, TrainingError
+from dualt.cluster import connected
+from dualt.errors import InputError, TrainingError
 from dualt.experiments.grid import Work, divide
 from dualt.experiments.learning import Place
 from dualt.experiments.records import Record, Store
@@ -19,8 +18,6 @@ from dualt.experiments.spec import Run, describe
 from dualt.experiments.working import do_work
 
 log = logging.getLogger(__name__)
-
-_TIMEOUT = "10s"
 
 
 @dataclass(frozen=True)
@@ -161,28 +158,10 @@ def _work_away(work: Work, place: Place) -> list[Record]:
 def _run_on_dask(work: Iterable[Work], store: Store, options: Options, meter: _Meter) -> None:
     import joblib
 
-    with _cluster(str(options.dask)), joblib.parallel_config(backend="dask"):
+    with connected(str(options.dask)), joblib.parallel_config(backend="dask"):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
         place = Place(options.data_dir, None, 1)
         for records in parallel(joblib.delayed(_work_away)(piece, place) for piece in work):
             for record in records:
                 store.write(record)
                 meter.count(record)
-
-
-@contextmanager
-def _cluster(address: str) -> Iterator[Any]:
-    """Connect to a scheduler, or say why not."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingExtraError("Running on a Dask cluster", "cluster") from None
-    try:
-        client: Any = Client(address, timeout=_TIMEOUT)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(
-            f"Expected a Dask scheduler at {address}, but none answers ({error or type(error).__name__}). Start one"
-            " with 'dask scheduler', or leave --dask away. Nothing was changed."
-        ) from error
-    with client:
-        yield client

@@ -7,15 +7,19 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dualt.experiments.presets import load_experiment
+from dualt.cells import guard_cell
+from dualt.experiments.matrices import IN_SAMPLE, TRUE
+from dualt.experiments.presets import PAPER_EXPERIMENTS, load_experiment
 from dualt.experiments.results import Result
 from dualt.experiments.spec import Experiment
 from dualt.methods import METHODS
 
-ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT"}
+FLOOR = "oracle"
+ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", FLOOR: "oracle (floor)", TRUE: "true T"}
 METHOD_NAMES = {
     "ce": "CE", "mixup": "Mixup", "decoupling": "Decoupling", "mentornet": "MentorNet", "co-teaching": "Coteaching",
     "forward": "Forward", "reweighting": "Reweighting", "revision": "Revision",
+    "volminnet": "VolMinNet", "total-variation": "Total variation",
 }  # fmt: skip
 DATASET_NAMES = {
     "synthetic": "synthetic", "mnist": "MNIST", "fashion-mnist": "F-MNIST", "cifar10": "CIFAR10",
@@ -54,23 +58,58 @@ class Table:
 
 def row_name(result: Result) -> str:
     """Return what the paper calls a row: `DT Forward`, or the estimator or quantity alone."""
-    estimator = ESTIMATOR_NAMES.get(result.estimator or "", result.estimator)
+    name = (result.estimator or "").removesuffix(IN_SAMPLE)
+    estimator = ESTIMATOR_NAMES.get(name, name) + (" in sample" if name != (result.estimator or "") else "")
     if result.quantity == "accuracy":
         return " ".join(filter(None, (estimator, METHOD_NAMES.get(result.method or "", result.method))))
     return estimator or _DELTAS.get(result.quantity, result.quantity)
 
 
 def tables_of(experiment: Experiment, results: Sequence[Result], text: Text) -> list[Table]:
-    """Return one table per data set."""
+    """Return one table per data set and, where there is a floor to compare with, one over all."""
     build = _accuracy_table if experiment.shows == "accuracies" else _curve_table
     by_dataset = {dataset: [r for r in results if r.dataset == dataset] for dataset in experiment.datasets}
-    return [build(dataset, own, text) for dataset, own in by_dataset.items() if own]
+    tables = [build(dataset, own, text) for dataset, own in by_dataset.items() if own]
+    return [*tables, _overall_table(results, text)] if _has_floor(experiment) else tables
+
+
+def _has_floor(experiment: Experiment) -> bool:
+    return experiment.shows == "errors" and FLOOR in experiment.estimators
+
+
+def _overall_table(results: Sequence[Result], text: Text) -> Table:
+    """Rows are estimators; means by data set and over all points that every estimator has, and the worst point."""
+    points: dict[tuple[str, str, float], dict[str, float | None]] = {}
+    for result in results:
+        points.setdefault((result.dataset, result.noise, result.size), {})[row_name(result)] = result.mean
+    whole = {key: own for key, own in points.items() if None not in own.values()}
+    datasets = list(dict.fromkeys(key[0] for key in whole))
+    groups = [*([key for key in whole if key[0] == dataset] for dataset in datasets), list(whole)]
+    names = list(dict.fromkeys(map(row_name, results)))
+    values = {name: [[whole[key][name] or 0.0 for key in group] for group in groups] for name in names}
+    means = {name: [sum(group) / len(group) if group else None for group in values[name]] for name in names}
+    overall = {name: own[-1] for name, own in means.items()}
+    best = min(
+        (own for name, own in overall.items() if own is not None and name != ESTIMATOR_NAMES[FLOOR]), default=None
+    )
+
+    def row(name: str) -> tuple[str, ...]:
+        *own, all_in_all = [_number(mean, None, text, 3, False, False) for mean in means[name]]
+        if overall[name] is not None and overall[name] == best:
+            all_in_all = text.bold(all_in_all)
+        worst = max(values[name][-1], default=None)
+        return (name, *own, all_in_all, _number(worst, None, text, 3, False, False))
+
+    heads = (DATASET_NAMES.get(dataset, dataset) for dataset in datasets)
+    heading = f"All, means over {len(whole)} of {len(points)} points"
+    return Table(heading, ("", *heads, "all", "worst"), tuple(map(row, names)))
 
 
 def _accuracy_table(dataset: str, results: Sequence[Result], text: Text) -> Table:
-    """Rows are methods; each noise has our value, the paper's and the difference."""
+    """Rows are methods; each noise has our value and, where the paper printed any, its own and the difference."""
     sizes = {result.size for result in results}
     heads = dict.fromkeys(r.noise if len(sizes) == 1 else f"{r.noise}, n={r.size:g}" for r in results)
+    parts = ("", ", paper", ", difference") if any(result.published for result in results) else ("",)
     marks = _marks(results)
     rows: dict[str, list[str]] = {}
     for result in results:
@@ -79,9 +118,9 @@ def _accuracy_table(dataset: str, results: Sequence[Result], text: Text) -> Tabl
         published = result.published
         printed = _number(published.mean, published.sd, text, 2, published.bold, published.star) if published else None
         difference = None if result.difference is None else f"{result.difference:+.2f}"
-        cells += [_number(result.mean, result.sd, text, 2, bold, star), printed or text.nothing]
-        cells.append(difference or text.nothing)
-    columns = (f"{head}{what}" for head in heads for what in ("", ", paper", ", difference"))
+        own = _number(result.mean, result.sd, text, 2, bold, star)
+        cells += (own, printed or text.nothing, difference or text.nothing)[: len(parts)]
+    columns = (f"{head}{part}" for head in heads for part in parts)
     return Table(
         DATASET_NAMES.get(dataset, dataset), ("", *columns), tuple((name, *cells) for name, cells in rows.items())
     )
@@ -108,7 +147,7 @@ def _curve_table(dataset: str, results: Sequence[Result], text: Text) -> Table:
     compared = results[0].quantity == "error"
     rows = []
     for (noise, size), by_name in points.items():
-        known = [r.mean for r in by_name.values() if r.mean is not None]
+        known = [r.mean for r in by_name.values() if r.mean is not None and r.estimator != FLOOR]
         n_samples = next((r.n_samples for r in by_name.values() if r.n_samples), None)
         cells = []
         for name in names:
@@ -151,11 +190,15 @@ def _about(experiment: Experiment) -> str:
         "posterior": "Mean of |P − P̂| over test points and classes, ± standard deviation.",
         "deltas": "Errors on the training part, mean ± standard deviation.",
     }[experiment.shows]
+    if _has_floor(experiment):
+        what += " The floor counts clean against given labels, which no estimator sees."
     return f"Profile `{experiment.profile}`, {seeds}; {_schedule(experiment)}.{_departures(experiment)} {what}"
 
 
 def _departures(experiment: Experiment) -> str:
     """Return in what the settings are not the paper's; which part of its grid is run is no departure."""
+    if experiment.name not in PAPER_EXPERIMENTS:
+        return ""
     paper = load_experiment(experiment.name, "paper")
     pairs = [(name, getattr(experiment, name), getattr(paper, name)) for name in _SETTINGS]
     pairs.append(("epochs", experiment.epochs or _PUBLISHED_EPOCHS, _PUBLISHED_EPOCHS))
@@ -197,5 +240,6 @@ def to_csv(results: Sequence[Result]) -> str:
     rows = [result.to_dict() for result in results]
     writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    # The name of a noise can be that of a user's file.
+    writer.writerows({k: guard_cell(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows)
     return stream.getvalue()

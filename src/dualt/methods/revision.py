@@ -33,4 +33,9 @@ class Revision(TransitionMethod):
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return probs @ (transition + slack)."""
-        return probs @ self.loss.revised
+        return probs @ self.learned_transition
+
+    @property
+    def learned_transition(self) -> Tensor:
+        """The matrix as revised so far."""
+        return self.loss.revised

@@ -12,7 +12,7 @@ from torch import nn
 
 from dualt.errors import InputError
 from dualt.estimators import TransitionEstimate
-from dualt.methods import find_method
+from dualt.methods import check_options, find_method
 from dualt.training import Machine, Recipe
 from dualt.training.loop import Augment
 
@@ -30,6 +30,8 @@ class Settings:
     ----------
     method
         One of `dualt.methods.METHODS`.
+    method_options
+        Of the method, such as `{"volume_weight": 1e-3}` for `volminnet`.
     transition
         Name of an estimator, an estimate, or a matrix that is known.
     network, network_options, weights
@@ -62,6 +64,10 @@ class Settings:
     seed: int = 0
     machine: Machine = field(default_factory=Machine)
     augment: Augment | None = None
+    method_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_options(self.method, self.method_options)
 
     def recipe(self, stage: str) -> Recipe:
         """Return the recipe of a stage."""

@@ -38,7 +38,8 @@ class Stages:
         """Train the stage `name`, which is a method or one fold of the posterior, unless it is done."""
         if name not in self.trained:
             method_name = name.partition("-fold-")[0]
-            method = build_method(method_name, transition)
+            options = self.settings.method_options if method_name == self.settings.method else {}
+            method = build_method(method_name, transition, n_classes=self.n_classes, **options)
             start = find_method(method_name).starts_from
             source = None if start is None else self.train(start, transition)
             networks = [self._network(name, number, source) for number in range(method.n_networks)]
@@ -69,17 +70,24 @@ class Stages:
             load_weights(network, settings.weights)
         return network
 
-    def posterior(self) -> NDArray[np.float32]:
-        """Return P(given label | x) on the training part, in sample or out of fold."""
+    def posterior(self, folds: int | None = None) -> NDArray[np.float32]:
+        """Return P(given label | x) on the training part, in sample (1 fold) or out of fold; `None`: as set."""
         inputs = self.data.train.inputs
-        folds = self.settings.n_folds(len(inputs))
+        folds = self.settings.n_folds(len(inputs)) if folds is None else folds
         if folds == 1:
             return predict_probs(self.train("ce").networks, inputs).numpy()
         order = stream(self.settings.seed, "folds").permutation(len(inputs))
         probs = np.empty((len(inputs), self.n_classes), np.float32)
         for number, held_out in enumerate(np.array_split(order, folds), start=1):
             rest = np.setdiff1d(order, held_out)
-            data = self.data._replace(train=self.data.train.subset(rest))
+            # Nobody asks how well the network of a fold does on the test part.
+            data = self.data._replace(train=self.data.train.subset(rest), test=None)
             trained = self.train(f"ce-fold-{number}", data=data)
             probs[held_out] = predict_probs(trained.networks, self.data.train.subset(held_out).inputs).numpy()
         return probs
+
+
+def learned_transition(trained: Trained) -> NDArray[np.float64] | None:
+    """Return the matrix that a method has learned along with its networks; `None` if it learns none."""
+    learned = getattr(trained.method, "learned_transition", None)
+    return None if learned is None else learned.cpu().numpy().astype(np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ def report_data(
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
+    audit: Codes | None = None,
     previews: Previews | None = None,
     level: float = 0.95,
     title: str = "Label report",
@@ -39,6 +40,9 @@ def report_data(
         Adds the list to review: the flagged examples, most suspect first.
     comparison
         Estimates of several methods, shown side by side.
+    audit
+        Row numbers of a random sample, in random order: adds a list of its own to verify, apart from the
+        suspects. Needs `issues`, which say what each example probably is.
     previews
         Thumbnails or texts of the listed examples (`listed` names them).
     level
@@ -59,7 +63,10 @@ def report_data(
             data,
             expected_wrong=issues.expected_count,
             pair_counts=issues.by_pair,
-            lists=(_suspects(issues, previews, limit),),
+            lists=(
+                _suspects(issues, previews, limit),
+                *(() if audit is None else (_audit(issues, audit, previews),)),
+            ),
         )
     methods = (Method(each.method, each.transition, each.noise_rate, each.noise_rates) for each in comparison)
     return replace(data, title=title, methods=tuple(methods))
@@ -117,10 +124,31 @@ def _suspects(issues: LabelIssues, previews: Previews | None, limit: int) -> Rev
         key="suspects",
         title="Suspect labels",
         purpose=f"Most suspect first.{first} Keep each label, take the suggestion, or choose another class.",
-        index=index,
-        given=issues.given[index],
-        suggested=issues.suggested[index],
-        probability_right=issues.probability_right[index],
-        suggested_probability=issues.suggested_probability[index],
         previews=previews,
+        **_rows(issues, index),
     )
+
+
+def _audit(issues: LabelIssues, index: Codes, previews: Previews | None) -> ReviewList:
+    return ReviewList(
+        key="audit",
+        title="Random sample",
+        purpose=(
+            "Drawn at random, suspect or not: what you find here tells how noisy all the labels are. Judge each"
+            " example by itself. Check them from the top, as many as you like."
+        ),
+        previews=previews,
+        is_audit=True,
+        **_rows(issues, index),
+    )
+
+
+def _rows(issues: LabelIssues, index: Codes) -> dict[str, Any]:
+    """Return what a list says of the examples `index`."""
+    return {
+        "index": index,
+        "given": issues.given[index],
+        "suggested": issues.suggested[index],
+        "probability_right": issues.probability_right[index],
+        "suggested_probability": issues.suggested_probability[index],
+    }

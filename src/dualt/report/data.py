@@ -50,6 +50,8 @@ class ReviewList:
         How probable the given label and the suggestion are.
     previews
         What a person looks at; None shows row numbers only.
+    is_audit
+        A random sample to verify. Its download is an audit, for `dualt estimate --verified`, not a review.
     """
 
     key: str
@@ -61,6 +63,7 @@ class ReviewList:
     probability_right: Floats
     suggested_probability: Floats
     previews: Previews | None = None
+    is_audit: bool = False
 
 
 @dataclass(frozen=True)

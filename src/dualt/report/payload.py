@@ -108,6 +108,8 @@ def _review_list(rows: ReviewList) -> dict[str, Any]:
     previews = rows.previews
     return {
         "key": rows.key,
+        "action": "Download verified labels" if rows.is_audit else "Download corrected labels",
+        "columns": ["index", "given", "true"] if rows.is_audit else ["index", "old", "new"],
         "index": rows.index.tolist(),
         "given": rows.given.tolist(),
         "suggested": rows.suggested.tolist(),

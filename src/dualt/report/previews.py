@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
+from dualt.io.arrays import check_readable, read_npy
 from dualt.report.png import encode_png, thumbnail
 
 TEXT_LIMIT = 2_000
@@ -82,7 +83,7 @@ def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *,
 def _read_lines(path: Path, wanted: set[int]) -> tuple[dict[int, str], int]:
     found, count = {}, 0
     try:
-        with path.open(encoding="utf-8-sig") as stream:
+        with check_readable(path).open(encoding="utf-8-sig") as stream:
             for line in stream:
                 if count in wanted:
                     found[count] = line.rstrip("\n")
@@ -90,6 +91,8 @@ def _read_lines(path: Path, wanted: set[int]) -> tuple[dict[int, str], int]:
     except UnicodeDecodeError:
         raise InputError(f"Expected {path} to be UTF-8 text, near line {count + 1} it is not.") from None
     except OSError as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
     return found, count
 
@@ -99,15 +102,9 @@ def _shorten(text: str) -> str:
 
 
 def _load_pixels(path: Path) -> NDArray[Any]:
-    try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (ValueError, EOFError) as error:
-        raise InputError(f"Expected {path} to be an .npy file of images or a folder: {error}.") from None
-    if not isinstance(loaded, np.ndarray):
-        raise InputError(f"Expected {path} to hold one array of images (.npy), got an archive (.npz).")
-    return loaded
+    if path.suffix.lower() != ".npy":
+        raise InputError(f"Expected {path} to be an .npy file of images, or a folder of them.")
+    return read_npy(path)
 
 
 def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:

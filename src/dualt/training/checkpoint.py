@@ -74,7 +74,7 @@ class State:
         weights = self._weights()
         for name, value in weights.items():
             for key in (name, f"best.{name}"):
-                if key not in tensors or tensors[key].shape != value.shape:
+                if key not in tensors or (tensors[key].shape, tensors[key].dtype) != (value.shape, value.dtype):
                     raise InputError(
                         f"The checkpoint {path} is of another architecture: expected {key!r} of shape"
                         f" {tuple(value.shape)}, got {_shape(tensors, key)}."
@@ -82,26 +82,34 @@ class State:
         self._load(tensors)
         self.best = {name: tensors[f"best.{name}"].to(value.device) for name, value in weights.items()}
         optimizer = self.optimizer.state_dict()
-        optimizer["state"] = _optimizer_state(tensors)
-        self.optimizer.load_state_dict(optimizer)
-        self.history = History.from_dict(header["history"])
+        optimizer["state"] = _optimizer_state(tensors, self.optimizer, path)
+        try:
+            self.optimizer.load_state_dict(optimizer)
+        except KeyError as error:
+            raise InputError(f"The checkpoint {path} is of another optimizer: it has not got {error}.") from error
+        self.history = header["history"]
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors and the header of a checkpoint."""
+    """Return the tensors and the header of a checkpoint: its settings, and its history as a `History`."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as stream:
             header = json.loads((stream.metadata() or {}).get("dualt", "null"))
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise FileError(
             f"Cannot read the checkpoint {path}: {error}. It is cut short or damaged: remove it to start anew."
         ) from error
-    if not isinstance(header, dict) or header.get("version") != _VERSION:
+    if not (
+        isinstance(header, dict) and header.get("version") == _VERSION and isinstance(header.get("settings"), dict)
+    ):
         raise FileError(f"Expected a checkpoint of dualt (version {_VERSION}) in {path}, got another file.")
-    return tensors, header
+    try:
+        return tensors, {**header, "history": History.from_dict(header.get("history", {}))}
+    except ValueError as error:
+        raise FileError(f"Cannot read the checkpoint {path}: {error}. Remove it to start anew.") from error
 
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -112,10 +120,17 @@ def _shape(tensors: Mapping[str, Tensor], name: str) -> str:
     return str(tuple(tensors[name].shape)) if name in tensors else "none"
 
 
-def _optimizer_state(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+def _optimizer_state(
+    tensors: Mapping[str, Tensor], optimizer: torch.optim.Optimizer, path: Path
+) -> dict[int, dict[str, Tensor]]:
+    """Return what the optimizer remembers of each parameter: single numbers, and tensors of the parameter's shape."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    known = {str(number): parameter for number, parameter in enumerate(parameters)}
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in _below(tensors, "optimizer.").items():
         number, _, key = name.partition(".")
+        if number not in known or (value.numel() != 1 and value.shape != known[number].shape):
+            raise InputError(f"The checkpoint {path} is of another optimizer: {name!r} fits none of its parameters.")
         state.setdefault(int(number), {})[key] = value
     return state
 

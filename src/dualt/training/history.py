@@ -58,6 +58,15 @@ class History:
 
     @classmethod
     def from_dict(cls, columns: dict[str, list[Any]]) -> History:
-        """Return the history that `to_dict` wrote."""
-        names = list(columns)
-        return cls([EpochRecord(**dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)])
+        """Return the history that `to_dict` wrote; of anything else, raise `ValueError`."""
+        if not isinstance(columns, dict) or {*columns} != {*EpochRecord.__dataclass_fields__}:
+            raise ValueError("its history has not got the columns of one")
+        for name, column in columns.items():
+            known = [value for value in column if value is not None] if isinstance(column, list) else [None]
+            if any(type(value) not in (int, float) for value in known) or 0 < len(known) < len(column):
+                raise ValueError(f"the column {name} of its history is not one of numbers")
+        rows = zip(*columns.values(), strict=True)
+        history = cls([EpochRecord(**dict(zip(columns, row, strict=True))) for row in rows])
+        if not history.records or [record.epoch for record in history.records] != [*range(len(history))]:
+            raise ValueError("its history does not count the epochs from 0 on")
+        return history

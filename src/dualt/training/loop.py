@@ -131,7 +131,9 @@ def _identity(method: Method, part: Part) -> dict[str, Any]:
     transition = getattr(method, "transition", None)
     # Rounded: the same estimate differs in its last digits from one machine to another.
     matrix = np.zeros(0) if transition is None else transition.cpu().numpy().round(3)
+    options = getattr(method, "options", None)
     return {
+        **({"options": dict(options)} if options else {}),
         "method": type(method).__name__,
         "transition_checksum": zlib.crc32(matrix.tobytes()),
         "labels_checksum": zlib.crc32(part.labels.cpu().numpy().tobytes()),

@@ -10,7 +10,7 @@ class Review {
     this.card = new Card(rows, (code) => this.decide(code), (step) => this.go(this.position + step));
     this.undoButton = button("Undo", () => this.undo());
     this.undoButton.prepend(key("u"));
-    this.saveButton = button("Download corrected labels", () => this.save(), { class: "main" });
+    this.saveButton = button(rows.action, () => this.save(), { class: "main" });
     this.bar = el("progress", { max: rows.index.length, "aria-label": "Reviewed" });
     this.tally = el("span");
     this.voice = el("span", { class: "unseen", role: "status" });
@@ -151,11 +151,11 @@ class Review {
   }
 
   save() {
-    const { index, given, key: list } = this.rows;
+    const { index, given, key: list, columns } = this.rows;
     const made = [...this.choices.made].sort(([a], [b]) => index[a] - index[b]);
     const label = (code) => guardCell(page.names[code]);
     const body = made.map(([row, code]) => [String(index[row]), label(given[row]), label(code)]);
-    download(`${list}-review.csv`, toCsv([["index", "old", "new"], ...body]));
+    download(`${list}-review.csv`, toCsv([columns, ...body]));
   }
 
   press(event) {

@@ -1,0 +1,208 @@
+"""Data larger than memory: throughput against reading the same bytes, memory, threads, and cleanlab's batched mode.
+
+    python bench/scale.py --scale 0.1   prints Markdown tables; --scale 1 (the default) needs 7 GB of disk
+
+Files are written to a temporary folder ($TMPDIR). Every figure is of a fresh process; ratios are within one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from measure import anonymous_megabytes, best_seconds, machine, peak_megabytes
+
+NARROW, WIDE, PEER = (10_000_000, 10, 20, "float32"), (1_000_000, 1_000, 1, "float16"), (1_000_000, 100, 1, "float32")
+_BYTES = {"float16": 2, "float32": 4}
+_SOAK_SECONDS = 60
+Shape = tuple[int, int, int, str]
+
+
+def write_shards(folder: Path, shape: Shape) -> None:
+    """Write softmax rows that favour a clean class, and labels of which a fifth are random, in shards."""
+    import numpy as np
+
+    n_samples, n_classes, n_shards, dtype = shape
+    rows = n_samples // n_shards
+    at_once = max(1, (1 << 23) // n_classes)
+    for number in range(n_shards):
+        rng = np.random.default_rng(number)
+        clean = rng.integers(0, n_classes, rows)
+        probs = np.lib.format.open_memmap(folder / f"probs{number}.npy", "w+", dtype, (rows, n_classes))
+        for low in range(0, rows, at_once):
+            part = clean[low : low + at_once]
+            chunk = rng.standard_normal((len(part), n_classes), dtype=np.float32)
+            chunk[np.arange(len(part)), part] += rng.normal(np.log(n_classes) + 2, 2, len(part)).astype(np.float32)
+            np.exp(chunk, out=chunk)
+            probs[low : low + at_once] = chunk / chunk.sum(axis=1, keepdims=True)
+        np.save(
+            folder / f"labels{number}.npy", np.where(rng.random(rows) < 0.8, clean, rng.integers(n_classes, size=rows))
+        )
+
+
+def opened(folder: Path, n_shards: int | None = None, threads: int = 1) -> Any:
+    """Return the posterior of the first shards, nothing of it read yet."""
+    from dualt.estimators import NoisyPosterior
+    from dualt.io import open_shards
+
+    blocks = open_shards(folder / "probs*.npy", folder / "labels*.npy").blocks
+    return NoisyPosterior.from_blocks(blocks[:n_shards], threads=threads)
+
+
+def estimate(folder: Path, method: str | None, n_shards: int | None = None, threads: int = 1) -> Any:
+    from dualt.estimators import estimate_posterior
+
+    return estimate_posterior(opened(folder, n_shards, threads), method)
+
+
+def read_and_sum(folder: Path) -> None:
+    """Read every file of probabilities into memory and add it up: the least that can be done with it."""
+    import numpy as np
+
+    for path in folder.glob("probs*.npy"):
+        dtype = np.load(path, mmap_mode="r").dtype
+        np.sum(np.fromfile(path, dtype, offset=128), dtype=np.float32)
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, float]:
+    """Return seconds and peak megabytes of one run."""
+    started = time.perf_counter()
+    peak = peak_megabytes(function)
+    return time.perf_counter() - started, peak
+
+
+def measure_stream(folder: Path, repeats: int) -> dict[str, Any]:
+    """Return seconds of reading, of dual-t with one and two threads, and of the default, and their memory."""
+    estimate(folder, "dual-t", 1)  # imports, and files into the page cache
+    found: dict[str, Any] = {"dual-t memory": peak_megabytes(lambda: estimate(folder, "dual-t"))}
+    found["two threads memory"] = peak_megabytes(lambda: estimate(folder, "dual-t", threads=2))
+    found["read"] = best_seconds(lambda: read_and_sum(folder), repeats)
+    found["dual-t"] = best_seconds(lambda: estimate(folder, "dual-t"), repeats)
+    found["two threads"] = best_seconds(lambda: estimate(folder, "dual-t", threads=2), repeats)
+    found["default"], found["default memory"] = timed(lambda: estimate(folder, None))
+    found["default two threads"], found["default two threads memory"] = timed(lambda: estimate(folder, None, threads=2))
+    return found
+
+
+def measure_growth(folder: Path, n_shards: int, repeats: int) -> list[float]:
+    """Return seconds for a quarter, half and all of the shards."""
+    estimate(folder, "dual-t", 1)
+    return [
+        best_seconds(lambda part=part: estimate(folder, "dual-t", n_shards // part), repeats)  # type: ignore[misc]
+        for part in (4, 2, 1)
+    ]
+
+
+def measure_issues(folder: Path, threads: int) -> tuple[float, float, int]:
+    """Return seconds, peak megabytes and number of issues of `dualt issues` without its table."""
+    from dualt.issues import find_posterior_issues
+
+    flagged: list[int] = []
+    find = lambda: flagged.append(int(find_posterior_issues(opened(folder, threads=threads)).is_issue.sum()))  # noqa: E731
+    return (*timed(find), flagged[0])
+
+
+def measure_cleanlab(folder: Path) -> tuple[float, float, int]:
+    """Return the same of cleanlab's batched mode, from the same files, in one process."""
+    from cleanlab.experimental.label_issues_batched import find_label_issues_batched
+
+    flagged: list[int] = []
+    paths = {"pred_probs_file": str(folder / "probs0.npy"), "labels_file": str(folder / "labels0.npy")}
+    find = lambda: flagged.append(len(find_label_issues_batched(**paths, n_jobs=1, verbose=False)))  # noqa: E731
+    return (*timed(find), flagged[0])
+
+
+def measure_soak(folder: Path, seconds: float) -> list[float]:
+    """Return anonymous memory after every estimate of a loop that lasts `seconds`, and at least five rounds."""
+    levels: list[float] = []
+    started = time.perf_counter()
+    while len(levels) < 5 or time.perf_counter() - started < seconds:
+        estimate(folder, "dual-t", threads=1 + len(levels) % 2)
+        levels.append(anonymous_megabytes())
+    return levels
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run in a fresh process."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def scaled(shape: Shape, scale: float) -> Shape:
+    n_samples, n_classes, n_shards, dtype = shape
+    return max(int(n_samples * scale) // n_shards, 1) * n_shards, n_classes, n_shards, dtype
+
+
+def stream_row(folder: Path, shape: Shape, repeats: int) -> str:
+    n_samples, n_classes, n_shards, dtype = shape
+    found = apart(measure_stream, folder, repeats)
+    gigabytes = n_samples * n_classes * _BYTES[dtype] / 1e9
+    faster = found["default"] / found["default two threads"]
+    memory = " · ".join(
+        f"{found[f'{name} memory']:.0f}" for name in ("dual-t", "two threads", "default", "default two threads")
+    )
+    return (
+        f"| {n_samples:,} × {n_classes:,} {dtype}, {n_shards} files | {gigabytes / found['dual-t']:.2f}"
+        f" | {found['read'] / found['dual-t']:.2f} | {found['dual-t'] / found['two threads']:.2f}"
+        f" | {found['default'] / found['dual-t']:.1f} | {faster:.2f} | {memory} |"
+    )
+
+
+def report(folder: Path, scale: float, repeats: int) -> Iterator[str]:
+    """Yield the lines of the report, measuring as it goes."""
+    yield (
+        "| rows × classes | dual-t, GB/s | of the speed of np.fromfile + np.sum | two threads, × faster"
+        " | default, × dual-t | default, two threads, × faster"
+        " | peak memory, MB: dual-t · two threads · default · both |"
+    )
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for number, shape in enumerate((scaled(NARROW, scale), scaled(WIDE, scale))):
+        place = folder / str(number)
+        place.mkdir()
+        apart(write_shards, place, shape)
+        yield stream_row(place, shape, repeats)
+    narrow = scaled(NARROW, scale)
+    quarter, half, full = apart(measure_growth, folder / "0", narrow[2], repeats)
+    yield f"\nCost of 1×, 2×, 4× the rows: 1, {half / quarter:.2f}, {full / quarter:.2f}.\n"
+    levels = apart(measure_soak, folder / "0", _SOAK_SECONDS * scale)
+    yield f"Memory of {len(levels)} estimates in a loop: second {levels[1]:.0f} MB, last {levels[-1]:.0f} MB.\n"
+    shutil.rmtree(folder / "0")
+    shutil.rmtree(folder / "1")
+    shape = scaled(PEER, scale)
+    apart(write_shards, folder, shape)
+    yield f"Wrong labels of {shape[0]:,} × {shape[1]} from .npy files:\n"
+    yield "| | seconds | peak memory, MB | flagged |"
+    yield "| --- | --- | --- | --- |"
+    for name, arguments in {"dualt": (measure_issues, 1), "dualt, two threads": (measure_issues, 2)}.items():
+        yield peer_row(name, apart(arguments[0], folder, arguments[1]))
+    yield peer_row("cleanlab, batched", apart(measure_cleanlab, folder))
+
+
+def peer_row(name: str, found: tuple[float, float, int]) -> str:
+    return f"| {name} | {found[0]:.1f} | {found[1]:.0f} | {found[2]:,} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows; 0.05 to try it out")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        needed = sum(rows * classes * _BYTES[dtype] for rows, classes, _, dtype in (NARROW, WIDE)) * options.scale * 1.1
+        free = shutil.disk_usage(name).free
+        if free < needed:
+            sys.exit(f"{needed / 1e9:.1f} GB needed in {name}, {free / 1e9:.1f} GB free: pass a smaller --scale")
+        print(f"{machine()}; scale {options.scale:g}\n")
+        for line in report(Path(name), options.scale, options.repeats):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""`dualt merge`: the estimate of all data from the summaries of its parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualt.cli.options import Json, Level, Settings, parse_settings, print_json
+
+
+def merge(
+    summaries: Annotated[
+        list[Path], typer.Argument(metavar="SUMMARY...", help="Files that `dualt summarize` or `merge` has written.")
+    ],
+    method: Annotated[str, typer.Option("--method", "-m", help="Estimator: t, dual-t or spade.")] = "dual-t",
+    compare: Annotated[bool, typer.Option("--compare", help="Show all three side by side.")] = False,
+    settings: Settings = None,
+    level: Level = 0.95,
+    outputs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o", "--output", help="Write the merged summary as .npz, all as .json, the matrix as .npy or .csv. Repeat."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Merge the summaries of parts of the data, and estimate how noisy the labels are in all of them.
+
+    The parts follow each other in the order given. The result is that of one pass over all rows; no row is
+    read again. Estimators that need to do so, such as clean-count, need the data: `dualt estimate`.
+
+    Example: `dualt merge part-*.npz -o all.npz -o transition.json`
+    """
+    from dualt import io
+    from dualt.estimators import ESTIMATORS, estimate_summary
+    from dualt.files import check_writable_target
+    from dualt.validation import check_fraction
+
+    check_fraction(level, "--level")
+    for target in outputs or []:
+        check_writable_target(target)
+    merged = io.merge_summaries([io.load_summary(path) for path in summaries])
+    chosen = estimate_summary(merged.summary, merged.class_names, method, **parse_settings(settings or []))
+    names = [name for name, entry in ESTIMATORS.items() if entry.reads_once] if compare else []
+    others = {name: estimate_summary(merged.summary, merged.class_names, name) for name in names} | {method: chosen}
+    for target in outputs or []:
+        if target.suffix.lower() == ".npz":
+            io.save_summary(target, merged)
+        else:
+            chosen.save(target, level=level)
+    if as_json:
+        compared = {"compared": {name: other.to_dict(level) for name, other in others.items()}} if compare else {}
+        print_json(chosen.to_dict(level) | compared)
+        return
+    from dualt.cli import picture
+
+    out = picture.console()
+    picture.show_estimate(out, chosen, level)
+    if compare:
+        picture.show_comparison(out, others, level)
+    for target in outputs or []:
+        out.print(f"\nWritten: {target}", markup=False, soft_wrap=True)

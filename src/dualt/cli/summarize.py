@@ -1,0 +1,60 @@
+"""`dualt summarize`: read one part of the data now, to be merged with the others later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualt.cli.options import (
+    Classes,
+    Format,
+    Json,
+    LabelColumn,
+    Labels,
+    Probs,
+    ProbsColumns,
+    Threads,
+    print_json,
+    read_posterior,
+)
+from dualt.cli.progress import rows_progress
+
+
+def summarize(
+    probs: Probs,
+    labels: Labels = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the summary: .npz.")] = Path(
+        "summary.npz"
+    ),
+    label: LabelColumn = None,
+    classes: Classes = None,
+    columns: ProbsColumns = None,
+    ending: Format = None,
+    threads: Threads = 1,
+    as_json: Json = False,
+) -> None:
+    """Read a part of the data once and keep what the estimators need of it, a few megabytes.
+
+    Parts can be read by different jobs on different days; `dualt merge` puts them together, as if all had been
+    read at once.
+
+    Example: `dualt summarize probs-7.npy labels-7.npy --classes names.txt -o part-7.npz`
+    """
+    from dualt import io
+    from dualt.files import check_writable_target
+
+    check_writable_target(output)
+    with rows_progress() as on_progress:
+        posterior = read_posterior(
+            probs, labels, label, classes, columns=columns, ending=ending, threads=threads, on_progress=on_progress
+        )
+        stored = io.StoredSummary.of(posterior.summary, posterior.coder.names)
+    io.save_summary(output, stored)
+    n_samples = stored.summary.n_samples
+    if as_json:
+        print_json({"n_samples": n_samples, "class_names": list(stored.class_names), "output": str(output)})
+    else:
+        typer.echo(f"{n_samples:,} rows of {len(stored.class_names)} classes are summarised in {output}.")
+        typer.echo(f"Next: dualt merge {output} OTHERS...")

@@ -1,0 +1,120 @@
+"""Run the command line of `dualt` in a process in which something goes wrong at a chosen moment.
+
+`python launch.py FAULT ARGUMENT dualt-arguments…`. Files are written by way of `os.fsync`, just before they get their
+name: the worst moment to be stopped at.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def _at_fsync(act: Callable[[int], None]) -> None:
+    """Call `act` with 1, 2, 3… whenever a file is about to be finished."""
+    real, count = os.fsync, 0
+
+    def fsync(descriptor: int) -> None:
+        nonlocal count
+        count += 1
+        act(count)
+        real(descriptor)
+
+    os.fsync = fsync
+
+
+def _signal_at(number: str, which: signal.Signals) -> None:
+    _at_fsync(lambda count: os.kill(os.getpid(), which) if count == int(number) else None)
+
+
+def _interrupt_in(module: str) -> None:
+    """Send Ctrl-C from outside as soon as a module is there: while the data are read."""
+
+    def watch() -> None:
+        while module not in sys.modules:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _limit_files(size: str) -> None:
+    """No file may grow beyond `size` bytes, as if the disk were full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
+
+
+def _meet(folder: str) -> None:
+    """Wait with a whole file that has no name yet, until another process has one too."""
+
+    def meet(_: int) -> None:
+        (Path(folder) / str(os.getpid())).touch()
+        until = time.monotonic() + 60
+        while len(list(Path(folder).iterdir())) < 2 and time.monotonic() < until:
+            time.sleep(0.005)
+
+    _at_fsync(meet)
+
+
+def _clock_backwards(step: str) -> None:
+    """Every look at the clock finds it set back by `step` seconds."""
+    start, looks = time.time(), 0
+
+    def backwards() -> float:
+        nonlocal looks
+        looks += 1
+        return start - looks * float(step)
+
+    time.time = backwards
+
+
+def _spoil_shard(action: str) -> None:
+    """Between the first pass over the shards and the second, one of them is removed, or replaced by half of it.
+
+    With "cut in place", the file is cut while it is mapped, after it was opened.
+    """
+    from dualt.io.shards import FileBlock
+
+    read, seen = FileBlock.read, []
+
+    def spoilt(self: FileBlock):
+        if self.path.stem == "1":
+            seen.append(self)
+            if len(seen) == 2:
+                content = self.path.read_bytes()
+                if action == "cut in place":
+                    for rows in read(self):
+                        os.truncate(self.path, 200)
+                        yield rows
+                    return
+                self.path.unlink()
+                if action == "cut":
+                    self.path.write_bytes(content[: len(content) // 2])
+        yield from read(self)
+
+    FileBlock.read = spoilt
+
+
+FAULTS: dict[str, Callable[[str], None]] = {
+    "none": lambda _: None,
+    "kill-at-fsync": lambda number: _signal_at(number, signal.SIGKILL),
+    "interrupt-at-fsync": lambda number: _signal_at(number, signal.SIGINT),
+    "interrupt-in": _interrupt_in,
+    "limit-files": _limit_files,
+    "meet": _meet,
+    "clock-backwards": _clock_backwards,
+    "spoil-shard": _spoil_shard,
+}
+
+if __name__ == "__main__":
+    fault, argument, *arguments = sys.argv[1:]
+    sys.argv = ["dualt", *arguments]
+    FAULTS[fault](argument)
+    from dualt.cli import main
+
+    main()

@@ -1,0 +1,158 @@
+"""`dualt estimate`, `issues` and `report` when the process, the disk or the clock fails them."""
+
+import csv
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from faulty import content, dualt, one_line, start
+
+COMMANDS = {
+    "estimate": ("estimate", "-o", "t.json"),
+    "issues": ("issues", "-o", "issues.csv"),
+    "report": ("issues", "--report", "report.html"),
+    "summarize": ("summarize", "-o", "summary.npz"),
+}
+
+
+def call(name, inputs, out, labels="labels.npy", **options):
+    command, flag, file = COMMANDS[name]
+    return dualt(command, inputs / "probs.npy", inputs / labels, flag, out / file, **options)
+
+
+@pytest.fixture(scope="module")
+def expected(inputs, tmp_path_factory):
+    """What each command writes when nothing goes wrong."""
+    folder = tmp_path_factory.mktemp("expected")
+    for name in COMMANDS:
+        call(name, inputs, folder)
+    return content(folder)
+
+
+def of(name, expected):
+    file = COMMANDS[name][2]
+    return {file: expected[file]}
+
+
+@pytest.mark.parametrize("name", ["estimate", "issues", "summarize"])
+def test_killed_while_writing(name, inputs, out, expected):
+    old = {COMMANDS[name][2]: b"the result of last week"}
+    (out / COMMANDS[name][2]).write_bytes(*old.values())
+    call(name, inputs, out, fault="kill-at-fsync", at=1, code=-signal.SIGKILL)
+    left = content(out)
+    assert {file: left[file] for file in old} == old, "the old file stands"
+    call(name, inputs, out)
+    assert {file: content(out)[file] for file in old} == of(name, expected), "a rerun completes"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_limit_on_the_size_of_files(name, inputs, out):
+    error = call(name, inputs, out, fault="limit-files", at=100, code=2)
+    assert "Cannot write" in one_line(error)
+    assert content(out) == {}
+
+
+@pytest.mark.parametrize("name", ["report", "summarize"])
+def test_a_disk_that_is_really_full(name, inputs, small_disk):
+    """These files are larger than the disk; what was on it before stays."""
+    (small_disk / "before").write_bytes(b"x" * 4096)
+    error = call(name, inputs, small_disk, code=2)
+    assert "No space left on device" in one_line(error)
+    assert content(small_disk) == {"before": b"x" * 4096}
+
+
+@pytest.mark.parametrize("name", ["estimate", "report"])
+def test_a_folder_that_cannot_be_written(name, inputs, read_only):
+    error = call(name, inputs, read_only, code=2)
+    assert "Cannot write" in one_line(error)
+    assert content(read_only) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "at"),
+    [
+        ("estimate", "interrupt-in", "dualt.estimators.summary"),
+        ("issues", "interrupt-in", "dualt.issues"),
+        ("issues", "interrupt-at-fsync", 1),
+    ],
+)
+def test_control_c(name, fault, at, inputs, out, expected):
+    error = call(name, inputs, out, fault=fault, at=at, code=130)
+    assert one_line(error) == "interrupted"
+    assert content(out) == {}, "nothing half-written"
+    call(name, inputs, out)
+    assert content(out) == of(name, expected)
+
+
+def test_two_at_once_leave_the_whole_result_of_one(inputs, out, tmp_path, expected):
+    name = "issues"
+    call(name, inputs, out, labels="other.npy")
+    (file, other), (_, own) = *content(out).items(), *of(name, expected).items()
+    assert own != other
+    command, flag, _ = COMMANDS[name]
+    (tmp_path / "meet").mkdir()
+    both = [
+        start(command, inputs / "probs.npy", inputs / labels, flag, out / file, fault="meet", at=tmp_path / "meet")
+        for labels in ("labels.npy", "other.npy")
+    ]
+    assert [process.communicate(timeout=300)[1] for process in both] == ["", ""]
+    assert [process.returncode for process in both] == [0, 0]
+    assert len(list((tmp_path / "meet").iterdir())) == 2, "both were about to finish"
+    assert content(out) in ({file: own}, {file: other})
+
+
+def test_a_clock_that_goes_backwards(inputs, out, expected):
+    tomorrow = time.time() + 86_400
+    for file in (inputs / "probs.npy", inputs / "labels.npy"):
+        os.utime(file, (tomorrow, tomorrow))
+    call("issues", inputs, out, fault="clock-backwards", at=3600)
+    assert content(out) == of("issues", expected)
+
+
+@pytest.fixture
+def shards(inputs, tmp_path):
+    """The inputs as three shards each."""
+    for name in ("probs", "labels"):
+        (tmp_path / name).mkdir()
+        for number, part in enumerate(np.array_split(np.load(inputs / f"{name}.npy"), 3)):
+            np.save(tmp_path / name / f"{number}.npy", part)
+    return tmp_path / "probs", tmp_path / "labels"
+
+
+@pytest.mark.parametrize(("action", "words"), [("vanish", "No such file"), ("cut", "its header promises")])
+def test_a_shard_that_changes_between_two_passes(action, words, shards, out, expected):
+    arguments = ("estimate", *shards, "-m", "clean-count", "-o", out / "t.json")
+    whole = (shards[0] / "1.npy").read_bytes()
+    error = dualt(*arguments, fault="spoil-shard", at=action, code=2)
+    assert words in one_line(error)
+    assert "1.npy" in error
+    assert content(out) == {}
+    (shards[0] / "1.npy").write_bytes(whole)
+    dualt(*arguments)
+    found = json.loads((out / "t.json").read_text())["transition"]
+    np.testing.assert_allclose(found, json.loads(expected["t.json"])["transition"], atol=1e-12)
+
+
+def test_a_shard_cut_while_it_is_mapped_kills_the_process_and_nothing_else(inputs, out, tmp_path):
+    """The system ends a process that reads a mapped file beyond its new end; no program can turn that into words."""
+    for name in ("probs", "labels"):
+        (tmp_path / name).mkdir()
+        for number in (0, 1):  # larger than a page of memory, so that something is beyond the end
+            np.save(
+                tmp_path / name / f"{number}.npy",
+                np.tile(np.load(inputs / f"{name}.npy"), (4, 1) if name == "probs" else 4),
+            )
+    (out / "t.json").write_bytes(b"the result of last week")
+    arguments = ("estimate", tmp_path / "probs", tmp_path / "labels", "-m", "clean-count", "-o", out / "t.json")
+    dualt(*arguments, fault="spoil-shard", at="cut in place", code=-signal.SIGBUS)
+    assert content(out) == {"t.json": b"the result of last week"}
+
+
+def test_the_issues_that_were_expected_are_a_table(expected):
+    """The comparisons above are of something."""
+    rows = list(csv.reader(expected["issues.csv"].decode().splitlines()))
+    assert len(rows) > 50
+    assert {len(row) for row in rows} == {5}

@@ -1,0 +1,124 @@
+"""`dualt train` and `dualt reproduce` when the process, the disk or the clock fails them.
+
+Kills at random moments are in `tests/experiments/test_sweep.py`; in the middle of an epoch, and a full disk while a
+checkpoint is written, in `tests/training/test_checkpoint.py`.
+"""
+
+import json
+import os
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+from faulty import content, dualt, one_line
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A small data set of two clouds of points."""
+    path = tmp_path_factory.mktemp("data") / "points.npz"
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 120)
+    np.savez(path, X=rng.normal(size=(120, 2)) + 3 * labels[:, None], y=labels)
+    return path
+
+
+def train(table, out, *more, **options):
+    """Three epochs; a checkpoint is written after each, then the model, the run and the page."""
+    settings = ("--method", "ce", "--network", "mlp-small", "--epochs", "3", "--threads", "1", "--device", "cpu")
+    return dualt("train", table, *settings, "-o", out, *more, **options)
+
+
+def weights(out):
+    return (out / "weights.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(table, tmp_path_factory):
+    out = tmp_path_factory.mktemp("undisturbed")
+    train(table, out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [("kill-at-fsync", -signal.SIGKILL), ("interrupt-at-fsync", 130)], ids=["kill", "interrupt"]
+)
+def test_stopped_while_a_checkpoint_is_written(fault, code, table, out, undisturbed):
+    error = train(table, out, fault=fault, at=2, code=code)
+    assert error.split() == (["interrupted"] if code == 130 else [])
+    whole = [file for file in content(out) if not file.endswith(".tmp")]
+    assert whole == ["checkpoints/ce.safetensors"], "the first checkpoint stands, and nothing claims to be a model"
+    assert code != 130 or whole == list(content(out)), "nothing half-written"
+    train(table, out, "--resume")
+    assert weights(out) == weights(undisturbed), "taken up where it was, it comes to the same"
+
+
+def test_a_disk_that_is_really_full(table, small_disk):
+    (small_disk / "before").write_bytes(b"x" * 8192)
+    error = train(table, small_disk, code=2)
+    assert "No space left on device" in one_line(error)
+    assert content(small_disk) == {"before": b"x" * 8192}
+
+
+def reproduce(out, **options):
+    grid = ("--set", "sizes=[60]", "--noise", "sym-20", "--seeds", "2", "--set", "epochs=2", "--set", "together=false")
+    return dualt("reproduce", "figure2", "--profile", "smoke", *grid, "-o", out, **options)
+
+
+def records(out):
+    """Return the records, by name, without what differs from run to run."""
+    found = {}
+    for path in sorted((out / "records").glob("*.json")):
+        record = json.loads(path.read_text())
+        assert record["status"] == "done"
+        found[path.name] = {key: value for key, value in record.items() if key not in ("seconds", "finished")}
+    return found
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    out = tmp_path_factory.mktemp("reproduced")
+    reproduce(out)
+    assert len(records(out)) == 4
+    return out
+
+
+def kept(out):
+    return {path.name: path.stat().st_mtime_ns for path in (out / "records").glob("*.json")}
+
+
+def test_control_c_while_a_record_is_written(out, reproduced):
+    error = reproduce(out, fault="interrupt-at-fsync", at=6, code=130)
+    assert one_line(error) == "interrupted"
+    assert not [file for file in content(out) if file.endswith(".tmp")]
+    before = kept(out)
+    assert records(out).items() <= records(reproduced).items()
+    reproduce(out)
+    assert records(out) == records(reproduced)
+    assert before.items() <= kept(out).items(), "what was done is not done again"
+
+
+def test_a_sweep_that_cannot_write_its_records_says_so(out):
+    error = reproduce(out, fault="limit-files", at=1000, code=2)
+    assert "Cannot write" in one_line(error)
+    assert not [file for file in content(out) if file.endswith(".tmp")]
+
+
+def test_a_folder_of_results_that_cannot_be_written(read_only):
+    assert "Cannot make the folder" in one_line(reproduce(read_only, code=2))
+
+
+def test_a_clock_that_goes_backwards_and_records_of_the_future(out, reproduced):
+    shutil.copytree(reproduced, out, dirs_exist_ok=True)
+    first, *others = sorted((out / "records").glob("*.json"))
+    first.unlink()
+    for path in others:
+        os.utime(path, (time.time() + 10**8,) * 2)
+    before = kept(out)
+    reproduce(out, fault="clock-backwards", at=3600)
+    assert records(out) == records(reproduced)
+    assert before.items() <= kept(out).items(), "records count, not their dates"

@@ -1,0 +1,165 @@
+"""What fuzzing found, each as its smallest case."""
+
+import io
+import json
+import struct
+import sys
+import warnings
+
+import fuzz_samples as samples
+import numpy as np
+import pytest
+from fuzz_trial import limited
+
+import dualt
+from dualt import noise
+from dualt.datasets.clothing1m import load_clothing1m
+from dualt.datasets.images import image_size_and_mode
+from dualt.datasets.pickled import read_pickle
+from dualt.errors import DualtError, FileError, InputError, LabelsError
+from dualt.experiments.presets import load_experiment, parse_change, parse_experiment
+from dualt.experiments.records import read_record
+from dualt.io import load_labels, load_probabilities, read_audit
+from dualt.report import image_previews
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="time and memory are limited by Linux")
+
+
+def refuses(error, match, function, *arguments, **options):
+    """Expect an error of ours, under limits of time and memory."""
+    with pytest.raises(error, match=match), limited():
+        function(*arguments, **options)
+
+
+@pytest.mark.parametrize("names", [5, None, 1.5])
+def test_class_names_that_are_no_list(names, tmp_path):
+    if names is not None:
+        refuses(LabelsError, "list of class names", dualt.estimate_transition, [[0.9, 0.1]], [0], class_names=names)
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"transition": samples.MATRIX, "class_names": names or 7}))
+    refuses(LabelsError, "list of class names", dualt.io.load_named_transition, path)
+
+
+@pytest.mark.parametrize("value", [np.array([0.5, 0.1]), [1], "x", 1j, None])
+def test_numbers_that_are_none(value):
+    refuses(InputError, "rate", noise.symmetric, 3, value)
+    refuses(InputError, "max_steps", dualt.clean_posterior, [[0.9, 0.1]], np.eye(2), max_steps=value)
+    if value is not None:
+        refuses(InputError, "top", dualt.find_label_issues, [[0.9, 0.1]], [0], np.eye(2), top=value)
+
+
+def test_a_row_number_beyond_all_rows(tmp_path):
+    (tmp_path / "audit.csv").write_text(f"index,given,true\n{'9' * 30},0,1\n")
+    refuses(InputError, "row number", read_audit, tmp_path / "audit.csv")
+
+
+def test_empty_lines_are_no_matter_for_a_warning(tmp_path):
+    (tmp_path / "y.csv").write_text("label\n\n\n1\n\n0\n")
+    assert load_labels(tmp_path / "y.csv").tolist() == [1, 0]
+
+
+def test_a_header_that_claims_four_gigabytes(tmp_path):
+    path = tmp_path / "p.npy"
+    path.write_bytes(b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + b"{'descr'")
+    refuses(FileError, "header", load_probabilities, path)
+
+
+def test_a_header_of_python_2_is_read_without_a_word(tmp_path):
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1L, 2L), }".ljust(117) + b"\n"
+    numbers = np.array([0.5, 0.5]).tobytes()
+    (tmp_path / "p.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + numbers)
+    assert load_probabilities(tmp_path / "p.npy").values.tolist() == [[0.5, 0.5]]
+
+
+def test_a_strange_escape_in_a_pickle(tmp_path):
+    (tmp_path / "x").write_bytes(b"S'\\l'\n.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        refuses(FileError, "not allowed", read_pickle, tmp_path / "x")
+
+
+def test_one_long_label_does_not_widen_all_others(tmp_path):
+    """As an array of text, these 1.4 MB would take 400 GB."""
+    for name in ("y.txt", "y.csv"):
+        (tmp_path / name).write_text("cat\n" * 250_000 + "x" * 400_000 + "\n")
+        refuses(LabelsError, "at most 1,000 characters", load_labels, tmp_path / name)
+
+
+def test_brackets_and_digits_without_end():
+    for text in ("x = " + "[" * 5_000, f"x = {'9' * 5_000}"):
+        refuses(FileError, "Cannot read the preset", parse_experiment, text, "figure2")
+        assert parse_change(text)[0] == "x"
+
+
+def test_an_infinite_size():
+    refuses(InputError, "sizes", load_experiment, "figure2", "smoke", {"sizes": [float("inf")]})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"id": None}, {"status": "maybe"}, {"n_samples": "60"}, {"l1_error": None}, {"l1_error": 10**400}, {"spec": 1}],
+)
+def test_a_record_that_lacks_something(change, tmp_path):
+    (tmp_path / "x.json").write_text(json.dumps({**json.loads(samples.record()), **change}))
+    refuses(FileError, "whole record", read_record, tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_networks": 10**12}, {"n_networks": 0}, {"input_shape": [10**12]},
+        {"input_shape": [0]}, {"mean": [1.0, 2.0]}, {"mean": ["x"]},
+        {"options": {"width": 10**9}}, {"options": {"depth": 3}}, {"class_names": ["a", "a", "b"]}, {"network": 3},
+    ],
+)  # fmt: skip
+def test_a_model_that_promises_something_else(change, tmp_path):
+    from dualt.training.model import Model
+
+    for name, content in samples.model_files().items():
+        (tmp_path / name).write_bytes(content)
+    content = json.loads(samples.model_files()["model.json"])
+    (tmp_path / "model.json").write_text(json.dumps({**content, **change}))
+    refuses(DualtError, None, Model.load, tmp_path)
+    for name in change:
+        del content[name]
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    refuses(FileError, "as `dualt train` writes it", Model.load, tmp_path)
+
+
+@pytest.mark.parametrize("column", ["loss", "epoch"])
+def test_a_checkpoint_whose_history_is_none(column, tmp_path):
+    content, path = samples.checkpoint(), tmp_path / "c.safetensors"
+    name = f'\\"{column}\\"'.encode()
+    assert name in content
+    path.write_bytes(content.replace(name, name[:2] + b"x" + name[3:]))
+    refuses(FileError, "history", samples.state().resume, path, {"epochs": 3})
+
+
+def test_a_checkpoint_whose_optimizer_lacks_something(tmp_path):
+    path = tmp_path / "c.safetensors"
+    for old, new in ((b"optimizer.0.step", b"optimizer.0.stop"), (b"optimizer.0.step", b"optimizer.9.step")):
+        path.write_bytes(samples.checkpoint().replace(old, new))
+        refuses(InputError, "another optimizer", samples.state().resume, path, {"epochs": 3})
+
+
+def test_report_images_with_a_damaged_header(tmp_path):
+    (tmp_path / "x.npy").write_bytes(samples.npy(samples.IMAGES).replace(b")", b" "))
+    refuses(FileError, "damaged", image_previews, tmp_path / "x.npy", range(5), n_samples=5)
+
+
+@pytest.mark.parametrize("side", [9_000, 15_000, 60_000])
+def test_an_image_that_promises_more_pixels_than_it_can_hold(side, tmp_path):
+    from PIL import Image
+
+    small, path = io.BytesIO(), tmp_path / "x.bmp"
+    Image.new("RGB", (8, 8)).save(small, "BMP")
+    path.write_bytes(small.getvalue()[:18] + struct.pack("<ii", side, side) + small.getvalue()[26:])
+    refuses(FileError, r"pixels", image_size_and_mode, path)
+
+
+def test_a_label_of_five_thousand_digits(tmp_path):
+    (tmp_path / "clothing1M").mkdir()
+    for part in ("noisy_train", "clean_test"):
+        (tmp_path / "clothing1M" / f"{part}_key_list.txt").write_text("images/a.png\n")
+    (tmp_path / "clothing1M" / "noisy_label_kv.txt").write_text(f"images/a.png {'9' * 5_000}\n")
+    refuses(FileError, "class from 0 to 13", load_clothing1m, tmp_path)
