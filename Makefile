@@ -1,10 +1,13 @@
 # make demo    set up .venv and show the main job         make test   the same, then the tests
 # make lint    style and types                            make bench  speed and accuracy beside peers
+# make docs    the site, into site/: open site/index.html
+# make bench-scale   data larger than memory, beside reading it and beside a peer (7 GB of disk, some minutes)
+# make fuzz    damaged files for every reader: FUZZ_SECONDS for each (5), from FUZZ_SEED (0)
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench bench-scale fuzz clean
 
 demo: .venv/installed
 	$(BIN)/dualt demo
@@ -17,9 +20,23 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: .venv/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,docs]'
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --doctree-dir site/.doctrees docs site
+
 bench: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
 	for part in estimate issues classifier training; do $(BIN)/python bench/$$part.py || exit 1; done
+
+bench-scale: .venv/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
+	$(BIN)/python bench/scale.py
+
+FUZZ_SECONDS ?= 5
+FUZZ_SEED ?= 0
+fuzz: .venv/installed
+	-$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,fuzz]'
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,6 +1,6 @@
-"""Make the README's picture: the terminal output of `dualt estimate` on digits with a known noise.
+"""Make the pictures: the README's, which is the terminal output of `dualt estimate`, and those of the explanations.
 
-python docs/pictures.py        writes docs/estimate.svg
+python docs/pictures.py        writes docs/estimate.svg and docs/pictures/
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
+from explained import draw_all
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from sklearn.datasets import load_digits
@@ -35,19 +36,25 @@ font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asia
 """
 
 
-def main() -> None:
-    """Estimate, print into a recording console, save."""
+def terminal() -> str:
+    """Estimate from digits with a known noise, and return what the terminal shows, as SVG."""
     features, clean = load_digits(return_X_y=True)
     noisy = dualt.noise.corrupt(clean, dualt.noise.pair(10, 0.3), rng=0)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     probs = out_of_fold_probabilities(model, features, noisy)
     console = Console(
-        record=True, width=102, force_terminal=True, color_system="truecolor", highlight=False, file=StringIO()
+        record=True, width=108, force_terminal=True, color_system="truecolor", highlight=False, file=StringIO()
     )
     console.print("[bold]$ dualt estimate probs.npy labels.npy[/]")
     picture.show_estimate(console, dualt.estimate_transition(probs, noisy), 0.95)
+    return console.export_svg(title="", code_format=_TEMPLATE, theme=MONOKAI, unique_id="dualt")
+
+
+def main() -> None:
+    """Write them all."""
     with atomic_write(Path(__file__).parent / "estimate.svg") as stream:
-        stream.write(console.export_svg(title="", code_format=_TEMPLATE, theme=MONOKAI, unique_id="dualt"))
+        stream.write(terminal())
+    draw_all()
 
 
 if __name__ == "__main__":

@@ -21,10 +21,11 @@ CLASSES = {
 PROMISED = (
     "estimate_transition", "TransitionEstimate", "TEstimator", "DualTEstimator", "clean_posterior", "l1_error",
     "to_noisy", "compose", "noise_rates", "noise", "io", "estimators", "errors", "transition", "__version__",
+    "from_cleanlab", "plot_curves", "plot_transition",
 )  # fmt: skip
 FIELDS = (
     "transition", "method", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",
-    "confidence_interval", "diagnostics", "warnings", "to_dict", "save",
+    "confidence_interval", "diagnostics", "warnings", "to_dict", "save", "plot", "to_frame", "to_cleanlab",
 )  # fmt: skip
 
 

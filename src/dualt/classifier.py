@@ -108,7 +108,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         probs = out_of_fold_probabilities(base, X, labels, cv=self.cv, random_state=self.random_state)
         # Labels are class numbers by now, whatever the classes are called.
         coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
-        posterior = replace(NoisyPosterior.from_arrays(_safe_rows(probs), labels), coder=coder)
+        posterior = replace(NoisyPosterior.from_arrays(_safe_rows(probs), labels), coder=coder, out_of_fold=True)
         transition = self.transition
         if verified is not None:
             transition = self._use_verified(posterior, *verified)
@@ -146,7 +146,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 f"Expected labels of shape (n_samples,), got {y.shape}. For one-hot rows pass their argmax."
             )
         try:
-            check_classification_targets(y)
+            with np.errstate(invalid="ignore"):  # NaN is refused in words, not by a warning before
+                check_classification_targets(y)
             self.classes_, labels = np.unique(y, return_inverse=True)
         except (TypeError, ValueError) as error:  # of missing, mixed or continuous labels, in scikit-learn's words
             raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error

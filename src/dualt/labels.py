@@ -15,6 +15,8 @@ from dualt.validation import as_array, check_class_names, is_frame
 Codes: TypeAlias = NDArray[np.intp]
 
 _LONGEST_LABEL = 1_000
+# Beyond this a float no longer tells one whole number from the next.
+_LARGEST_WHOLE = 2**53
 
 
 def as_label_array(labels: Any) -> NDArray[Any]:
@@ -185,11 +187,17 @@ def _is_integer(name: str) -> bool:
     return name.removeprefix("-").isdecimal()
 
 
+def whole_values(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the different class numbers among floats; `LabelCoder.encode` refuses the others and says where."""
+    with np.errstate(over="ignore"):
+        numbers = values.astype(np.float64, copy=False)
+    return np.unique(numbers[np.abs(numbers) <= _LARGEST_WHOLE].astype(np.int64))
+
+
 def _whole_numbers(chunk: NDArray[Any], start: int) -> NDArray[np.int64]:
     with np.errstate(over="ignore"):
         numbers = chunk.astype(np.float64, copy=False)
-    # Beyond 2^53 a float no longer tells one whole number from the next.
-    usable = (numbers == np.rint(numbers)) & (np.abs(numbers) <= 2**53)
+    usable = (numbers == np.rint(numbers)) & (np.abs(numbers) <= _LARGEST_WHOLE)
     if not usable.all():
         row = int(np.argmin(usable))
         what = "a label" if np.isnan(numbers[row]) else "a class number"

@@ -183,7 +183,9 @@ def train_robustly(
             names = list(class_names or map(str, range(n_classes)))
             labels = np.array(names)[data.train.labels.cpu().numpy()]
             options: dict[str, Any] = {"clean_labels": np.array(names)[clean_labels]} if given == "oracle" else {}
-            estimate = estimate_transition(pred_probs, labels, given, class_names=names, **options)
+            estimate = estimate_transition(
+                pred_probs, labels, given, class_names=names, out_of_fold=out_of_fold, **options
+            )
             given, stages.seconds["estimate"] = estimate.transition, perf_counter() - began
         transition = check_transition(given, n_classes)
         check_labels_possible(transition, data.train.labels)

@@ -132,7 +132,20 @@ def test_a_notice_comes_when_it_should_and_only_then(code):
 def test_every_notice_has_its_case():
     calls = [node for node in ast.walk(ast.parse(inspect.getsource(diagnostics))) if isinstance(node, ast.Call)]
     made = {call.args[0].value for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Notice"}
-    assert made == set(CASES)
+    assert made == set(CASES) | {"in-sample"}
+
+
+@pytest.mark.parametrize("method", ["clean-count", "dual-t"])
+def test_what_is_known_of_the_rows_is_carried_and_heeded(method):
+    """In-sample probabilities are dual-T's trade, and nobody guesses where it is known."""
+    found = {
+        known: dualt.estimate_transition(*agreeing(0.99), method, out_of_fold=known) for known in (None, True, False)
+    }
+    warned = {known: {notice.code for notice in estimate.warnings} for known, estimate in found.items()}
+    assert all(estimate.out_of_fold is known for known, estimate in found.items())
+    assert all(estimate.to_dict()["out_of_fold"] is known for known, estimate in found.items())
+    assert [known for known in found if "looks-in-sample" in warned[known]] == [None]
+    assert [known for known in found if "in-sample" in warned[known]] == ([False] if method == "clean-count" else [])
 
 
 @pytest.mark.parametrize("method", ["dual-t", "spade", "top-count", "confident-joint"])

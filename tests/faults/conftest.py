@@ -8,6 +8,8 @@ import subprocess
 import numpy as np
 import pytest
 
+BEFORE = b"x" * 504 * 1024
+
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory):
@@ -42,8 +44,9 @@ def _mounted(folder, options):
 
 @pytest.fixture
 def small_disk(out):
-    """A real disk of 16 kB."""
-    _mounted(out, "size=16k")
+    """A real disk of 512 kB, of which 8 kB are free."""
+    _mounted(out, "size=512k")
+    (out / "before").write_bytes(BEFORE)
     yield out
     subprocess.run(["umount", str(out)], check=True)
 

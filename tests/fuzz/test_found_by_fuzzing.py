@@ -1,10 +1,13 @@
 """What fuzzing found, each as its smallest case."""
 
+import bz2
 import io
 import json
+import lzma
 import struct
 import sys
 import warnings
+import zipfile
 
 import fuzz_samples as samples
 import numpy as np
@@ -13,13 +16,16 @@ from fuzz_trial import limited
 
 import dualt
 from dualt import noise
+from dualt.datasets.archive import extract
 from dualt.datasets.clothing1m import load_clothing1m
 from dualt.datasets.images import image_size_and_mode
 from dualt.datasets.pickled import read_pickle
+from dualt.datasets.tables import load_table
 from dualt.errors import DualtError, FileError, InputError, LabelsError
 from dualt.experiments.presets import load_experiment, parse_change, parse_experiment
 from dualt.experiments.records import read_record
-from dualt.io import load_labels, load_probabilities, read_audit
+from dualt.io import Decision, apply_review, load_labels, load_probabilities, read_audit
+from dualt.io.shards import open_shards
 from dualt.report import image_previews
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="time and memory are limited by Linux")
@@ -155,6 +161,60 @@ def test_an_image_that_promises_more_pixels_than_it_can_hold(side, tmp_path):
     Image.new("RGB", (8, 8)).save(small, "BMP")
     path.write_bytes(small.getvalue()[:18] + struct.pack("<ii", side, side) + small.getvalue()[26:])
     refuses(FileError, r"pixels", image_size_and_mode, path)
+
+
+@pytest.mark.parametrize("label", ["1e300", "nan", "-inf", "1e19"])
+def test_a_number_that_is_no_class(label, tmp_path):
+    (tmp_path / "d.csv").write_text(f"a,label\n1,0\n2,1\n3,{label}\n")
+    refuses(LabelsError, "class number|a label", load_table, tmp_path / "d.csv")
+    review = [Decision(0, "0", "1", line=2)]
+    refuses(LabelsError, "class number|a label", apply_review, np.array([0.0, 1.0, float(label)]), review)
+
+
+def test_archives_that_their_readers_stumble_over(tmp_path):
+    tar, header = tmp_path / "a.tar", bytearray(samples.tar()[:512])
+    header[124:136] = b"\x80" + b"\0" * 2 + b"\xff" * 9  # a size of more than 64 bits
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    tar.write_bytes(bytes(header) + samples.tar()[512:])
+    refuses(FileError, "Cannot unpack", extract, tar, tmp_path / "tar")
+    nameless = tmp_path / "a.zip"
+    with zipfile.ZipFile(nameless, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("x"), b"content")
+    content = nameless.read_bytes()
+    assert content.count(b"x") == 2
+    nameless.write_bytes(content.replace(b"x", b"\0"))
+    refuses(FileError, "a.zip", extract, nameless, tmp_path / "zip")
+
+
+@pytest.mark.parametrize("kind", [lzma.compress, bz2.compress], ids=["xz", "bzip2"])
+def test_an_archive_that_is_not_gzipped_but_otherwise_packed(kind, tmp_path):
+    """Their headers can claim gigabytes for a dictionary."""
+    for name in ("a.tar", "a.tar.gz", "a.tgz"):
+        (tmp_path / name).write_bytes(kind(samples.tar()))
+        refuses(FileError, "Cannot unpack", extract, tmp_path / name, tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_members_that_are_not_deflated(kind, tmp_path):
+    for name in ("a.zip", "p.npz"):
+        with zipfile.ZipFile(tmp_path / name, "w", kind) as archive:
+            archive.writestr("probs.npy", samples.npy(samples.PROBS))
+    refuses(FileError, "deflated", extract, tmp_path / "a.zip", tmp_path / "out")
+    refuses(FileError, "NumPy does not write", load_probabilities, tmp_path / "p.npz")
+
+
+def test_a_shard_whose_pages_are_damaged(tmp_path):
+    """Its description is whole, so the damage shows only when a column is decoded."""
+    content = bytearray(samples.parquet(**dict(zip("abc", samples.PROBS.T, strict=True)), label=samples.LABELS))
+    content[4:40] = b"\xff" * 36
+    for place in range(40, len(content) // 3, 7):
+        content[place] ^= 0xFF
+    (tmp_path / "1.parquet").write_bytes(content)
+    shards = open_shards(tmp_path, label="label")
+    with pytest.raises(FileError, match=r"1\.parquet"):
+        for _ in shards.blocks[0].read():
+            pass
 
 
 def test_a_label_of_five_thousand_digits(tmp_path):

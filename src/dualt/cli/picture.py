@@ -40,6 +40,7 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> N
     else:
         out.print(rates_table(estimate, level))
         out.print(confusions_table(estimate))
+    out.print("\n[dim]Intervals tell what chance does to the estimate, not what poor probabilities do.[/]")
     show_notices(out, estimate.warnings)
 
 

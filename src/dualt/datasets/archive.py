@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -16,6 +17,12 @@ from dualt.errors import FileError
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
 _MAX_BYTES = 4 << 30
 _BLOCK = 1 << 20
+_GZIP = b"\x1f\x8b"
+# What the readers of archives raise on arbitrary bytes.
+_DAMAGED = (
+    OSError, EOFError, ValueError, IndexError, OverflowError, RuntimeError, struct.error, tarfile.TarError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 def is_archive(name: str) -> bool:
@@ -41,14 +48,17 @@ def extract(archive: Path, folder: Path, *, max_bytes: int = _MAX_BYTES) -> None
                     if left < 0:
                         raise FileError(f"Refused {archive}: expected at most {max_bytes:,} bytes of files, got more.")
                     file.write(block)
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+    except _DAMAGED as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot unpack {archive}: {error}. It is damaged, or the disk is full.") from error
 
 
 def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    with tarfile.open(archive) as tar:
+    with archive.open("rb") as stream:
+        zipped = stream.read(2) == _GZIP
+    # Left to guess, it would try bzip2 and xz as well, whose headers can claim gigabytes.
+    with tarfile.open(archive, "r:gz" if zipped else "r:") as tar:
         for member in tar:
             content = tar.extractfile(member) if member.isfile() else None
             if content is not None:
@@ -63,6 +73,10 @@ def _zip_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
             kind = stat.S_IFMT(member.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise _refused(archive, member.filename)
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise FileError(
+                    f"Refused {archive}: expected files that are deflated, got {member.filename!r} as another kind."
+                )
             if not member.is_dir():
                 yield member.filename, zipped.open(member)
 

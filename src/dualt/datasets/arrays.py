@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dualt.datasets.dataset import Dataset, Labels
 from dualt.errors import InputError, LabelsError
-from dualt.labels import LabelCoder, as_label_array
+from dualt.labels import LabelCoder, as_label_array, whole_values
 
 
 def from_arrays(
@@ -91,8 +91,7 @@ def _coder(parts: Sequence[NDArray[Any]], class_names: Sequence[Any] | None) -> 
         return LabelCoder.for_labels(labels, labels.shape[1])
     values = np.unique(np.concatenate(parts))
     if values.dtype.kind == "f":
-        # The coder refuses what is not whole and says where; here it only must not become a name.
-        values = np.unique(values[np.isfinite(values)].astype(np.int64))
+        values = whole_values(values)
     if len(values) < 2:
         raise LabelsError(f"Expected labels of at least two classes, got only {values.tolist()}.")
     return LabelCoder.for_labels(labels, len(values), values.tolist())

@@ -22,6 +22,8 @@ UNINFORMATIVE = 0.02
 # How much more often the unsure half of the examples must disagree with its labels than the sure half.
 STEEP = 0.2
 _HARDLY_INVERTIBLE = 30.0
+# Estimators that take the rows' labels for news.
+_NEED_OUT_OF_FOLD = ("confident-joint", "top-count", "clean-count", "joint")
 
 
 @dataclass(frozen=True)
@@ -138,12 +140,20 @@ def _double_counting(t_club: NDArray[np.float64], summary: PosteriorSummary) -> 
     return float(np.clip(1 - np.abs(t_club[predicted] - t_spade).sum() / noise, 0, 1))
 
 
-def notices(method: str, fit: Fit, figures: Diagnostics, names: Sequence[str]) -> Iterator[Notice]:
+def notices(
+    method: str, fit: Fit, figures: Diagnostics, names: Sequence[str], out_of_fold: bool | None = None
+) -> Iterator[Notice]:
     """Yield what a user of this estimate should know, most serious first."""
     yield from _about_labels(figures, names)
     yield from _about_predictions(figures, names)
     yield from _about_matrix(fit, figures, names)
-    if figures.agreement >= IN_SAMPLE_AGREEMENT:
+    if out_of_fold is False and method in _NEED_OUT_OF_FOLD:
+        yield Notice(
+            "in-sample",
+            f"The classifier was trained on these very rows, and {method} counts labels that it has learnt by heart.",
+            "Use out-of-fold probabilities (cross-validation), or dual-t.",
+        )
+    if out_of_fold is None and figures.agreement >= IN_SAMPLE_AGREEMENT:
         yield Notice(
             "looks-in-sample",
             f"The predictions agree with the given labels in {figures.agreement:.1%} of the rows.",
@@ -156,7 +166,7 @@ def notices(method: str, fit: Fit, figures: Diagnostics, names: Sequence[str]) -
             "double-counting",
             "The anchors' probabilities already look like the counted label frequencies"
             f" (double counting {figures.double_counting:.2f} of 1), so dual-T counts the noise twice.",
-            "Prefer top-count or confident-joint here: dual-T is meant for over-confident probabilities.",
+            "Prefer clean-count here: dual-T is meant for over-confident probabilities.",
         )
 
 

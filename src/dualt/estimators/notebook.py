@@ -51,7 +51,7 @@ def _table(estimate: TransitionEstimate, chosen: NDArray[np.intp]) -> str:
     total = len(estimate.class_names)
     part = "" if len(chosen) == total else f"; the {len(chosen)} of {total} classes whose labels are wrong most often"
     return (
-        '<table style="border-collapse: collapse; border: 0">'
+        '<table style="border-collapse: collapse; border: 0; color: inherit">'
         f'<caption style="text-align: left">P(given label | true class), %{part}</caption>'
         f'<tr><th style="{_HEAD}">true \\ given</th>{head}<th scope="col" style="{_HEAD}">wrong</th></tr>{body}</table>'
     )

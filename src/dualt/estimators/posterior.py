@@ -44,13 +44,15 @@ class NoisyPosterior:
 
     `summary` reads every row once and validates it; `chunks` and `map` read the rows again, for estimators that
     count under a condition known only after the first pass. Neither where the blocks end nor the number of
-    threads changes a result.
+    threads changes a result. `out_of_fold` tells whether the classifier had not seen the rows whose probabilities
+    these are, where that is known.
     """
 
     blocks: tuple[Block, ...]
     coder: LabelCoder
     threads: int = 1
     on_progress: Progress | None = None
+    out_of_fold: bool | None = None
 
     @classmethod
     def from_arrays(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dualt.errors import InputError, UnknownNameError
@@ -79,6 +79,7 @@ def estimate_transition(
     class_names: Sequence[Any] | None = None,
     verified: tuple[Any, Any] | None = None,
     threads: int = 1,
+    out_of_fold: bool | None = None,
     **options: Any,
 ) -> TransitionEstimate:
     """Estimate `transition[i, j] = P(given label j | true class i)` from noisy labels alone.
@@ -99,6 +100,9 @@ def estimate_transition(
         estimators and correct the chosen one as far as they contradict it.
     threads
         How many threads read the rows; the result does not depend on it.
+    out_of_fold
+        Whether the classifier had not seen the rows whose probabilities these are, if you know: the estimate
+        carries it, and its warnings heed it.
     **options
         Of the estimator, such as `anchor="quantile"` for `t` and `dual-t`.
 
@@ -114,6 +118,7 @@ def estimate_transition(
            [0.2, 0.8]])
     """
     posterior = as_posterior(pred_probs, noisy_labels, class_names, threads=threads)
+    posterior = replace(posterior, out_of_fold=out_of_fold)
     estimate = estimate_posterior(posterior, method, **options)
     return estimate if verified is None else estimate_verified(posterior, estimate, *verified)
 
@@ -122,7 +127,7 @@ def estimate_posterior(posterior: NoisyPosterior, method: str | None = None, **o
     """Estimate from a `NoisyPosterior`, whose one pass several estimators can share."""
     method = DEFAULT_METHOD if method is None else method
     fit = _registered(method, options).function(posterior, **options)
-    return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary)
+    return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
 
 
 def estimate_summary(
@@ -173,4 +178,5 @@ def estimate_verified(
             candidates[name] = ESTIMATORS[name].function(posterior)
     _, given = posterior.take(rows)
     name, _, fit = blend_verified(posterior, candidates, posterior.coder.encode(labels), given)
-    return TransitionEstimate(f"{name} + {len(rows)} verified", posterior.coder.names, fit, posterior.summary)
+    method = f"{name} + {len(rows)} verified"
+    return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)

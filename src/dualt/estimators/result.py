@@ -47,12 +47,15 @@ class TransitionEstimate:
         The factors P(Y' | Y) and P(noisy | Y') where the method has them.
     anchors : (n_classes,) or None
         Row number of each class's anchor.
+    out_of_fold : bool or None
+        Whether the classifier had not seen the rows of these probabilities; None if that is not known.
     """
 
     method: str
     class_names: tuple[str, ...]
     fit: Fit = field()
     summary: PosteriorSummary = field()
+    out_of_fold: bool | None = None
 
     @property
     def transition(self) -> Matrix:
@@ -102,7 +105,7 @@ class TransitionEstimate:
     @cached_property
     def warnings(self) -> tuple[Notice, ...]:
         """What a user of this estimate should know, in plain words."""
-        return tuple(notices(self.method, self.fit, self.diagnostics, self.class_names))
+        return tuple(notices(self.method, self.fit, self.diagnostics, self.class_names, self.out_of_fold))
 
     def replicates(self, n_replicates: int | None = None, rng: RngLike = 0) -> NDArray[np.float32]:
         """Return the matrices of bootstrap resamples, (n_replicates, n_classes, n_classes)."""
@@ -176,6 +179,7 @@ class TransitionEstimate:
         return {
             "method": self.method,
             "n_samples": self.n_samples,
+            "out_of_fold": self.out_of_fold,
             "class_names": list(self.class_names),
             "transition": self.transition.tolist(),
             "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},

@@ -41,7 +41,8 @@ class AnchorTracker:
 
         `start` is the number of its first row.
         """
-        (rows,) = (largest > self._sure_floor.take(predicted)).nonzero()
+        (rows,) = (largest > self._sure_floor.min()).nonzero()  # few, and found without looking at what they predict
+        rows = rows[largest[rows] > self._sure_floor.take(predicted[rows])]
         self._keep(predicted[rows].astype(np.intp), largest[rows], rows + start)
         if self._floor.min() <= HALF:
             unsure = np.isinf(self._sure_floor)

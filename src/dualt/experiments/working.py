@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from time import perf_counter
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.datasets.synthetic import noisy_posterior
+from dualt.errors import FileError
 from dualt.experiments import measures
 from dualt.experiments.grid import Work
 from dualt.experiments.learning import Learned, Place, checkpoint_folder, learn_together, prepare
@@ -25,13 +27,14 @@ from dualt.transition import l1_error
 
 log = logging.getLogger(__name__)
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
 
 
 def do_work(work: Work, place: Place, keep: Callable[[Record], None], is_done: Callable[[Run], bool]) -> None:
     """Do the runs of `work` that are not done by now, and hand each record to `keep` as soon as it is there.
 
-    A run that fails has a record that says why, and does not stop the others.
+    A run that fails has a record that says why, and does not stop the others. A disk that is full does.
     """
     work = Work(tuple(run for run in work.runs if not is_done(run)))
     if not work.runs:
@@ -61,6 +64,7 @@ def _do_one(work: Work, place: Place, keep: Callable[[Record], None], is_done: C
         learned = prepare(work.posteriors[0], place)
         learned.stages.train("ce")
     except Exception as error:
+        _stop_without_room(error)
         _keep_failures(work, error, keep)
         return
     branches: dict[str, Stages] = {}
@@ -78,10 +82,18 @@ def _keep_failures(work: Work, error: Exception, keep: Callable[[Record], None])
         keep(failed_record(run, error))
 
 
+def _stop_without_room(error: Exception) -> None:
+    """Pass on that nothing can be written: no fault of the run, which is done once there is room again."""
+    cause = error.__cause__ if isinstance(error, FileError) else error
+    if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
+        raise FileError(f"{error} The records so far are kept; the same command goes on from there.") from error
+
+
 def _record(run: Run, learned: Learned, branches: dict[str, Stages], place: Place) -> Record:
     try:
         return new_record(run, _measure(run, learned, branches, place))
     except Exception as error:
+        _stop_without_room(error)
         log.warning("%s failed: %s", run.label, error)
         return failed_record(run, error)
 

@@ -61,6 +61,8 @@ class Npz:
     def read(self, name: str) -> NDArray[Any]:
         """Return one array, after its header has been compared with the bytes that are there."""
         entry = self._archive.getinfo(f"{name}.npy")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{name} is compressed in a way that NumPy does not write")
         with self._archive.open(entry) as stream:
             shape, dtype, offset = _read_header(stream, f"{name} in {self.path}")
             expected = math.prod(shape) * dtype.itemsize + offset

@@ -108,13 +108,22 @@ class ParquetBlock:
                     f"Expected {self.shape[0]:,} rows in {self.path} as before, got {file.metadata.num_rows:,}:"
                     " it changed while it was read."
                 )
-            for group in range(file.num_row_groups):
-                n_rows = file.metadata.row_group(group).num_rows
+            lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            if sum(lengths) != self.shape[0]:
+                raise FileError(f"Expected {self.shape[0]:,} rows in {self.path}, got {sum(lengths):,}: it is damaged.")
+            for group, n_rows in enumerate(lengths):
                 if 0 < n_rows * row_bytes <= _GROUP_BYTES:
-                    yield n_rows, partial(_column_of_group, file, group)
+                    yield n_rows, partial(self._column_of_group, file, group, n_rows)
                 elif n_rows:
                     for batch in file.iter_batches(max(_BATCH_BYTES // row_bytes, 1), [group], columns):
                         yield len(batch), batch.column
+
+    def _column_of_group(self, file: Any, group: int, n_rows: int, name: str) -> Any:
+        with _explained(self.path):
+            column = file.read_row_group(group, columns=[name], use_threads=False).column(0).combine_chunks()
+        if len(column) != n_rows:
+            raise FileError(f"Expected {n_rows:,} rows in a group of {self.path}, got {len(column):,}: it is damaged.")
+        return column
 
     def _labels_of(self, column_of: Callable[[str], Any], start: int) -> NDArray[Any]:
         column = column_of(str(self.label))
@@ -125,19 +134,21 @@ class ParquetBlock:
         return as_label_array(values.to_numpy(zero_copy_only=False))
 
 
-def _column_of_group(file: Any, group: int, name: str) -> Any:
-    return file.read_row_group(group, columns=[name], use_threads=False).column(0).combine_chunks()
-
-
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """Open a Parquet file, memory-mapped; whatever is wrong with it becomes a `FileError`."""
     with naming_extra("Reading Parquet tables"):
-        import pyarrow as pa
         import pyarrow.parquet as pq
+    with _explained(path), pq.ParquetFile(check_readable(path), memory_map=True) as file:
+        yield file
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
     try:
-        with pq.ParquetFile(check_readable(path), memory_map=True) as file:
-            yield file
+        yield
     except FileError:
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dualt.cells import unguard_cell
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.io.arrays import check_readable
-from dualt.labels import LabelCoder, as_label_array
+from dualt.labels import LabelCoder, as_label_array, whole_values
 
 HEADER = ("index", "old", "new")
 
@@ -137,7 +137,7 @@ def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder
     if array.ndim == 2:
         return LabelCoder.for_labels(array, array.shape[1])
     found = np.unique(array)
-    whole = found.astype(np.int64) if array.dtype.kind == "f" else found
+    whole = whole_values(found) if array.dtype.kind == "f" else found
     return LabelCoder(tuple(map(str, whole.tolist())), by_name=True)
 
 
