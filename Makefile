@@ -26,7 +26,7 @@ docs: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
-	for part in estimate issues classifier training; do $(BIN)/python bench/$$part.py || exit 1; done
+	for part in estimate issues coverage classifier training; do $(BIN)/python bench/$$part.py || exit 1; done
 
 bench-scale: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,22 @@ def measure_stream(folder: Path, repeats: int) -> dict[str, Any]:
     return found
 
 
+def measure_dask(folder: Path, repeats: int) -> tuple[float, float]:
+    """Return seconds of dual-t with two threads, and with two Dask workers on this machine."""
+    from dualt.cluster import connected
+    from dualt.estimators import estimate_posterior
+    from dualt.estimators.cluster import ClusterPosterior
+
+    def on_workers() -> Any:
+        return estimate_posterior(ClusterPosterior.of(opened(folder)), "dual-t")
+
+    with connected("local"):
+        on_workers()  # the workers import
+        two_workers = best_seconds(on_workers, repeats)
+    estimate(folder, "dual-t", 1)
+    return best_seconds(lambda: estimate(folder, "dual-t", threads=2), repeats), two_workers
+
+
 def measure_growth(folder: Path, n_shards: int, repeats: int) -> list[float]:
     """Return seconds for a quarter, half and all of the shards."""
     estimate(folder, "dual-t", 1)
@@ -130,9 +147,9 @@ def measure_soak(folder: Path, seconds: float) -> list[float]:
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run in a fresh process."""
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, arguments)
+    """Run in a fresh process, which may start others."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def scaled(shape: Shape, scale: float) -> Shape:
@@ -171,6 +188,8 @@ def report(folder: Path, scale: float, repeats: int) -> Iterator[str]:
     narrow = scaled(NARROW, scale)
     quarter, half, full = apart(measure_growth, folder / "0", narrow[2], repeats)
     yield f"\nCost of 1×, 2×, 4× the rows: 1, {half / quarter:.2f}, {full / quarter:.2f}.\n"
+    two_threads, two_workers = apart(measure_dask, folder / "0", repeats)
+    yield f"Two Dask workers take {two_workers / two_threads:.2f} times as long as two threads.\n"
     levels = apart(measure_soak, folder / "0", _SOAK_SECONDS * scale)
     yield f"Memory of {len(levels)} estimates in a loop: second {levels[1]:.0f} MB, last {levels[-1]:.0f} MB.\n"
     shutil.rmtree(folder / "0")

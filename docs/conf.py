@@ -16,7 +16,7 @@ project = "dualt"
 author = "The dualt authors"
 release = version = dualt.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["reproduction/records"]
+exclude_patterns = ["reproduction/**records"]
 
 html_theme = "furo"
 html_title = f"dualt {version}"

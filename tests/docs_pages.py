@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
-    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reproduction"),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if "reproduction" not in page.parent.parts),
 ]
 _FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _NOT_RUN = re.compile(r"<!-- not run: .+ -->\s*\Z")

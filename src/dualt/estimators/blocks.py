@@ -112,10 +112,10 @@ def pieces(blocks: Iterable[Block], *, start: int = 0, threads: int = 1) -> Iter
             del probs, labels  # before the block makes the next
 
 
-def summarize_piece(piece: Piece, coder: LabelCoder) -> PosteriorSummary:
+def summarize_piece(piece: Piece, coder: LabelCoder, after: PosteriorSummary | None = None) -> PosteriorSummary:
     """Return the summary of one piece; what is wrong with its rows is told with the name of their block."""
     try:
-        return summarize(piece.pred_probs, piece.noisy_labels, coder, start=piece.start)
+        return summarize(piece.pred_probs, piece.noisy_labels, coder, start=piece.start, after=after)
     except InputError as error:
         raise in_block(error, piece.block, piece.block_start) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
@@ -111,9 +111,14 @@ class NoisyPosterior:
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them."""
+        merged: PosteriorSummary | None = None
         work = pieces(self.blocks, threads=self.threads)
-        found = ordered_map(partial(summarize_piece, coder=self.coder), work, self.threads)
-        return reduce(PosteriorSummary.merge, self._watched(found, lambda part: part.n_samples))
+        # The newest of what was merged tells each piece which of its rows stand no chance; an older one does no harm.
+        found = ordered_map(lambda piece: summarize_piece(piece, self.coder, merged), work, self.threads)
+        for part in self._watched(found, lambda part: part.n_samples):
+            merged = part if merged is None else merged.merge(part)
+        assert merged is not None, "a posterior has at least one block"  # noqa: S101
+        return merged
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield (probabilities, label codes) in cache-sized chunks, known to be valid."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError
 from dualt.estimators.counting import add_counts
 from dualt.estimators.rows import as_rows, working_dtype
-from dualt.estimators.tracking import AnchorTracker, RowSampler, lowest_priority
+from dualt.estimators.tracking import AnchorTracker, RowSampler, lowest_priority, priority
 from dualt.labels import Codes, LabelCoder
 from dualt.transition import chunk_rows
 from dualt.validation import check_same_length, largest_entries
@@ -91,6 +91,18 @@ class PosteriorSummary:
         with np.errstate(invalid="ignore"):
             return self.confidence_sums * CONFIDENCE_UNIT / self.label_counts
 
+    @property
+    def anchor_floor(self) -> NDArray[Any]:
+        """What a later row must exceed to become an anchor of each class."""
+        last = self.anchor_rows[np.arange(self.n_classes), -1, np.arange(self.n_classes)]
+        return np.where(self.anchor_index[:, -1] >= 0, last, np.array(-1, last.dtype))
+
+    @property
+    def sample_ceiling(self) -> int:
+        """The hash of a row's number above which it cannot be in the sample."""
+        full = len(self.sample_index) == self.sample_size
+        return int(priority(self.sample_index).max() if full else np.iinfo(np.uint32).max)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PosteriorSummary):
             return NotImplemented
@@ -137,6 +149,7 @@ def summarize(
     start: int = 0,
     n_anchors: int | None = None,
     sample_size: int | None = None,
+    after: PosteriorSummary | None = None,
 ) -> PosteriorSummary:
     """Return the `PosteriorSummary` of a block of rows, validating them on the way.
 
@@ -152,12 +165,15 @@ def summarize(
     n_anchors, sample_size
         How many rows to keep per class and as a sample; by default as many as fit 8 MB in float32,
         at most 8 and 32,768.
+    after
+        A summary of earlier rows that this one is going to be merged with: rows that it would push out at once
+        are not kept.
     """
     n_classes = coder.n_classes
     check_same_length(len(pred_probs), len(noisy_labels))
     n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 2, 8))
     sample_size = sample_size or int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
-    scan = _Scan(n_classes, n_anchors, sample_size, start, working_dtype(pred_probs.dtype))
+    scan = _Scan(n_classes, n_anchors, sample_size, start, working_dtype(pred_probs.dtype), after)
     for low in range(0, len(pred_probs), _PANEL_ROWS):
         panel = slice(low, low + _PANEL_ROWS)
         scan.read_panel(pred_probs[panel], coder.encode(noisy_labels[panel], start + low), start + low)
@@ -167,14 +183,22 @@ def summarize(
 class _Scan:
     """The running state of one pass over a block."""
 
-    def __init__(self, n_classes: int, n_anchors: int, sample_size: int, start: int, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self,
+        n_classes: int,
+        n_anchors: int,
+        sample_size: int,
+        start: int,
+        dtype: np.dtype[Any],
+        after: PosteriorSummary | None,
+    ) -> None:
         self._start = start
         self._dtype = dtype
         self._n_samples = 0
         self._counts = np.zeros(n_classes * n_classes, np.int64)
         self._confidence = np.zeros(n_classes, np.int64)
-        self._anchors = AnchorTracker(n_classes, n_anchors, dtype)
-        self._sampler = RowSampler(sample_size)
+        self._anchors = AnchorTracker(n_classes, n_anchors, dtype, None if after is None else after.anchor_floor)
+        self._sampler = RowSampler(sample_size) if after is None else RowSampler(sample_size, after.sample_ceiling)
 
     def read_panel(self, probs: NDArray[Any], labels: Codes, start: int) -> None:
         """Validate and reduce up to `_PANEL_ROWS` rows, a cache-sized chunk at a time."""
@@ -210,7 +234,7 @@ class _Scan:
             anchor_index=index,
             anchor_rows=rows,
             sample_index=sampled,
-            sample_labels=coder.encode(labels[sampled - self._start]),
+            sample_labels=coder.encode(labels[sampled - self._start]) if len(sampled) else np.empty(0, np.intp),
             sample_rows=probs[sampled - self._start].astype(dtype, copy=False),
             sample_size=self._sampler.size,
         )

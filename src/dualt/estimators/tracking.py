@@ -26,11 +26,10 @@ class AnchorTracker:
     Candidates gather in a buffer that is sorted rarely: when three times the data was read, or it is full.
     """
 
-    def __init__(self, n_classes: int, n_anchors: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, n_classes: int, n_anchors: int, dtype: np.dtype[Any], floor: NDArray[Any] | None = None) -> None:
         self._n_classes = n_classes
         self._n_anchors = n_anchors
-        self._floor = np.full(n_classes, -1, dtype)
-        self._sure_floor = np.full(n_classes, np.inf, dtype)  # the floor where it is above one half
+        self._raise_floor(np.full(n_classes, -1, dtype) if floor is None else floor.astype(dtype))
         self._kept: list[tuple[NDArray[np.intp], NDArray[Any], NDArray[np.int64]]] = []
         self._buffered = 0
         self._chunks = 0
@@ -90,10 +89,16 @@ class AnchorTracker:
         column, value, row = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
         column, value, row, rank = best_per_column(column, value, row, self._n_anchors)
         full = rank == self._n_anchors - 1
-        self._floor[column[full]] = value[full]
-        self._sure_floor = np.where(self._floor > HALF, self._floor, np.inf).astype(self._floor.dtype)
+        floor = self._floor.copy()
+        floor[column[full]] = value[full]
+        self._raise_floor(floor)
         self._kept = [(column, value, row)]
         self._buffered = 0
+
+    def _raise_floor(self, floor: NDArray[Any]) -> None:
+        """Set what an entry of each column must exceed, and the same for those where it is above one half."""
+        self._floor = floor
+        self._sure_floor = np.where(floor > HALF, floor, np.array(np.inf, floor.dtype))
 
     def best(self) -> NDArray[np.int64]:
         """Return row numbers (n_classes, n_anchors), best first; −1 where there are fewer."""
@@ -143,12 +148,12 @@ def _column_order(column: NDArray[np.intp], value: NDArray[Any]) -> NDArray[np.i
 
 
 class RowSampler:
-    """A uniform sample of `size` rows: those whose number has the lowest hash."""
+    """A uniform sample of `size` rows: those whose number has the lowest hash, no higher than `ceiling`."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, ceiling: int = np.iinfo(np.uint32).max) -> None:
         self.size = size
         self._kept: list[NDArray[np.int64]] = []
-        self._ceiling = np.uint32(np.iinfo(np.uint32).max)
+        self._ceiling = np.uint32(ceiling)
         self._buffered = 0
 
     def read(self, start: int, n_rows: int) -> None:
