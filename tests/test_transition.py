@@ -100,3 +100,11 @@ def test_sizes_must_fit():
         dualt.clean_posterior([[0.5, 0.5], [0.5, 0.6]], np.eye(2))
     with pytest.raises(InputError, match="step"):
         dualt.clean_posterior([[0.5, 0.5]], np.eye(2), max_steps=0)
+
+
+def test_a_label_that_no_class_leaves_says_nothing():
+    """Found by fuzzing: such rows came out as zeros."""
+    always_one = [[0.0, 1.0, 0.0]] * 3
+    with pytest.warns(DualtWarning, match="near singular"):
+        found = dualt.clean_posterior([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], always_one)
+    np.testing.assert_allclose(found, np.full((2, 3), 1 / 3))

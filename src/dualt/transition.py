@@ -205,7 +205,9 @@ class PosteriorSolver:
             now, target = posterior[active], probs[active]
             ratio = target / np.maximum(now @ self._matrix, tiny)
             after = now * (ratio @ self._transposed)
-            after /= np.maximum(after.sum(axis=1, keepdims=True), tiny)
+            total = after.sum(axis=1, keepdims=True)
+            # A row whose mass is all on labels that no class leaves says nothing of its class: it stays where it is.
+            after = np.where(total > 0, after / np.maximum(total, tiny), now)
             posterior[active] = after
             active = active[np.abs(after - now).max(axis=1) > self._tolerance]
             if not len(active):

@@ -1,0 +1,3 @@
+"""What is here runs in an environment of its own, by `.ci/wheel`."""
+
+collect_ignore = ["base_use.py"]
