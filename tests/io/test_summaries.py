@@ -62,9 +62,8 @@ def test_of_more_rows_than_the_sample_holds_each_part_gives_its_share(sizes, siz
     assert len(index) == len(set(index)) == min(size, ends[-1])
     np.testing.assert_array_equal(found.sample_rows, probs[index])
     np.testing.assert_array_equal(found.sample_labels, labels[index])
-    if ends[-1] > size:
-        shares = np.diff(np.searchsorted(index, [0, *ends]))
-        assert np.abs(shares - size * np.array(sizes) / ends[-1]).max() < len(sizes)
+    if ends[-1] > size:  # the part merged last gives its share, rounded; the others' are thinned by chance
+        assert abs((index >= ends[-2]).sum() - size * sizes[-1] / ends[-1]) < 0.51
 
 
 def test_a_row_is_as_likely_sampled_from_a_small_part_as_from_a_large_one():
