@@ -112,6 +112,8 @@ FAULTS: dict[str, Callable[[str], None]] = {
 }
 
 if __name__ == "__main__":
+    # What was started in the background, as these tests may be, inherits that Ctrl-C is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     fault, argument, *arguments = sys.argv[1:]
     sys.argv = ["dualt", *arguments]
     FAULTS[fault](argument)
