@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from dualt.estimators.counting import normalize_counts
 from dualt.estimators.fit import Matrix
@@ -78,6 +77,8 @@ def _count_best(
 
 def match_rows(transition: Matrix) -> tuple[Matrix, NDArray[np.intp]]:
     """Return the rows in the order that makes Σ log T_kk largest, and that order: clusters get their classes."""
+    from scipy.optimize import linear_sum_assignment
+
     row, column = linear_sum_assignment(-np.log(np.maximum(transition, _FLOOR)))
     order = row[np.argsort(column)]
     return transition[order], order

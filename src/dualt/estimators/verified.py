@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from dualt.errors import InputError
 from dualt.estimators.fit import Fit, Matrix
@@ -88,6 +87,8 @@ def count_verified(clean_codes: Codes, given_codes: Codes, n_classes: int) -> ND
 
 def evidence(transition: Matrix, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log P(counts | transition, κ) for each κ: Dirichlet-multinomial rows around the transition's."""
+    from scipy.special import gammaln
+
     cells = np.nonzero(counts)
     prior = _KAPPAS[:, None] * _seen(transition)[cells]
     totals = counts.sum(axis=1)
