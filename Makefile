@@ -1,8 +1,8 @@
 # make demo    set up .venv and show the main job         make test   the same, then the tests
-# make lint    style and types                            make bench  speed and accuracy beside peers
+# make lint    style and types                            make bench  speed and accuracy beside peers, into the pages
 # make docs    the site, into site/: open site/index.html
 # make bench-scale   data larger than memory, beside reading it and beside a peer (7 GB of disk, some minutes)
-# make fuzz    damaged files for every reader: FUZZ_SECONDS for each (5), from FUZZ_SEED (0)
+# make fuzz    damaged files for every reader: FUZZ_SECONDS for each (5), from FUZZ_SEED (0), only those named FUZZ_ONLY
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -26,19 +26,20 @@ docs: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
-	for part in estimate issues coverage classifier training; do $(BIN)/python bench/$$part.py || exit 1; done
+	$(BIN)/python bench/page.py estimate issues coverage classifier training floor
 
 bench-scale: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
-	$(BIN)/python bench/scale.py
+	$(BIN)/python bench/page.py scale
 
 FUZZ_SECONDS ?= 5
 FUZZ_SEED ?= 0
+FUZZ_ONLY ?=
 fuzz: .venv/installed
 	-$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,fuzz]'
-	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) --only "$(FUZZ_ONLY)"
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt hatch_build.py $(wildcard src/dualt/kernels/*.c)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev]'
 	touch $@

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from measure import machine
 from PIL import Image
+from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
@@ -110,8 +112,9 @@ def losses() -> dict[str, float]:
 
         return run
 
-    counts = {name: 3 if name == "sample by sample" else 200 for name in forms}
-    times = best_of({name: repeat(loss, counts[name]) for name, loss in forms.items()}, repeats=15)
+    # Short turns, and many: some fall between the interruptions of a busy machine.
+    counts = {name: 1 if name == "sample by sample" else 20 for name in forms}
+    times = best_of({name: repeat(loss, counts[name]) for name, loss in forms.items()}, repeats=150)
     return {name: seconds / counts[name] for name, seconds in times.items()}
 
 
@@ -128,7 +131,7 @@ def losses_in_a_step() -> dict[str, float]:
         optimizer = Recipe(epochs=1).make_optimizer([*network.parameters(), *extra])
 
         def run() -> None:
-            for _ in range(100):
+            for _ in range(10):
                 optimizer.zero_grad(set_to_none=True)
                 loss(network(x), labels).backward()
                 optimizer.step()
@@ -136,8 +139,8 @@ def losses_in_a_step() -> dict[str, float]:
         return run
 
     forms = {"cross entropy": F.cross_entropy, "reweighted": ReweightedLoss(matrix), "revised": RevisedLoss(matrix)}
-    times = best_of({name: repeat(loss) for name, loss in forms.items()}, repeats=20)
-    return {name: seconds / 100 for name, seconds in times.items()}
+    times = best_of({name: repeat(loss) for name, loss in forms.items()}, repeats=200)
+    return {name: seconds / 10 for name, seconds in times.items()}
 
 
 class PerSample(Dataset[tuple[Tensor, int]]):
@@ -201,7 +204,8 @@ def replicas_against_one(n_replicas: int = 15) -> tuple[float, float]:
 def main() -> None:
     """Measure everything and print one table."""
     torch.set_num_threads(1)
-    table = Table("what", "ours", "beside", "ratio", "at most", title="Training, one thread", title_justify="left")
+    print(f"{machine()}\n")
+    table = Table("what", "ours", "beside", "ratio", "at most", box=MARKDOWN)
 
     def add(what: str, ours: float, beside: float, bound: float) -> None:
         ratio = ours / beside

@@ -12,7 +12,7 @@ import dualt
 ROOT = Path(dualt.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-LOW = {"errors", "cells", "files", "rng", "validation", "labels", "transition", "interop", "plotting"}
+LOW = {"errors", "kernels", "cells", "files", "rng", "validation", "labels", "transition", "interop", "plotting"}
 FIND = {"noise", "estimators", "issues"}
 DATA = {"io", "datasets", "crossfit", "classifier"}
 TORCH = {"networks", "losses", "training", "methods"}
@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "__init__": {"errors"},
     "__main__": {"cli"},
     "errors": set(),
+    "kernels": {"errors"},
     "cells": set(),
     "cluster": {"__init__", "errors"},
     "files": {"errors"},

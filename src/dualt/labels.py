@@ -140,8 +140,9 @@ class LabelCoder:
     def _from_numbers(self, chunk: NDArray[Any], start: int) -> Codes:
         if chunk.dtype.kind == "b" and self.n_classes != 2:
             raise LabelsError(f"Expected labels of {self.n_classes} classes, got bool labels, which name only two.")
-        low, high = chunk.min(), chunk.max()
-        if low < 0 or high >= self.n_classes:
+        # As unsigned numbers, negative ones are the largest: one pass finds both.
+        unsigned = chunk.view(chunk.dtype.str.replace("i", "u")) if chunk.dtype.kind == "i" else chunk
+        if unsigned.max() >= self.n_classes:
             row = int(np.argmax((chunk < 0) | (chunk >= self.n_classes)))
             raise LabelsError(self._describe_out_of_range(int(chunk[row]), start + row))
         return chunk.astype(np.intp, copy=False)

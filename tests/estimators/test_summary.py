@@ -3,11 +3,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualt import kernels
 from dualt.errors import InputError
 from dualt.estimators.summary import CONFIDENCE_UNIT, summarize
 from dualt.estimators.tracking import AnchorTracker, RowSampler, priority
 from dualt.labels import LabelCoder
 from tests.strategies import posteriors
+
+
+@pytest.fixture(scope="module", params=["compiled", "numpy"], autouse=True)
+def way(request):
+    """Run every test with the compiled pass and with its twin."""
+    if request.param == "compiled" and kernels.library is None:
+        pytest.skip("no compiled library")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "numpy":
+            patch.setattr(kernels, "library", None)
+        yield
 
 
 def coder(probs):

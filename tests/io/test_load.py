@@ -1,6 +1,7 @@
 """From a path to probabilities, labels, class names and matrices."""
 
 import json
+import mmap
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ def write(frame, path):
 def test_npy_is_mapped_not_read(tmp_path):
     np.save(tmp_path / "p.npy", PROBS)
     loaded = load_probabilities(tmp_path / "p.npy")
-    assert isinstance(loaded.values, np.memmap)
+    assert isinstance(loaded.values.base, mmap.mmap)
     assert loaded.class_names is None
     np.testing.assert_array_equal(loaded.values, PROBS)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.estimators.rows import working_dtype
-from dualt.estimators.summary import PosteriorSummary, summarize
+from dualt.estimators.summary import PosteriorSummary, merge_all, summarize
 from dualt.labels import LabelCoder
 
 Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
@@ -112,10 +111,12 @@ def pieces(blocks: Iterable[Block], *, start: int = 0, threads: int = 1) -> Iter
             del probs, labels  # before the block makes the next
 
 
-def summarize_piece(piece: Piece, coder: LabelCoder, after: PosteriorSummary | None = None) -> PosteriorSummary:
+def summarize_piece(
+    piece: Piece, coder: LabelCoder, *, ceiling: int | None = None, after: PosteriorSummary | None = None
+) -> PosteriorSummary:
     """Return the summary of one piece; what is wrong with its rows is told with the name of their block."""
     try:
-        return summarize(piece.pred_probs, piece.noisy_labels, coder, start=piece.start, after=after)
+        return summarize(*piece[:2], coder, start=piece.start, ceiling=ceiling, after=after)
     except InputError as error:
         raise in_block(error, piece.block, piece.block_start) from None
 
@@ -126,9 +127,9 @@ def in_block(error: InputError, block: str, start: int = 0) -> InputError:
     return type(error)(f"In {block}: {error}{counted}") if block else error
 
 
-def summarize_block(block: Block, coder: LabelCoder, *, start: int = 0) -> PosteriorSummary:
+def summarize_block(block: Block, coder: LabelCoder, *, start: int = 0, ceiling: int | None = None) -> PosteriorSummary:
     """Return the summary of one block whose first row is number `start`; merge those of all to have the whole's."""
-    return reduce(PosteriorSummary.merge, (summarize_piece(piece, coder) for piece in pieces([block], start=start)))
+    return merge_all(summarize_piece(piece, coder, ceiling=ceiling) for piece in pieces([block], start=start))
 
 
 def aligned(blocks: Iterable[Block], rows: int) -> Iterator[list[Piece]]:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.blocks import Block, Rows, block_starts, summarize_block
+from dualt.estimators.blocks import Block, Rows, block_starts
 from dualt.estimators.posterior import Chunk, NoisyPosterior, PairsOf, Result
-from dualt.estimators.remote import copy_rows, count_rows, map_rows, merge_all, take_rows
-from dualt.estimators.summary import PosteriorSummary
+from dualt.estimators.remote import copy_rows, count_rows, map_rows, runs_of, summarize_run, take_rows
+from dualt.estimators.summary import PosteriorSummary, merge_all
 from dualt.labels import Codes
 
 # Blocks whose results are on their way home together, so that memory here stays bounded.
 _AT_A_TIME = 8
 _MERGED_TOGETHER = 8
+_ENTRIES_OF_RUN = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,19 @@ class ClusterPosterior(NoisyPosterior):
 
     @classmethod
     def of(cls, posterior: NoisyPosterior) -> ClusterPosterior:
-        """Take the blocks of a posterior that names files: workers that see the same files read them."""
-        blocks = tuple(RemoteBlock.of(block) for block in posterior.blocks)
+        """Take the blocks of a posterior that names files: workers that see the same files read them.
+
+        Small files are read several at a time.
+        """
+        blocks = tuple(RemoteBlock.of(run) for run in runs_of(posterior.blocks, _ENTRIES_OF_RUN))
         return cls(blocks, posterior.coder, on_progress=posterior.on_progress)
 
-    @cached_property
-    def summary(self) -> PosteriorSummary:
-        """The summary of all rows; the first use reads and validates them."""
+    def _summarize(self, ceiling: int | None = None) -> PosteriorSummary:
         from dask import delayed
 
         starts = block_starts(self.blocks)
         parts = [
-            delayed(summarize_block)(source, self.coder, start=start)
+            delayed(summarize_run)(source, self.coder, start=start, ceiling=ceiling)
             for source, start in zip(self._sources, starts, strict=False)
         ]
         summary: PosteriorSummary = self._done(combined(delayed(merge_all), parts))

@@ -25,7 +25,8 @@ from dualt.estimators.blocks import (
 from dualt.estimators.counting import count_pairs
 from dualt.estimators.parallel import ordered_map
 from dualt.estimators.rows import as_rows, working_dtype
-from dualt.estimators.summary import PosteriorSummary
+from dualt.estimators.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample
+from dualt.estimators.tracking import sample_ceiling
 from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.transition import chunk_rows
 from dualt.validation import as_probability_table, check_same_length, check_threads
@@ -111,14 +112,25 @@ class NoisyPosterior:
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them."""
-        merged: PosteriorSummary | None = None
-        work = pieces(self.blocks, threads=self.threads)
-        # The newest of what was merged tells each piece which of its rows stand no chance; an older one does no harm.
-        found = ordered_map(lambda piece: summarize_piece(piece, self.coder, merged), work, self.threads)
+        size = rows_of_sample(self.n_classes)
+        found = self._summarize(sample_ceiling(self.n_samples, size))
+        unlucky = len(found.sample_index) < min(size, self.n_samples)
+        return self._summarize() if unlucky else found
+
+    def _summarize(self, ceiling: int | None = None) -> PosteriorSummary:
+        """Return the summary of all rows; only those whose hash is at most `ceiling` are sampled."""
+        parts: list[PosteriorSummary] = []
+
+        def summarize(piece: Piece) -> PosteriorSummary:
+            # The first of the parts tells which rows stand no chance; that it may be an old one does no harm.
+            return summarize_piece(piece, self.coder, ceiling=ceiling, after=parts[0] if parts else None)
+
+        found = ordered_map(summarize, pieces(self.blocks, threads=self.threads), self.threads)
         for part in self._watched(found, lambda part: part.n_samples):
-            merged = part if merged is None else merged.merge(part)
-        assert merged is not None, "a posterior has at least one block"  # noqa: S101
-        return merged
+            parts.append(part)
+            if len(parts) > MERGED_TOGETHER:
+                parts[:] = [merge_all(parts)]
+        return merge_all(parts)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield (probabilities, label codes) in cache-sized chunks, known to be valid."""

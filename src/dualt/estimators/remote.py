@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.blocks import ArrayBlock, Block, Rows
+from dualt.estimators.blocks import ArrayBlock, Block, Rows, block_starts, pieces, summarize_piece
 from dualt.estimators.counting import count_pairs
 from dualt.estimators.posterior import Chunk, NoisyPosterior, PairsOf, Result
-from dualt.estimators.summary import PosteriorSummary
+from dualt.estimators.summary import PosteriorSummary, merge_all
 from dualt.labels import Codes, LabelCoder
 
 
@@ -57,6 +57,53 @@ class Span:
             yield labels
 
 
+@dataclass(frozen=True)
+class Run:
+    """Consecutive blocks as one: a worker's task costs as much as reading some million numbers."""
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def name(self) -> str:
+        """What to call it in an error."""
+        return f"{self.blocks[0].name} to {self.blocks[-1].name}"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of classes."""
+        return sum(block.shape[0] for block in self.blocks), self.blocks[0].shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the probabilities as they are stored."""
+        return self.blocks[0].dtype
+
+    def read(self) -> Iterator[Rows]:
+        """Yield the rows of one block after the other."""
+        for block in self.blocks:
+            yield from block.read()
+
+    def read_labels(self) -> Iterator[NDArray[Any]]:
+        """Yield the labels alone."""
+        for block in self.blocks:
+            yield from block.read_labels()
+
+
+def runs_of(blocks: Sequence[Block], entries: int) -> list[Block]:
+    """Join neighbours to runs of about the same size, of `entries` probabilities or somewhat more."""
+    starts = block_starts(blocks)
+    n_runs = max(starts[-1] * blocks[0].shape[1] // entries, 1)
+    run_of_middle = [(low + high) * n_runs // (2 * starts[-1]) for low, high in pairwise(starts)]
+    runs = [tuple(blocks[i] for i in own) for _, own in groupby(range(len(blocks)), run_of_middle.__getitem__)]
+    return [run[0] if len(run) == 1 else Run(run) for run in runs]
+
+
+def summarize_run(block: Block, coder: LabelCoder, *, start: int, ceiling: int | None) -> PosteriorSummary:
+    """Return the summary of a block, or of the blocks of a run, whose first row is number `start`."""
+    blocks = block.blocks if isinstance(block, Run) else (block,)
+    return merge_all(summarize_piece(piece, coder, ceiling=ceiling) for piece in pieces(blocks, start=start))
+
+
 def copy_rows(block: Block, low: int, high: int) -> ArrayBlock:
     """Return a few rows of a block as one that can travel."""
     probs, labels = zip(*Span(block, low, high).read(), strict=True)
@@ -86,8 +133,3 @@ def count_rows(
 def take_rows(block: Block, coder: LabelCoder, indices: NDArray[np.intp]) -> Chunk:
     """Return single rows of a block."""
     return NoisyPosterior((block,), coder).take(indices)
-
-
-def merge_all(summaries: Sequence[PosteriorSummary]) -> PosteriorSummary:
-    """Return the summary of all parts, each told where it starts."""
-    return reduce(PosteriorSummary.merge, summaries)

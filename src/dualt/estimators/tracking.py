@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt import kernels
 from dualt.validation import ROW_SUM_TOLERANCE
 
 # No two entries of a row exceed this: what does is the largest of its row.
 HALF = (1 + ROW_SUM_TOLERANCE) / 2
 _LONG_ROW = 1024
+_HIGHEST = 2**32 - 1
 
 
 class AnchorTracker:
@@ -29,6 +31,7 @@ class AnchorTracker:
     def __init__(self, n_classes: int, n_anchors: int, dtype: np.dtype[Any], floor: NDArray[Any] | None = None) -> None:
         self._n_classes = n_classes
         self._n_anchors = n_anchors
+        self.capacity = 8 * n_anchors * n_classes
         self._raise_floor(np.full(n_classes, -1, dtype) if floor is None else floor.astype(dtype))
         self._kept: list[tuple[NDArray[np.intp], NDArray[Any], NDArray[np.int64]]] = []
         self._buffered = 0
@@ -42,13 +45,13 @@ class AnchorTracker:
         """
         (rows,) = (largest > self._sure_floor.min()).nonzero()  # few, and found without looking at what they predict
         rows = rows[largest[rows] > self._sure_floor.take(predicted[rows])]
-        self._keep(predicted[rows].astype(np.intp), largest[rows], rows + start)
-        if self._floor.min() <= HALF:
+        self._append(predicted[rows].astype(np.intp), largest[rows], rows + start)
+        if self.floor.min() <= HALF:
             unsure = np.isinf(self._sure_floor)
-            (hot,) = (unsure & (_column_maxima(chunk) > self._floor)).nonzero()
+            (hot,) = (unsure & (_column_maxima(chunk) > self.floor)).nonzero()
             self._search(chunk, hot, start)
         self._chunks += 1
-        if self._chunks == self._next_sort or self._buffered > 8 * self._n_anchors * self._n_classes:
+        if self._chunks == self._next_sort or self._buffered > self.capacity:
             self._compact()
 
     def _search(self, chunk: NDArray[Any], columns: NDArray[np.intp], start: int) -> None:
@@ -56,16 +59,22 @@ class AnchorTracker:
         if not len(columns):
             return
         if len(columns) > self._n_classes // 4:  # comparing all columns then costs less than gathering some
-            part, floor = chunk, np.full_like(self._floor, np.inf)
-            floor[columns] = self._floor[columns]
+            part, floor = chunk, np.full_like(self.floor, np.inf)
+            floor[columns] = self.floor[columns]
             columns = np.arange(self._n_classes)
         else:
-            part, floor = chunk.take(columns, axis=1), self._floor[columns]
+            part, floor = chunk.take(columns, axis=1), self.floor[columns]
         (found,) = (part > self._threshold(part, floor)).ravel().nonzero()
         rows, places = np.divmod(found, len(columns))
-        self._keep(columns[places], part.ravel()[found], rows + start)
+        self._append(columns[places], part.ravel()[found], rows + start)
 
-    def _keep(self, column: NDArray[np.intp], value: NDArray[Any], row: NDArray[np.int64]) -> None:
+    def keep(self, column: NDArray[np.intp], value: NDArray[Any], row: NDArray[np.int64]) -> None:
+        """Take entries that exceed the floor of their column, in the order of their rows, as candidates."""
+        self._append(column, value, row)
+        if self._buffered > self.capacity:
+            self._compact()
+
+    def _append(self, column: NDArray[np.intp], value: NDArray[Any], row: NDArray[np.int64]) -> None:
         self._kept.append((column, value, row))
         self._buffered += len(row)
 
@@ -89,15 +98,15 @@ class AnchorTracker:
         column, value, row = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
         column, value, row, rank = best_per_column(column, value, row, self._n_anchors)
         full = rank == self._n_anchors - 1
-        floor = self._floor.copy()
+        floor = self.floor.copy()
         floor[column[full]] = value[full]
         self._raise_floor(floor)
         self._kept = [(column, value, row)]
         self._buffered = 0
 
     def _raise_floor(self, floor: NDArray[Any]) -> None:
-        """Set what an entry of each column must exceed, and the same for those where it is above one half."""
-        self._floor = floor
+        """Set what a candidate must exceed in each column, and the same for those where it is above one half."""
+        self.floor = floor
         self._sure_floor = np.where(floor > HALF, floor, np.array(np.inf, floor.dtype))
 
     def best(self) -> NDArray[np.int64]:
@@ -150,27 +159,43 @@ def _column_order(column: NDArray[np.intp], value: NDArray[Any]) -> NDArray[np.i
 class RowSampler:
     """A uniform sample of `size` rows: those whose number has the lowest hash, no higher than `ceiling`."""
 
-    def __init__(self, size: int, ceiling: int = np.iinfo(np.uint32).max) -> None:
+    def __init__(self, size: int, ceiling: int | None = None) -> None:
         self.size = size
         self._kept: list[NDArray[np.int64]] = []
-        self._ceiling = np.uint32(ceiling)
+        self._ceiling = _HIGHEST if ceiling is None else ceiling
         self._buffered = 0
 
     def read(self, start: int, n_rows: int) -> None:
         """Offer the rows `start` … `start + n_rows − 1`."""
-        number = np.arange(start, start + n_rows)
-        number = number[priority(number) <= self._ceiling]
+        number = _below(self._ceiling, start, n_rows)
         self._kept.append(number)
         self._buffered += len(number)
         if self._buffered > 2 * self.size:
             chosen = self.chosen()
             self._kept, self._buffered = [chosen], len(chosen)
-            self._ceiling = priority(chosen).max()
+            self._ceiling = int(priority(chosen).max())
 
     def chosen(self) -> NDArray[np.int64]:
         """Return the numbers of the sampled rows, ascending."""
         number = np.concatenate(self._kept)
         return number[lowest_priority(number, self.size)]
+
+
+def _below(ceiling: int, start: int, n_rows: int) -> NDArray[np.int64]:
+    """Return those of `n_rows` row numbers from `start` whose hash is at most `ceiling`."""
+    if kernels.library:
+        return kernels.sampled_rows(start, n_rows, ceiling)
+    number = np.arange(start, start + n_rows)
+    return np.asarray(number[priority(number) <= np.uint32(ceiling)])
+
+
+def sample_ceiling(n_rows: int, size: int) -> int:
+    """Return what the hash of a row is at most, almost surely, if a sample of `size` of `n_rows` rows holds it.
+
+    Some ten standard deviations more rows than the sample needs are below it.
+    """
+    share = (size + 10 * size**0.5 + 10) / n_rows
+    return min(int(share * (_HIGHEST + 1)), _HIGHEST)
 
 
 def lowest_priority(number: NDArray[np.int64], size: int) -> NDArray[np.intp]:
@@ -185,7 +210,7 @@ def lowest_priority(number: NDArray[np.int64], size: int) -> NDArray[np.intp]:
 def priority(number: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Hash row numbers to uniform 32-bit integers (the finaliser of MurmurHash3, one to one below 2^32)."""
     mixed = number.astype(np.uint32)
-    if len(number) and number.max() > np.iinfo(np.uint32).max:
+    if len(number) and number.max() > _HIGHEST:
         mixed ^= ((number >> 32) * 0x9E3779B1).astype(np.uint32)
     mixed ^= mixed >> np.uint32(16)
     mixed *= np.uint32(0x85EBCA6B)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import mmap
 import tokenize
 import warnings
 import zipfile
@@ -11,8 +12,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -39,15 +41,14 @@ def read_npy(path: str | Path) -> NDArray[Any]:
         if size == 0:
             raise ValueError("the file is empty")
         with path.open("rb") as stream:
-            shape, dtype, offset = _read_header(stream, str(path))
-            expected = math.prod(shape) * dtype.itemsize + offset
-        if expected > size:
-            raise ValueError(f"its header promises {expected:,} bytes, the file has {size:,}")
-        if 0 in shape:
-            return np.empty(shape, dtype)
-        with _quiet():
-            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array
+            header = _read_header(stream, str(path))
+            if header.end > size:
+                raise ValueError(f"its header promises {header.end:,} bytes, the file has {size:,}")
+            if 0 in header.shape:
+                return np.empty(header.shape, header.dtype)
+            memory = mmap.mmap(stream.fileno(), header.end, access=mmap.ACCESS_READ)
+    # A plain array: every slice of a np.memmap costs some microseconds.
+    return np.ndarray(header.shape, header.dtype, memory, header.start, order=header.order)
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,7 @@ class Npz:
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{name} is compressed in a way that NumPy does not write")
         with self._archive.open(entry) as stream:
-            shape, dtype, offset = _read_header(stream, f"{name} in {self.path}")
-            expected = math.prod(shape) * dtype.itemsize + offset
+            expected = _read_header(stream, f"{name} in {self.path}").end
         if entry.file_size != expected or expected > (entry.compress_size + 1) * MAX_DEFLATE_RATIO:
             raise ValueError(f"the header of {name} promises {expected:,} bytes, there are {entry.file_size:,}")
         with self._archive.open(entry) as stream, _quiet():
@@ -114,21 +114,43 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _read_header(stream: Any, where: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Return shape, type and where the numbers begin.
+class _Header(NamedTuple):
+    """What the header of a `.npy` file promises, and where the numbers begin."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Literal["C", "F"]
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Where the numbers end."""
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
+
+
+def _read_header(stream: Any, where: str) -> _Header:
+    """Return the header of a `.npy` file.
 
     In memory: a header claims a length of up to 4 GB, which a read from the file would allocate at once.
     """
-    start = io.BytesIO(stream.read(_HEADER_BYTES))
-    version = npy.read_magic(start)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    with _quiet():
-        shape, _, dtype = read(start)
-    if dtype.hasobject:
+    start = stream.read(_HEADER_BYTES)
+    prefix = 10 if start[6:7] == b"\1" else 12
+    header = _parse_header(start[: prefix + int.from_bytes(start[8:prefix], "little")])
+    if header.dtype.hasobject:
         raise FileError(f"Refused {where}: it holds Python objects, never unpickled here. Save numbers or strings.")
-    if any(length < 0 for length in shape):
-        raise ValueError(f"its header promises the shape {shape}")
-    return shape, dtype, start.tell()
+    if any(length < 0 for length in header.shape):
+        raise ValueError(f"its header promises the shape {header.shape}")
+    return header
+
+
+@lru_cache(maxsize=64)
+def _parse_header(start: bytes) -> _Header:
+    """Read a header, which is a Python literal and slow to parse; shards have the same one over and over."""
+    stream = io.BytesIO(start)
+    read = npy.read_array_header_1_0 if npy.read_magic(stream) == (1, 0) else npy.read_array_header_2_0
+    with _quiet():
+        shape, by_columns, dtype = read(stream)
+    return _Header(shape, dtype, "F" if by_columns else "C", stream.tell())
 
 
 def check_readable(path: str | Path) -> Path:

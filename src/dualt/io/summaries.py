@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.estimators import PosteriorSummary, concatenate
-from dualt.estimators.summary import CONFIDENCE_UNIT
+from dualt.estimators.tally import CONFIDENCE_UNIT
 from dualt.files import atomic_write
 from dualt.io.arrays import Npz, open_npz
 from dualt.validation import ROW_SUM_TOLERANCE, check_class_names, check_probability_chunk

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from dualt.errors import InputError
+from dualt.kernels.losses import mean_revised_loss, mean_reweighted_loss
 from dualt.losses.backward import backward_loss_from, invert
 from dualt.losses.forward import forward_loss_from
-from dualt.losses.fused import mean_revised_loss
 from dualt.losses.matrix import Reduction, as_matrix, log_columns, weight_tables
 from dualt.losses.revised import Rows, revised_loss, revised_transition
 from dualt.losses.reweighted import reweighted_loss_from
@@ -88,10 +88,12 @@ class ReweightedLoss(_TransitionLoss):
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of (n, C) logits and (n,) given labels."""
-        logits, inverse = self._check(logits), self.negative_inverse
-        if logits.dtype != inverse.dtype:
-            inverse = inverse.to(logits.dtype)
-        return reweighted_loss_from(logits, labels, self.columns, inverse, self.max_weight, self.reduction)
+        logits, columns, bound = self._check(logits), self.columns, self.max_weight
+        loss = mean_reweighted_loss(logits, labels, columns, bound) if self.reduction == "mean" else None
+        if loss is not None:
+            return loss
+        inverse = self.negative_inverse.to(logits.dtype)
+        return reweighted_loss_from(logits, labels, columns, inverse, bound, self.reduction)
 
 
 class RevisedLoss(_TransitionLoss):
@@ -109,11 +111,9 @@ class RevisedLoss(_TransitionLoss):
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of (n, C) logits and (n,) given labels."""
-        logits = self._check(logits)
-        if self.rows == "simplex" and self.reduction == "mean" and _is_plain(logits) and _is_plain(self.slack):
-            return mean_revised_loss(logits, labels, self.transition, self.slack)
-        return revised_loss(logits, labels, self.transition, self.slack, rows=self.rows, reduction=self.reduction)
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return tensor.device.type == "cpu" and tensor.dtype == torch.float32
+        logits, transition, slack = self._check(logits), self.transition, self.slack
+        known = self.rows == "simplex" and self.reduction == "mean"
+        loss = mean_revised_loss(logits, labels, transition, slack) if known else None
+        if loss is not None:
+            return loss
+        return revised_loss(logits, labels, transition, slack, rows=self.rows, reduction=self.reduction)

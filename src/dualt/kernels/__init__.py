@@ -1,0 +1,96 @@
+"""Inner loops in C, where they could be compiled: when the package is installed and a C compiler is there.
+
+Nothing needs them. Each has a twin in NumPy or torch with the same result, which its caller takes where `library` is
+None: no compiler, a platform of which we know nothing, or `DUALT_KERNELS=0` in the environment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Raised with every change of a function's arguments or meaning, here and in version.c: no other library is used.
+_VERSION = 1
+# As in rows.c: rows that are dealt with together.
+GROUP = 64
+_POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+_TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+_SCAN = (_INT, (_POINTER, _POINTER, _INT, _INT, _REAL, _REAL, *4 * (_POINTER,), _INT, _POINTER))
+_SIGNATURES = {
+    "scan_rows_float": _SCAN,
+    "scan_rows_double": _SCAN,
+    "sampled_rows": (_INT, (_INT, _INT, ctypes.c_uint32, _POINTER)),
+    "mean_reweighted_loss": (_INT, (_POINTER, _POINTER, _INT, _INT, _POINTER, _REAL, _POINTER, _POINTER)),
+    "mean_revised_loss": (_INT, (_POINTER, _POINTER, _INT, _INT, *5 * (_POINTER,))),
+}
+
+
+def _load(path: Path) -> ctypes.CDLL | None:
+    """Return the compiled library; None if it is not there, not wanted, or of another version."""
+    if os.environ.get("DUALT_KERNELS") == "0":
+        return None
+    try:
+        found = ctypes.CDLL(str(path))
+        if found.dualt_kernels_version() != _VERSION:
+            return None
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(found, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError):
+        return None
+    return found
+
+
+library = _load(Path(__file__).with_name("compiled.so"))
+
+
+def scan_rows(
+    chunk: NDArray[Any],
+    labels: NDArray[np.intp],
+    floor: NDArray[Any],
+    *,
+    tolerance: float,
+    unit: float,
+    counts: NDArray[np.int64],
+    sums: NDArray[np.int64],
+    hits: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Add the rows of contiguous float32 or float64 to counts, and find what exceeds the floor of its column.
+
+    Adds one to `counts[argmax, label]` and round(p[label] / unit) to `sums[label]` for every row, and writes the places
+    in the flat chunk of entries above `floor` to `hits`. Returns how many rows were read, and how many hits there are.
+    It stops before rows that are not plainly probabilities (none negative, a sum within `tolerance` of one), before
+    labels that are no classes, and where `hits` is so full that it may not hold those of `GROUP` rows more.
+    """
+    n_rows, n_classes = chunk.shape
+    labels = np.ascontiguousarray(labels, np.int64)
+    n_hits = ctypes.c_int64()
+    scan = getattr(library, f"scan_rows_{_TYPES[chunk.dtype]}")
+    done: int = scan(
+        chunk.ctypes.data,
+        labels.ctypes.data,
+        n_rows,
+        n_classes,
+        tolerance,
+        1 / unit,
+        floor.ctypes.data,
+        counts.ctypes.data,
+        sums.ctypes.data,
+        hits.ctypes.data,
+        len(hits),
+        ctypes.byref(n_hits),
+    )
+    return done, n_hits.value
+
+
+def sampled_rows(start: int, n_rows: int, ceiling: int) -> NDArray[np.int64]:
+    """Return those of the row numbers `start` … `start + n_rows − 1` whose hash is at most `ceiling`."""
+    assert library is not None  # noqa: S101
+    kept: NDArray[np.int64] = np.empty(n_rows, np.int64)
+    found: int = library.sampled_rows(start, n_rows, ceiling, kept.ctypes.data)
+    return np.array(kept[:found])

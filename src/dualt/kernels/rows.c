@@ -1,0 +1,58 @@
+/* What the one pass over probabilities does with every row; see rows_of_type.h, and estimators/summary.py for its twin. */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define GROUP 64 /* rows that are dealt with together, while they are in the fastest cache */
+
+enum { HIT = 1, BAD = 2 };
+
+#if defined(__x86_64__) && defined(__GNUC__) && defined(__linux__)
+#define HAS_LANES 1
+#endif
+
+#define REAL float
+#define BITS int32_t
+#define LANES 8
+#define NAME(name) name##_float
+#include "rows_of_type.h"
+#undef REAL
+#undef BITS
+#undef LANES
+#undef NAME
+
+#define REAL double
+#define BITS int64_t
+#define LANES 4
+#define NAME(name) name##_double
+#include "rows_of_type.h"
+
+/* The hash of a row number in estimators/tracking.py, given the lower half of it and the product of the upper. */
+static inline uint32_t hash_of(uint32_t low, uint32_t high) {
+  uint32_t mixed = low ^ high;
+  mixed ^= mixed >> 16;
+  mixed *= 0x85EBCA6Bu;
+  mixed ^= mixed >> 13;
+  mixed *= 0xC2B2AE35u;
+  return mixed ^ mixed >> 16;
+}
+
+/* Write those of the row numbers start ... start + n - 1 whose hash is at most the ceiling; return how many they are.
+   A group is looked at without a branch first: most have none. */
+int64_t sampled_rows(int64_t start, int64_t n, uint32_t ceiling, int64_t *kept) {
+  int64_t found = 0;
+  for (int64_t number = start; number < start + n;) {
+    uint32_t low = (uint32_t)number, high = (uint32_t)(number >> 32) * 0x9E3779B1u;
+    if (number % GROUP == 0 && number + GROUP <= start + n) {
+      int any = 0;
+      for (uint32_t k = 0; k < GROUP; k++) any |= hash_of(low + k, high) <= ceiling;
+      if (!any) {
+        number += GROUP;
+        continue;
+      }
+    }
+    if (hash_of(low, high) <= ceiling) kept[found++] = number;
+    number++;
+  }
+  return found;
+}

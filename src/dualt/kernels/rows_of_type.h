@@ -1,0 +1,115 @@
+/* Rows of REAL, (n, c) and contiguous; BITS is the integer of the same size.
+
+   Non-negative floats are in the order of their bit patterns, and integers are compared without a branch. */
+typedef struct {
+  const REAL *floor; /* of each column: an entry above it is a hit */
+  REAL low, high;    /* between them is the sum of a row */
+} NAME(limits);
+
+static inline BITS NAME(bits_of)(const REAL *entry) {
+  BITS bits;
+  memcpy(&bits, entry, sizeof bits);
+  return bits;
+}
+
+/* Write the argmax of a row, the first of equals. Return HIT if an entry is one, and BAD if these are no probabilities:
+   something is negative, be it a zero, or the sum is not as it should be. */
+static inline int NAME(read_one)(const REAL *row, int64_t c, NAME(limits) limits, BITS *place) {
+  BITS best = -1, signs = 0, at = 0;
+  REAL even = 0, odd = 0;
+  int hit = 0;
+  int64_t j = 0;
+  for (; j + 1 < c; j += 2) { /* in pairs, whose comparisons and sums need not wait for each other */
+    BITS a = NAME(bits_of)(row + j), b = NAME(bits_of)(row + j + 1);
+    BITS better = b > a ? b : a, which = b > a ? j + 1 : j;
+    at = better > best ? which : at;
+    best = better > best ? better : best;
+    signs |= a | b;
+    hit |= (row[j] > limits.floor[j]) | (row[j + 1] > limits.floor[j + 1]);
+    even += row[j];
+    odd += row[j + 1];
+  }
+  if (j < c) {
+    BITS last = NAME(bits_of)(row + j);
+    at = last > best ? j : at;
+    signs |= last;
+    hit |= row[j] > limits.floor[j];
+    even += row[j];
+  }
+  *place = at;
+  int good = signs >= 0 && even + odd >= limits.low && even + odd <= limits.high;
+  return (hit ? HIT : 0) | (good ? 0 : BAD);
+}
+
+/* Do the same for rows in whole bundles of LANES. */
+#ifdef HAS_LANES
+typedef REAL NAME(lanes) __attribute__((vector_size(32)));
+typedef BITS NAME(bit_lanes) __attribute__((vector_size(32)));
+
+__attribute__((target("avx2"))) static int NAME(read_bundles)(const REAL *row, int64_t n, int64_t c,
+                                                              NAME(limits) limits, BITS *place) {
+  NAME(bit_lanes) bad = {0}, hit = {0};
+  for (int64_t i = 0; i < n; i += LANES, row += LANES * c) {
+    NAME(bit_lanes) best = (NAME(bit_lanes)){0} - 1, at = {0}, signs = {0}, number = {0};
+    NAME(lanes) sums = {0};
+    for (int64_t j = 0; j < c; j++, number = number + 1) {
+      NAME(lanes) own;
+      for (int r = 0; r < LANES; r++) own[r] = row[r * c + j];
+      NAME(bit_lanes) bits = (NAME(bit_lanes))own, better = bits > best;
+      at = (better & number) | (~better & at);
+      best = (better & bits) | (~better & best);
+      signs |= bits;
+      hit |= own > limits.floor[j];
+      sums += own;
+    }
+    bad |= ~((signs >= 0) & (sums >= limits.low) & (sums <= limits.high));
+    memcpy(place + i, &at, sizeof at);
+  }
+  int found = 0;
+  for (int r = 0; r < LANES; r++) found |= (hit[r] ? HIT : 0) | (bad[r] ? BAD : 0);
+  return found;
+}
+#endif
+
+static inline int NAME(read_group)(const REAL *rows, int64_t n, int64_t c, NAME(limits) limits, BITS *place) {
+  int found = 0;
+  int64_t i = 0;
+#ifdef HAS_LANES
+  if (__builtin_cpu_supports("avx2")) {
+    i = n - n % LANES;
+    found = NAME(read_bundles)(rows, i, c, limits, place);
+  }
+#endif
+  for (; i < n; i++) found |= NAME(read_one)(rows + i * c, c, limits, place + i);
+  return found;
+}
+
+/* Add every row to counts[argmax, label], and its entry of the label, in multiples of 1 / units, to sums[label]. Write
+   where, in all of the rows, the hits are. Return how many rows were read: all, or as many as come before a group that has
+   a bad row or a label that is no class, or whose hits may not find room. */
+int64_t NAME(scan_rows)(const REAL *rows, const int64_t *labels, int64_t n, int64_t c, double tolerance, double units,
+                        const REAL *floor, int64_t *counts, int64_t *sums, int64_t *hits, int64_t room,
+                        int64_t *n_hits) {
+  NAME(limits) limits = {floor, 1 - tolerance, 1 + tolerance};
+  int64_t label[GROUP], first = 0;
+  BITS place[GROUP];
+  *n_hits = 0;
+  for (; first < n; first += GROUP) {
+    const REAL *group = rows + first * c;
+    int64_t size = n - first < GROUP ? n - first : GROUP;
+    if (*n_hits + size * c > room) break;
+    int found = NAME(read_group)(group, size, c, limits, place);
+    /* A copy, since labels in a file that somebody writes to could change after their check. */
+    memcpy(label, labels + first, size * sizeof *label);
+    for (int64_t i = 0; i < size; i++) found |= label[i] >= 0 && label[i] < c ? 0 : BAD;
+    if (found & BAD) break;
+    for (int64_t i = 0; i < size; i++) {
+      counts[place[i] * c + label[i]]++;
+      sums[label[i]] += llrint(group[i * c + label[i]] * units);
+    }
+    if (found & HIT)
+      for (int64_t k = 0; k < size * c; k++)
+        if (group[k] > floor[k % c]) hits[(*n_hits)++] = first * c + k;
+  }
+  return first < n ? first : n;
+}

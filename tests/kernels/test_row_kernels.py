@@ -1,0 +1,157 @@
+"""The compiled pass over rows against its twin in NumPy: the same summaries, the same complaints."""
+
+import ctypes.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from dualt import kernels
+from dualt.errors import InputError, LabelsError
+from dualt.estimators.summary import summarize
+from dualt.estimators.tally import CONFIDENCE_UNIT
+from dualt.estimators.tracking import priority
+from dualt.labels import LabelCoder
+
+compiled = pytest.mark.skipif(kernels.library is None, reason="no compiled library")
+
+
+def without_library():
+    return mock.patch.object(kernels, "library", None)
+
+
+def coder(n_classes):
+    return LabelCoder(tuple(map(str, range(n_classes))), by_name=False)
+
+
+@st.composite
+def rows(draw):
+    """Rows around the number that is dealt with together, with equal entries, and their labels."""
+    n_classes, n_rows = draw(st.integers(2, 40)), draw(st.integers(1, 3 * kernels.GROUP + 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    probs = rng.integers(1, draw(st.sampled_from([2, 4, 1000])), (n_rows, n_classes), endpoint=True).astype(float)
+    probs[rng.random(probs.shape) < 0.3] = 0
+    probs[probs.sum(axis=1) == 0, 0] = 1
+    probs /= probs.sum(axis=1, keepdims=True)
+    return probs.astype(draw(st.sampled_from([np.float16, np.float32, np.float64]))), rng.integers(
+        n_classes, size=n_rows
+    )
+
+
+def outcome(probs, labels):
+    """Return the summary, or what is wrong."""
+    try:
+        return summarize(probs, labels, coder(probs.shape[1]), n_anchors=3, sample_size=20)
+    except InputError as error:
+        return type(error), str(error)
+
+
+@compiled
+@given(rows())
+def test_both_ways_give_one_summary(data):
+    found = outcome(*data)
+    with without_library():
+        assert outcome(*data) == found
+
+
+@compiled
+@given(rows(), st.data())
+def test_both_ways_refuse_the_same(data, draw):
+    probs, labels = data
+    row, column = (draw.draw(st.integers(0, length - 1)) for length in probs.shape)
+    probs[row, column] = draw.draw(st.sampled_from([-0.0, -0.5, 1.5, np.nan, -np.nan, np.inf, -np.inf, 1e-40]))
+    found = outcome(probs, labels)
+    with without_library():
+        assert outcome(probs, labels) == found
+
+
+@compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_kernel_reads_up_to_the_group_with_a_bad_row(dtype):
+    n_classes, bad = 5, 2 * kernels.GROUP + 7
+    probs = np.full((300, n_classes), 0.2, dtype)
+    probs[bad, 3] = -0.2
+    labels = np.arange(300) % n_classes
+    counts, sums = np.zeros(n_classes**2, np.int64), np.zeros(n_classes, np.int64)
+    options = {"tolerance": 1e-2, "unit": CONFIDENCE_UNIT, "counts": counts, "sums": sums}
+    hits = np.empty(1000, np.int64)
+    assert kernels.scan_rows(probs, labels, np.ones(n_classes, dtype), hits=hits, **options) == (2 * kernels.GROUP, 0)
+    first = np.bincount(labels[: 2 * kernels.GROUP])
+    assert_array_equal(counts.reshape(n_classes, n_classes)[0], first)  # the first of equals
+    assert_array_equal(sums, first * round(float(dtype(0.2)) / CONFIDENCE_UNIT))
+
+
+@compiled
+def test_the_kernel_stops_while_there_is_room_for_hits():
+    probs = np.full((200, 2), 0.5, np.float32)
+    probs[::50] = [0.9, 0.1]
+    scratch = {"counts": np.zeros(4, np.int64), "sums": np.zeros(2, np.int64), "hits": np.empty(130, np.int64)}
+    options = {"tolerance": 1e-2, "unit": CONFIDENCE_UNIT, **scratch}
+    labels = np.zeros(200, np.intp)
+    floor = np.array([0.8, 0.9], np.float32)
+    assert kernels.scan_rows(probs, labels, floor, **options) == (128, 3)
+    assert_array_equal(scratch["hits"][:3], [0, 100, 200])
+    assert kernels.scan_rows(probs, labels, np.full(2, -1, np.float32), **options) == (64, 128)
+
+
+@compiled
+@pytest.mark.parametrize("label", [-1, 3, 2**62, -(2**63)])
+def test_a_label_that_changes_after_its_check_is_not_counted(label):
+    """As in a mapped file that somebody writes to: the kernel must not touch what is not its own."""
+    probs = np.full((100, 3), 1 / 3, np.float32)
+    labels = np.zeros(100, np.intp)
+    labels[70] = label
+    own = {"counts": np.zeros(9, np.int64), "sums": np.zeros(3, np.int64), "hits": np.empty(500, np.int64)}
+    found = kernels.scan_rows(probs, labels, np.ones(3, np.float32), tolerance=1e-2, unit=CONFIDENCE_UNIT, **own)
+    assert found == (kernels.GROUP, 0)
+    with pytest.raises(LabelsError):
+        summarize(probs, labels, coder(3))
+
+
+@compiled
+@given(st.integers(0, 2**40), st.integers(1, 300), st.integers(0, 2**32 - 1))
+def test_sampled_rows_are_those_of_a_low_hash(start, n_rows, ceiling):
+    number = np.arange(start, start + n_rows)
+    assert_array_equal(kernels.sampled_rows(start, n_rows, ceiling), number[priority(number) <= ceiling])
+
+
+@compiled
+def test_the_hash_goes_on_beyond_32_bits():
+    start = 2**32 - 150
+    number = np.arange(start, start + 300)
+    assert_array_equal(kernels.sampled_rows(start, 300, 2**31), number[priority(number) <= 2**31])
+
+
+def test_a_library_that_is_missing_damaged_old_or_not_wanted_is_not_used(tmp_path, monkeypatch):
+    assert kernels._load(tmp_path / "none.so") is None
+    (tmp_path / "text.so").write_text("no library")
+    assert kernels._load(tmp_path / "text.so") is None
+    assert kernels._load(Path(ctypes.util.find_library("m") or "none")) is None
+    monkeypatch.setenv("DUALT_KERNELS", "0")
+    assert kernels._load(Path(kernels.__file__).with_name("compiled.so")) is None
+
+
+def test_the_estimate_is_the_same_without_the_library():
+    code = (
+        "import numpy as np, dualt, hashlib; rng = np.random.default_rng(0);"
+        "probs = rng.dirichlet(np.full(7, 0.3), 5_000).astype(np.float32); labels = rng.integers(7, size=5_000);"
+        "estimate = dualt.estimate_transition(probs, labels);"
+        "print(hashlib.sha256(estimate.transition.tobytes()).hexdigest(), dualt.kernels.library is None)"
+    )
+
+    def run(**environment):
+        return subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **environment}
+        ).stdout.split()
+
+    (one, is_off), (other, was_off) = run(DUALT_KERNELS="0"), run()
+    assert one == other
+    assert is_off == "True"
+    assert was_off == str(kernels.library is None)

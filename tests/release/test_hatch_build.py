@@ -1,0 +1,57 @@
+"""The library is compiled if it can be, and a wheel without it is as good."""
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("hatchling")
+ROOT = Path(__file__).parents[2]
+SOURCES = [path for ending in ("*.c", "*.h") for path in (ROOT / "src" / "dualt" / "kernels").glob(ending)]
+
+
+@pytest.fixture
+def hook():
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def folder(tmp_path):
+    kernels = tmp_path / "src" / "dualt" / "kernels"
+    kernels.mkdir(parents=True)
+    for path in SOURCES:
+        shutil.copy(path, kernels)
+    return kernels
+
+
+def build(hook, root, target="wheel"):
+    """Return what the hook tells the builder."""
+    data = {"artifacts": [], "pure_python": True}
+    hook.CompileKernels(str(root), {}, None, None, "", target).initialize("standard", data)
+    return data
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_with_a_compiler_the_wheel_has_the_library(hook, folder):
+    data = build(hook, folder.parents[2])
+    assert (folder / "compiled.so").stat().st_size > 0
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*(path.name for path in SOURCES), "compiled.so"])
+    assert data["artifacts"] == ["src/dualt/kernels/compiled.so"]
+    assert not data["pure_python"]
+    assert data["tag"].startswith("py3-none-")
+
+
+@pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
+def test_without_a_compiler_the_wheel_is_pure(hook, folder, monkeypatch, compiler):
+    monkeypatch.setenv("CC", compiler)
+    assert build(hook, folder.parents[2]) == {"artifacts": [], "pure_python": True}
+    assert not (folder / "compiled.so").exists()
+
+
+def test_a_source_archive_has_no_library(hook, folder):
+    assert build(hook, folder.parents[2], "sdist") == {"artifacts": [], "pure_python": True}
+    assert not (folder / "compiled.so").exists()
