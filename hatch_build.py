@@ -15,7 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 KERNELS = Path("src", "dualt", "kernels")
 # No flag that lets results depend on the machine. Nobody asks which operation overflowed: without traps, loops with
 # comparisons become vectors.
-FLAGS = ("-O3", "-fPIC", "-shared", "-ffp-contract=off", "-fno-trapping-math")
+FLAGS = ("-O3", "-fPIC", "-shared", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno")
 
 
 class CompileKernels(BuildHookInterface[Any]):

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "rng": {"errors"},
     "validation": {"errors"},
     "labels": {"errors", "validation"},
-    "transition": {"errors", "validation", "labels"},
+    "transition": {"errors", "kernels", "validation", "labels"},
     "interop": {"errors", "validation", "transition"},
     "plotting": {"errors", "validation"},
     "noise": LOW,

@@ -2,7 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -36,6 +36,7 @@ def test_l1_error_and_noise_rates_by_hand():
 @given(st.integers(2, 6), st.floats(0, 0.4), st.integers(0, 1000))
 def test_clean_posterior_undoes_to_noisy(n_classes, rate, seed):
     transition = dualt.noise.random_diagonal_dominant(n_classes, rate, seed)
+    assume(np.linalg.cond(transition) < 100)  # of a singular matrix many posteriors are undone
     clean = np.random.default_rng(seed).dirichlet(np.full(n_classes, 0.5), 20)
     found = dualt.clean_posterior(dualt.to_noisy(clean, transition), transition)
     np.testing.assert_allclose(found, clean, atol=2e-3)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError
 from dualt.estimators import NoisyPosterior, TransitionEstimate, estimate_posterior
 from dualt.estimators.cluster import ClusterPosterior, as_posterior
+from dualt.estimators.rows import surest
 from dualt.issue_frames import Cut, Scores, issue_frame, lazy_issue_frame
 from dualt.labels import Codes
 from dualt.transition import clean_prior, early_posterior
@@ -222,9 +223,7 @@ def _score(posterior: NoisyPosterior, matrix: NDArray[np.float64]) -> Scores:
 
 
 def _score_chunk(matrix: NDArray[np.float64], probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
-    rows = np.arange(len(labels))
     weights = early_posterior(probs, matrix.astype(probs.dtype))
     weights *= matrix.T.astype(probs.dtype)[labels]
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(probs.dtype).tiny)
-    best = weights.argmax(axis=1)
-    return labels, weights[rows, labels], best, weights[rows, best]
+    return labels, weights[np.arange(len(labels)), labels], *surest(weights)

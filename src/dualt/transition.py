@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dualt import kernels
 from dualt.errors import DualtWarning
 from dualt.validation import (
     as_probability_table,
@@ -139,6 +140,11 @@ def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int = 
     """
     if len(transition) > _MANY_CLASSES:
         return _early_posterior_of_likeliest(probs, transition, steps)
+    if kernels.library:
+        probs, transition = np.ascontiguousarray(probs), np.ascontiguousarray(transition)
+        found = kernels.early_posterior(probs, transition, steps)
+        if found is not None:
+            return found
     transposed = np.ascontiguousarray(transition.T)
     posterior = np.full_like(probs, 1 / len(transition))
     noisy, gain = np.empty_like(probs), np.empty_like(probs)

@@ -123,6 +123,15 @@ def test_sampled_rows_are_those_of_a_low_hash(start, n_rows, ceiling):
 
 
 @compiled
+def test_every_half_becomes_its_float_or_is_refused():
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    plain = halves[: int(np.float16(2).view(np.uint16)) + 1]
+    assert_array_equal(kernels.floats_of_halves(plain), plain.astype(np.float32))
+    for half in halves[len(plain) :]:
+        assert kernels.floats_of_halves(np.array([0, half, 1], np.float16)) is None
+
+
+@compiled
 def test_the_hash_goes_on_beyond_32_bits():
     start = 2**32 - 150
     number = np.arange(start, start + 300)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dualt.estimators.counting import normalize_counts, resample_counts
 from dualt.estimators.fit import Fit
 from dualt.estimators.posterior import NoisyPosterior
+from dualt.estimators.rows import surest
 from dualt.labels import Codes
 
 
@@ -40,9 +41,13 @@ def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
     thresholds = np.nan_to_num(posterior.summary.mean_self_confidence, nan=np.inf)
 
     def confident_pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        clearing = np.where(probs >= thresholds.astype(probs.dtype), probs, -1)
-        true = clearing.argmax(axis=1)
-        confident = np.flatnonzero(clearing[np.arange(len(true)), true] >= 0)
+        limits = thresholds.astype(probs.dtype)
+        true, largest = surest(probs)
+        confident = largest >= limits[true]  # the largest of all is that of those which clear
+        (others,) = (~confident).nonzero()
+        clearing = np.where(probs[others] >= limits, probs[others], -1)
+        true[others] = clearing.argmax(axis=1)
+        confident[others] = clearing.max(axis=1) >= 0
         return np.asarray(labels[confident] * n_classes + true[confident])
 
     joint = posterior.count(confident_pairs)

@@ -48,7 +48,8 @@ def read_npy(path: str | Path) -> NDArray[Any]:
                 return np.empty(header.shape, header.dtype)
             memory = mmap.mmap(stream.fileno(), header.end, access=mmap.ACCESS_READ)
     # A plain array: every slice of a np.memmap costs some microseconds.
-    return np.ndarray(header.shape, header.dtype, memory, header.start, order=header.order)
+    array: NDArray[Any] = np.ndarray(header.shape, header.dtype, memory, header.start, order=header.order)
+    return array
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,16 @@ GROUP = 64
 _POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 _TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _SCAN = (_INT, (_POINTER, _POINTER, _INT, _INT, _REAL, _REAL, *4 * (_POINTER,), _INT, _POINTER))
-_SIGNATURES = {
+_POSTERIOR = (_INT, (_POINTER, _INT, _INT, _POINTER, _INT, _REAL, _POINTER))
+_ARGMAX = (None, (_POINTER, _INT, _INT, _POINTER))
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "argmax_rows_float": _ARGMAX,
+    "argmax_rows_double": _ARGMAX,
+    "early_posterior_float": _POSTERIOR,
+    "early_posterior_double": _POSTERIOR,
     "scan_rows_float": _SCAN,
     "scan_rows_double": _SCAN,
+    "floats_of_halves": (_INT, (_POINTER, _INT, _POINTER)),
     "sampled_rows": (_INT, (_INT, _INT, ctypes.c_uint32, _POINTER)),
     "mean_reweighted_loss": (_INT, (_POINTER, _POINTER, _INT, _INT, _POINTER, _REAL, _POINTER, _POINTER)),
     "mean_revised_loss": (_INT, (_POINTER, _POINTER, _INT, _INT, *5 * (_POINTER,))),
@@ -94,3 +101,30 @@ def sampled_rows(start: int, n_rows: int, ceiling: int) -> NDArray[np.int64]:
     kept: NDArray[np.int64] = np.empty(n_rows, np.int64)
     found: int = library.sampled_rows(start, n_rows, ceiling, kept.ctypes.data)
     return np.array(kept[:found])
+
+
+def floats_of_halves(halves: NDArray[np.float16]) -> NDArray[np.float32] | None:
+    """Return `halves.astype(np.float32)`, given a contiguous array; None if not all are plainly from 0 to 2."""
+    assert library is not None  # noqa: S101
+    floats = np.empty(halves.shape, np.float32)
+    plain: int = library.floats_of_halves(halves.ctypes.data, halves.size, floats.ctypes.data)
+    return floats if plain else None
+
+
+def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int) -> NDArray[Any] | None:
+    """Return what the function of this name in `dualt.transition` returns, given contiguous rows; None if it cannot."""
+    n_rows, n_classes = probs.shape
+    posterior = np.empty_like(probs)
+    function = getattr(library, f"early_posterior_{_TYPES[probs.dtype]}")
+    least = float(np.finfo(probs.dtype).tiny)
+    arguments = probs.ctypes.data, n_rows, n_classes, transition.ctypes.data, steps, least, posterior.ctypes.data
+    return posterior if function(*arguments) else None
+
+
+def argmax_rows(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """Return `rows.argmax(axis=1)` of contiguous float32 or float64, none of them negative or NaN."""
+    n_rows, n_classes = rows.shape
+    place = np.empty(n_rows, np.int64)
+    find = getattr(library, f"argmax_rows_{_TYPES[rows.dtype]}")
+    find(rows.ctypes.data, n_rows, n_classes, place.ctypes.data)
+    return place

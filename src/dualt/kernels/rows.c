@@ -56,3 +56,17 @@ int64_t sampled_rows(int64_t start, int64_t n, uint32_t ceiling, int64_t *kept) 
   }
   return found;
 }
+
+/* Turn the bits of n halves into floats: shifted into place they are those of a float that is too small by 2^112. Return
+   whether all are plain, from 0 to 2: a sign, an infinity or NaN comes out as a large number. */
+int64_t floats_of_halves(const uint16_t *halves, int64_t n, float *floats) {
+  int plain = 1;
+  for (int64_t i = 0; i < n; i++) {
+    uint32_t bits = (uint32_t)halves[i] << 13;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    floats[i] = value * 0x1p112f;
+    plain &= halves[i] <= 0x4000;
+  }
+  return plain;
+}

@@ -84,6 +84,16 @@ static inline int NAME(read_group)(const REAL *rows, int64_t n, int64_t c, NAME(
   return found;
 }
 
+/* Write where the hits of a row are, given where it starts. Return how many they are: most rows have none. */
+static inline int64_t NAME(write_hits)(const REAL *row, int64_t c, const REAL *floor, int64_t start, int64_t *hits) {
+  int any = 0;
+  int64_t found = 0;
+  for (int64_t j = 0; j < c; j++) any |= row[j] > floor[j];
+  for (int64_t j = 0; any && j < c; j++)
+    if (row[j] > floor[j]) hits[found++] = start + j;
+  return found;
+}
+
 /* Add every row to counts[argmax, label], and its entry of the label, in multiples of 1 / units, to sums[label]. Write
    where, in all of the rows, the hits are. Return how many rows were read: all, or as many as come before a group that has
    a bad row or a label that is no class, or whose hits may not find room. */
@@ -107,9 +117,19 @@ int64_t NAME(scan_rows)(const REAL *rows, const int64_t *labels, int64_t n, int6
       counts[place[i] * c + label[i]]++;
       sums[label[i]] += llrint(group[i * c + label[i]] * units);
     }
-    if (found & HIT)
-      for (int64_t k = 0; k < size * c; k++)
-        if (group[k] > floor[k % c]) hits[(*n_hits)++] = first * c + k;
+    for (int64_t i = 0; found & HIT && i < size; i++)
+      *n_hits += NAME(write_hits)(group + i * c, c, floor, (first + i) * c, hits + *n_hits);
   }
   return first < n ? first : n;
+}
+
+/* Write the argmax of every row of non-negative entries, the first of equals. */
+void NAME(argmax_rows)(const REAL *rows, int64_t n, int64_t c, int64_t *argmax) {
+  NAME(limits) limits = {rows, 0, 0}; /* what is found to be a hit, or bad, is of no interest */
+  BITS place[GROUP];
+  for (int64_t first = 0; first < n; first += GROUP) {
+    int64_t size = n - first < GROUP ? n - first : GROUP;
+    NAME(read_group)(rows + first * c, size, c, limits, place);
+    for (int64_t i = 0; i < size; i++) argmax[first + i] = place[i];
+  }
 }

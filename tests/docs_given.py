@@ -1,0 +1,137 @@
+"""What the pages take for granted: files, models and machines a reader has, made small. Named by `<!-- given: -->`."""
+
+import csv
+import os
+import socket
+import sys
+from pathlib import Path
+
+import numpy as np
+from docs_pages import ROOT
+
+from dualt import io, noise
+
+CLEAN = np.arange(300) % 3
+
+
+def readme_files(run):
+    """Probabilities, labels, pictures, a review and features, as the README names them."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 4)) + 3 * np.eye(3, 4)[CLEAN]
+    given = noise.corrupt(CLEAN, noise.pair(3, 0.3), rng=0)
+    probs = np.eye(3)[CLEAN] * 0.7 + 0.1
+    np.save("probs.npy", probs)
+    np.save("images.npy", rng.integers(0, 255, (300, 8, 8), dtype=np.uint8))
+    io.save_labels("labels.npy", given)
+    wrong = int(np.flatnonzero(given != CLEAN)[0])
+    Path("suspects-review.csv").write_text(f"index,old,new\n{wrong},{given[wrong]},{CLEAN[wrong]}\n", encoding="utf-8")
+    run.names |= {"pred_probs": probs, "noisy_labels": given, "X": features, "noisy_y": given, "X_new": features}
+
+
+def readme_shards(run):
+    """The same probabilities and labels in parts: a folder of each, and a folder of Parquet tables."""
+    import pandas as pd
+
+    for folder in ("probs", "labels", "data"):
+        Path(folder).mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(300), 3)):
+        probs, labels = run.names["pred_probs"][rows], run.names["noisy_labels"][rows]
+        np.save(f"probs/{number}.npy", probs)
+        np.save(f"labels/{number}.npy", labels)
+        pd.DataFrame(probs, columns=["p_0", "p_1", "p_2"]).assign(given=labels).to_parquet(f"data/{number}.parquet")
+
+
+def filled_audit(run):
+    """The column "true" of audit.csv, as a person fills it in."""
+    with Path("audit.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [{**row, "true": CLEAN[int(row["index"])]} for row in csv.DictReader(stream)]
+    with Path("audit.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, ["index", "given", "true"])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def tiny_data(run):
+    """Every data set of the paper in its original format, with a handful of images; some more in images.npz."""
+    sys.path.insert(0, str(ROOT / "tests" / "experiments"))
+    from tiny_data import write_all
+
+    run.environment["DUALT_DATA"] = str(write_all(Path("data-sets").absolute()))
+    np.savez("images.npz", X=np.random.default_rng(0).integers(256, size=(5, 28, 28), dtype=np.uint8))
+
+
+def own_matrix(run):
+    """A matrix of one's own, as a file."""
+    np.save("my-matrix.npy", noise.pair(2, 0.3))
+
+
+def repository(run):
+    """Commands are typed in a clone of the repository: this one."""
+    run.folder = ROOT
+
+
+def free_port(run):
+    """The machine `host` is this one; its port 8786 may be taken."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    run.addresses = {"host:8786": f"127.0.0.1:{port}", "--port 8786": f"--host 127.0.0.1 --port {port}"}
+
+
+def answering_workers(run):
+    """The scheduler and workers that the page started are up."""
+    from distributed import Client
+
+    with Client(f"tcp://{run.addresses['host:8786']}", timeout=60) as client:
+        client.wait_for_workers(2, timeout=60)
+
+
+def slurm(run):
+    """`sbatch`, as far as the page uses it: see docs_sbatch.py."""
+    command = Path("bin/sbatch").absolute()
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/docs_sbatch.py" "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    here = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    run.environment["PATH"] = f"{command.parent}{os.pathsep}{here}"
+
+
+def hugging_face(run):
+    """A data set with a ClassLabel, and a Trainer of a small BERT that has seen others, where one word tells all."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    from datasets import ClassLabel, Dataset, Features, List, Value
+    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+
+    features = Features({"input_ids": List(Value("int64")), "label": ClassLabel(names=["cat", "dog", "cow", "hen"])})
+
+    def texts(true, labels):
+        tokens = np.random.default_rng(0).integers(10, 20, (len(true), 4))
+        tokens[:, 1] = 1 + true
+        return Dataset.from_dict({"input_ids": tokens.tolist(), "label": labels.tolist()}, features=features)
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = BertConfig(vocab_size=20, num_labels=4, **sizes)
+    arguments = TrainingArguments(
+        "trainer", report_to="none", use_cpu=True, disable_tqdm=True, save_strategy="no", logging_strategy="no",
+        num_train_epochs=4, per_device_train_batch_size=50, per_device_eval_batch_size=500, learning_rate=0.01,
+    )  # fmt: skip
+    true = np.arange(2000) % 4
+    others = texts(true, noise.corrupt(true, noise.symmetric(4, 0.2), rng=1))
+    trainer = Trainer(args=arguments, train_dataset=others, model_init=lambda: BertForSequenceClassification(config))
+    trainer.train()
+    run.names |= {"trainer": trainer, "dataset": texts(run.names["true"], run.names["labels"])}
+
+
+def keras_model(run):
+    """Images whose brightest pixel tells their class, and a Keras network, on torch, that has learnt it."""
+    os.environ["KERAS_BACKEND"] = "torch"
+    import keras
+
+    keras.utils.set_random_seed(0)
+    true = run.names["true"]
+    images = np.random.default_rng(0).random((len(true), 2, 2)) + np.eye(4).reshape(4, 2, 2)[true]
+    layers = [keras.layers.Flatten(), keras.layers.Dense(16, "relu"), keras.layers.Dense(4, "softmax")]
+    model = keras.Sequential(layers)
+    model.compile(keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy")
+    model.fit(images, run.names["labels"], epochs=5, verbose=0)
+    run.names |= {"model": model, "images": images}

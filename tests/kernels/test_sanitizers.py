@@ -1,0 +1,65 @@
+"""The compiled library reads and writes only what it was given: watched by the compiler's sanitizers."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[2] / "src" / "dualt" / "kernels"
+# Exactly as much memory as is needed, from malloc, so that one byte beyond it is noticed.
+PROGRAM = """
+import sys
+from pathlib import Path
+import numpy as np
+from dualt import kernels
+from dualt.errors import InputError
+kernels.library = kernels._load(Path(sys.argv[1]))
+assert kernels.library is not None
+from dualt.estimators.summary import summarize
+from dualt.labels import LabelCoder
+rng = np.random.default_rng(0)
+for number in range(400):
+    n_rows, n_classes = rng.integers([1, 2], [200, 70])
+    probs = rng.dirichlet(np.full(n_classes, 0.3), n_rows).astype([np.float32, np.float64][number % 2])
+    if number % 3 == 0:
+        probs[rng.integers(n_rows), rng.integers(n_classes)] = rng.choice([-1, np.nan, np.inf, -0.0])
+    labels, coder = rng.integers(n_classes, size=n_rows), LabelCoder(tuple(map(str, range(n_classes))), False)
+    try:
+        summarize(probs, labels, coder, n_anchors=2, sample_size=30)
+    except InputError:
+        pass
+    kernels.sampled_rows(int(rng.integers(2**33)), int(rng.integers(1, 300)), int(rng.integers(2**32)))
+print("clean")
+"""
+
+
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory):
+    """Return the library with sanitizers, and what must be loaded before Python for it to work."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no gcc")
+    library = tmp_path_factory.mktemp("sanitized") / "compiled.so"
+    flags = ["-g", "-O1", "-fPIC", "-shared", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    built = subprocess.run([compiler, *flags, "-o", library, *SOURCES.glob("*.c"), "-lm"], check=False)
+    runtimes = [
+        subprocess.run(
+            [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("libasan.so", "libubsan.so")
+    ]
+    if built.returncode or not all(Path(name).is_absolute() for name in runtimes):
+        pytest.skip("no sanitizers")
+    return library, " ".join(runtimes)
+
+
+def test_nothing_beyond_the_arrays_is_touched(sanitized):
+    library, runtimes = sanitized
+    environment = {**os.environ, "LD_PRELOAD": runtimes, "ASAN_OPTIONS": "detect_leaks=0"}
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM, library], capture_output=True, text=True, check=False, env=environment
+    )
+    assert found.stdout == "clean\n", found.stderr[-2000:]
