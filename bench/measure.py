@@ -24,6 +24,15 @@ def best_seconds(function: Callable[[], Any], repeats: int = 7) -> float:
     return best
 
 
+def best_of(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Return the shortest time of each run; they take turns, so that all see the same machine."""
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(repeats):
+        for name, run in runs.items():
+            best[name] = min(best[name], best_seconds(run, 1))
+    return best
+
+
 def anonymous_megabytes() -> float:
     """Return this process's anonymous resident memory: what it allocated, not what it mapped from files."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -60,4 +69,9 @@ def machine() -> str:
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         "",
     )
-    return f"{model or platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}, one thread"
+    from dualt import kernels
+
+    kind = "compiled kernels" if kernels.library else "no compiled kernels"
+    return (
+        f"{model or platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}, one thread, {kind}"
+    )

@@ -14,11 +14,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from measure import anonymous_megabytes, best_seconds, machine, peak_megabytes
+from measure import anonymous_megabytes, best_of, machine, peak_megabytes
 
 NARROW, WIDE, PEER = (10_000_000, 10, 20, "float32"), (1_000_000, 1_000, 1, "float16"), (1_000_000, 100, 1, "float32")
 _BYTES = {"float16": 2, "float32": 4}
@@ -84,9 +85,12 @@ def measure_stream(folder: Path, repeats: int) -> dict[str, Any]:
     estimate(folder, "dual-t", 1)  # imports, and files into the page cache
     found: dict[str, Any] = {"dual-t memory": peak_megabytes(lambda: estimate(folder, "dual-t"))}
     found["two threads memory"] = peak_megabytes(lambda: estimate(folder, "dual-t", threads=2))
-    found["read"] = best_seconds(lambda: read_and_sum(folder), repeats)
-    found["dual-t"] = best_seconds(lambda: estimate(folder, "dual-t"), repeats)
-    found["two threads"] = best_seconds(lambda: estimate(folder, "dual-t", threads=2), repeats)
+    runs: dict[str, Callable[[], Any]] = {
+        "read": lambda: read_and_sum(folder),
+        "dual-t": lambda: estimate(folder, "dual-t"),
+        "two threads": lambda: estimate(folder, "dual-t", threads=2),
+    }
+    found |= best_of(runs, repeats)
     found["default"], found["default memory"] = timed(lambda: estimate(folder, None))
     found["default two threads"], found["default two threads memory"] = timed(lambda: estimate(folder, None, threads=2))
     return found
@@ -103,18 +107,17 @@ def measure_dask(folder: Path, repeats: int) -> tuple[float, float]:
 
     with connected("local"):
         on_workers()  # the workers import
-        two_workers = best_seconds(on_workers, repeats)
-    estimate(folder, "dual-t", 1)
-    return best_seconds(lambda: estimate(folder, "dual-t", threads=2), repeats), two_workers
+        estimate(folder, "dual-t", 1)
+        runs = {"threads": lambda: estimate(folder, "dual-t", threads=2), "workers": on_workers}
+        best = best_of(runs, repeats)
+    return best["threads"], best["workers"]
 
 
 def measure_growth(folder: Path, n_shards: int, repeats: int) -> list[float]:
     """Return seconds for a quarter, half and all of the shards."""
     estimate(folder, "dual-t", 1)
-    return [
-        best_seconds(lambda part=part: estimate(folder, "dual-t", n_shards // part), repeats)  # type: ignore[misc]
-        for part in (4, 2, 1)
-    ]
+    parts = [n_shards // part for part in (4, 2, 1)]
+    return list(best_of({str(part): partial(estimate, folder, "dual-t", part) for part in parts}, repeats).values())
 
 
 def measure_issues(folder: Path, threads: int) -> tuple[float, float, int]:
@@ -211,7 +214,7 @@ def peer_row(name: str, found: tuple[float, float, int]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the rows; 0.05 to try it out")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         needed = sum(rows * classes * _BYTES[dtype] for rows, classes, _, dtype in (NARROW, WIDE)) * options.scale * 1.1

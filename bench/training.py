@@ -8,12 +8,11 @@ One thread. Each figure is the best of several repeats, so that a busy machine d
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
-from measure import machine
+from measure import best_of, machine
 from PIL import Image
 from rich.box import MARKDOWN
 from rich.console import Console
@@ -32,17 +31,6 @@ from dualt.training import Part, Recipe, TrainingData, as_inputs, train
 from dualt.training.replicated import Replica, train_replicated
 
 BATCH = 128
-
-
-def best_of(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Return the shortest time of each run; they take turns, so that all see the same machine."""
-    best = dict.fromkeys(runs, float("inf"))
-    for _ in range(repeats):
-        for name, run in runs.items():
-            began = perf_counter()
-            run()
-            best[name] = min(best[name], perf_counter() - began)
-    return best
 
 
 def images(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

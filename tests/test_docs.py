@@ -53,7 +53,8 @@ def test_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, tmp_path,
         ("sh", "echo no >&2; false; echo 2", "wrong.md:2: no"),
     ],
 )
-def test_a_page_that_shows_what_does_not_come_is_found(language, code, complaint, tmp_path):
+def test_a_page_that_shows_what_does_not_come_is_found(language, code, complaint, tmp_path, monkeypatch):
+    monkeypatch.delenv("UPDATE_DOCS", raising=False)
     page = tmp_path / "wrong.md"
     page.write_text(f'```{language}\n{code}\n```\n\n```text title="output"\n2\n```\n', encoding="utf-8")
     with pytest.raises(AssertionError) as failure:
