@@ -17,7 +17,10 @@ from time import process_time
 from typing import Any, TypeAlias
 
 import numpy as np
+from measure import machine
 from numpy.typing import NDArray
+from patches import patch_features
+from rich.box import MARKDOWN
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -57,43 +60,22 @@ def tabular(rows: int) -> Data:
 
 def images(name: str) -> Callable[[int], Data]:
     def load(rows: int) -> Data:
-        data = load_dataset(name)
-        chosen = np.random.default_rng(7).permutation(len(data.train_y))[:rows]
-        pixels = np.asarray(data.train_x[np.sort(chosen)], np.float32) / np.float32(255)
-        features = patch_features(pixels) if pixels.ndim == 4 else pixels.reshape(len(pixels), -1)
-        return features, data.train_y[np.sort(chosen)]
+        pixels, labels = _subset(name, rows)
+        return pixels.reshape(len(pixels), -1), labels
 
     return load
 
 
-def patch_features(pixels: NDArray[np.float32], n_filters: int = 160, size: int = 6) -> NDArray[np.float32]:
-    """Describe colour images by how they answer to random whitened patches of themselves, pooled by quadrant.
-
-    A layer of convolution without training (Coates, Ng and Lee 2011): pixels alone tell colour photographs
-    too poorly apart for any estimator.
-    """
-    windows = np.lib.stride_tricks.sliding_window_view(pixels, (size, size), axis=(2, 3))[:, :, ::2, ::2]
-    windows = windows.transpose(0, 2, 3, 1, 4, 5)
-    side = windows.shape[1]
-    image, row, column = np.random.default_rng(7).integers((len(pixels), side, side), size=(20_000, 3)).T
-    some = _normalized(windows[image, row, column].reshape(len(image), -1))
-    values, vectors = np.linalg.eigh(np.cov(some.T))
-    whiten = (vectors / np.sqrt(values + 0.1)) @ vectors.T
-    filters = (some[:n_filters] - some.mean(axis=0)) @ whiten
-    filters /= np.linalg.norm(filters, axis=1, keepdims=True)
-    back = (whiten @ filters.T).astype(np.float32)
-    halves = (slice(None, side // 2), slice(side // 2, None))
-    features = np.empty((len(pixels), 4, n_filters), np.float32)
-    for own, patches in zip(features, windows, strict=True):
-        centred = _normalized(patches.reshape(side * side, -1)) - some.mean(axis=0)
-        answers = np.abs(centred @ back).reshape(side, side, -1)
-        own[:] = [answers[a, b].mean(axis=(0, 1)) for a in halves for b in halves]
-    return features.reshape(len(pixels), -1)
+def cifar10(rows: int) -> Data:
+    """Take twice the rows, and features learnt without labels: pixels tell photographs too poorly apart."""
+    pixels, labels = _subset("cifar10", 2 * rows)
+    return patch_features(pixels), labels
 
 
-def _normalized(patches: NDArray[np.float32]) -> NDArray[np.float32]:
-    centred = patches - patches.mean(axis=1, keepdims=True)
-    return np.asarray(centred / np.sqrt(centred.var(axis=1, keepdims=True) + 0.01))
+def _subset(name: str, rows: int) -> Data:
+    data = load_dataset(name)
+    chosen = np.sort(np.random.default_rng(7).permutation(len(data.train_y))[:rows])
+    return np.asarray(data.train_x[chosen], np.float32) / np.float32(255), data.train_y[chosen]
 
 
 DATA: dict[str, Callable[[int], Data]] = {
@@ -101,18 +83,17 @@ DATA: dict[str, Callable[[int], Data]] = {
     "tabular": tabular,
     "mnist": images("mnist"),
     "fashion-mnist": images("fashion-mnist"),
-    "cifar10": images("cifar10"),
+    "cifar10": cifar10,
 }
 
 
-def probabilities(features: NDArray[Any], noisy: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-    """Return out-of-fold probabilities of a small network that stops when held-out labels say so."""
-    network = MLPClassifier((128,), alpha=1e-2, early_stopping=True, n_iter_no_change=5, max_iter=40, random_state=seed)
-    n_components = min(100, features.shape[1])
-    classifier = make_pipeline(StandardScaler(), PCA(n_components, random_state=0), network)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return out_of_fold_probabilities(classifier, features, noisy, cv=3, random_state=seed)
+def network(name: str, n_features: int, seed: int) -> Any:
+    """Return a small network that stops when held-out noisy labels say so."""
+    stopping = {"early_stopping": True, "n_iter_no_change": 5, "max_iter": 40, "random_state": seed}
+    if name == "cifar10":
+        return MLPClassifier((256,), alpha=1, **stopping)
+    components = PCA(min(100, n_features), random_state=0)
+    return make_pipeline(StandardScaler(), components, MLPClassifier((128,), alpha=1e-2, **stopping))
 
 
 def measure(name: str, data: Data, noise_name: str, seed: int) -> Iterator[Record]:
@@ -121,7 +102,10 @@ def measure(name: str, data: Data, noise_name: str, seed: int) -> Iterator[Recor
     rng = np.random.default_rng([seed, NOISES.index(noise_name)])
     truth = noise.from_name(noise_name, int(clean.max()) + 1, rng)
     noisy = noise.corrupt(clean, truth, rng)
-    probs = probabilities(features, noisy, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier = network(name, features.shape[1], seed)
+        probs = out_of_fold_probabilities(classifier, features, noisy, cv=3, random_state=seed)
     posterior = NoisyPosterior.from_arrays(probs, noisy)
     accuracy = float((probs.argmax(axis=1) == clean).mean())
     for method, entry in ESTIMATORS.items():
@@ -143,7 +127,7 @@ def measure(name: str, data: Data, noise_name: str, seed: int) -> Iterator[Recor
 def summarize(records: list[Record], by: str) -> Table:
     """Return mean (worst) errors of every estimator for each value of `by`, and over all."""
     columns = list(dict.fromkeys(record[by] for record in records))
-    table = Table("estimator", *columns, "all", "seconds", title="Σ|T − T̂| / C, mean (worst)", title_justify="left")
+    table = Table("estimator", *columns, "all", "seconds", box=MARKDOWN)
     for method in dict.fromkeys(record["method"] for record in records):
         own = [record for record in records if record["method"] == method]
         groups = [[r["error"] for r in own if r[by] == column] for column in columns]
@@ -151,6 +135,33 @@ def summarize(records: list[Record], by: str) -> Table:
         name = f"{method} (floor)" if method == FLOOR else method
         table.add_row(name, *cells, f"{np.mean([r['seconds'] for r in own]):.2f}")
     return table
+
+
+def accuracies(records: list[Record]) -> Table:
+    """Return the share of examples whose predicted class is the true one, for each noise and data set."""
+    data, kinds = (list(dict.fromkeys(record[key] for record in records)) for key in ("data", "noise"))
+    table = Table("accuracy", *data, box=MARKDOWN)
+    for kind in kinds:
+        found = [[r["accuracy"] for r in records if (r["data"], r["noise"]) == (name, kind)] for name in data]
+        table.add_row(kind, *(f"{np.mean(values):.3f}" if values else "" for values in found))
+    return table
+
+
+def run(options: argparse.Namespace, console: Console) -> list[Record]:
+    """Measure what the file of results lacks, and return all of them."""
+    records: list[Record] = json.loads(options.out.read_text()) if options.out and options.out.exists() else []
+    done = {(r["data"], r["noise"], r["seed"]) for r in records}
+    for name in options.data:
+        left = [(kind, seed) for kind in NOISES for seed in options.seeds if (name, kind, seed) not in done]
+        data = load(name, options.rows, console) if left else None
+        if data is None:
+            continue
+        for kind, seed in track(left, name, console=Console(stderr=True)):
+            records += measure(name, data, kind, seed)
+            if options.out:
+                with atomic_write(options.out) as stream:
+                    json.dump(records, stream, indent=1)
+    return records
 
 
 def load(name: str, rows: int, console: Console) -> Data | None:
@@ -168,24 +179,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="digits and a small table, one seed")
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--seeds", nargs="+", type=int, default=[100, 101])
-    parser.add_argument("--rows", type=int, default=12_000, help="of each data set but digits")
+    parser.add_argument("--rows", type=int, default=12_000, help="of each data set but digits; twice that of CIFAR-10")
     parser.add_argument("--out", type=Path, help="JSON file of the results")
     options = parser.parse_args()
     if options.quick:
         options.data, options.seeds, options.rows = ["digits", "tabular"], options.seeds[:1], 4_000
     console = Console(width=160)
-    records: list[Record] = json.loads(options.out.read_text()) if options.out and options.out.exists() else []
-    done = {(r["data"], r["noise"], r["seed"]) for r in records}
-    loaded = {name: load(name, options.rows, console) for name in options.data}
-    data = {name: found for name, found in loaded.items() if found is not None}
-    runs = [(name, kind, seed) for name in data for kind in NOISES for seed in options.seeds]
-    for name, kind, seed in track([run for run in runs if run not in done], console=console):
-        records += measure(name, data[name], kind, seed)
-        if options.out:
-            with atomic_write(options.out) as stream:
-                json.dump(records, stream, indent=1)
-    for by in ("data", "noise"):
-        console.print(summarize(records, by))
+    console.print(f"{machine()}. Σ|T − T̂| / C, mean (worst).\n")
+    records = run(options, console)
+    for table in (summarize(records, "data"), summarize(records, "noise"), accuracies(records)):
+        console.print(table, "")
 
 
 if __name__ == "__main__":

@@ -22,11 +22,14 @@ def test_a_page_is_what_the_kept_results_make_of_it(page, name):
 
 
 def test_a_changed_result_changes_the_pages(page, tmp_path, monkeypatch):
+    n_changed = 0
     for path in page.RESULTS.iterdir():
-        (tmp_path / path.name).write_text(path.read_text(encoding="utf-8").replace("| joint |", "| joint | 9.999 |"))
+        text, n_found = re.subn(r"\| joint +\|", "| joint | 9.999 |", path.read_text(encoding="utf-8"))
+        (tmp_path / path.name).write_text(text, encoding="utf-8")
+        n_changed += n_found
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     changed = page.filled((ROOT / "docs/benchmarks.md").read_text(encoding="utf-8"))
-    assert changed.count("| joint | 9.999 |") == 2
+    assert changed.count("| joint | 9.999 |") == n_changed > 0
 
 
 def test_every_benchmark_is_kept_with_its_command_and_shown(page):

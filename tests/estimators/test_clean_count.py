@@ -1,16 +1,23 @@
 import pickle
+from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dualt
 from dualt import noise
+from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError
 from dualt.estimators import NoisyPosterior
-from dualt.estimators.clean_count import clean_count
+from dualt.estimators.clean_count import _balance, clean_count
 from dualt.estimators.confident_joint import confident_joint
+from dualt.estimators.joint import joint
 
 
 def clean_by_loops(p, transition):
@@ -26,21 +33,46 @@ def clean_by_loops(p, transition):
     return q
 
 
-def round_by_loops(sample, rows, labels, transition, confidence, n_samples):
-    """Count (clean class, label) over the rows that are as sure as `confidence`, or as the sample's surest tenth."""
-    n_classes = rows.shape[1]
-    members = [[] for _ in range(n_classes)]
-    for p in sample:
-        q = clean_by_loops(p, transition)
+def balanced_by_loops(posteriors, label_counts):
+    """Multiply class weights five times by label share / mean, and normalise the rows."""
+    n_classes, n = len(label_counts), len(posteriors)
+    shares = [(count + 1) / (sum(label_counts) + n_classes) for count in label_counts]
+    weights = [1.0] * n_classes
+    for step in range(6):
+        rows = [[q * w for q, w in zip(row, weights, strict=True)] for row in posteriors]
+        rows = [[value / sum(row) for value in row] for row in rows]
+        if step == 5:
+            return rows
+        means = [sum(row[k] for row in rows) / n for k in range(n_classes)]
+        weights = [w * share / mean for w, share, mean in zip(weights, shares, means, strict=True)]
+    raise AssertionError
+
+
+def thresholds_by_loops(posteriors, confidence, n_samples):
+    """Return `confidence`, or the sureness of a class's surest tenth, or hundred of all rows, if that is less."""
+    members = [[] for _ in posteriors[0]]
+    for q in posteriors:
         members[int(np.argmax(q))].append(max(q))
     thresholds = []
     for sureness in members:
-        needed = int(np.ceil(max(100 * len(sample) / n_samples, 0.1 * len(sureness))))
+        needed = int(np.ceil(max(100 * len(posteriors) / n_samples, 0.1 * len(sureness))))
         enough = sorted(sureness, reverse=True)[: max(1, needed)]
         thresholds.append(min([confidence, *enough[-1:]]))
-    counts = np.zeros((n_classes, n_classes))
-    for p, label in zip(rows, labels, strict=True):
-        q = clean_by_loops(p, transition)
+    return thresholds
+
+
+def round_by_loops(sample, rows, labels, transition, confidence, n_samples, label_counts=None):
+    """Count (clean class, label) over the rows that reach the sample's thresholds; balanced, if counts are given."""
+
+    def posteriors(probs):
+        found = [clean_by_loops(p, transition) for p in probs]
+        return found if label_counts is None else balanced_by_loops(found, label_counts)
+
+    of_sample = posteriors(sample)
+    of_rows = of_sample if rows is sample else posteriors(rows)
+    thresholds = thresholds_by_loops(of_sample, confidence, n_samples)
+    counts = np.zeros((rows.shape[1], rows.shape[1]))
+    for q, label in zip(of_rows, labels, strict=True):
         k = int(np.argmax(q))
         if q[k] >= thresholds[k] - 1e-5:
             counts[k, label] += 1
@@ -51,16 +83,28 @@ def normalized(counts):
     return np.array([row / row.sum() if row.sum() else np.eye(len(counts))[k] for k, row in enumerate(counts)])
 
 
+def matched_by_loops(matrix):
+    """Try every order of the rows for the largest product of the diagonal, and stay if none is better."""
+
+    def fit(order):
+        return sum(np.log(max(matrix[row, k], 1e-6)) for k, row in enumerate(order))
+
+    return matrix[list(max(permutations(range(len(matrix))), key=fit))]
+
+
 def clean_count_by_loops(posterior, confidence=0.9):
     """All rounds, without shrinkage."""
     summary, (block,) = posterior.summary, posterior.blocks
     probs, labels = block.pred_probs, block.noisy_labels
     sample = summary.sample_rows
-    too_few = len(sample) < min(100 * summary.n_classes, len(probs))
-    first = (probs, labels) if too_few else (sample, summary.sample_labels)
     matrix = confident_joint(posterior).transition
-    for _ in range(1 if too_few else 3):
-        matrix = normalized(round_by_loops(sample, *first, matrix, confidence, len(probs)))
+    if len(sample) < min(100 * summary.n_classes, len(probs)):
+        matrix = normalized(round_by_loops(sample, probs, labels, matrix, confidence, len(probs)))
+    else:
+        label_counts = np.bincount(labels, minlength=summary.n_classes).tolist()
+        for balance in (label_counts, label_counts, label_counts, None, None):
+            counts = round_by_loops(sample, sample, summary.sample_labels, matrix, confidence, len(probs), balance)
+            matrix = matched_by_loops(normalized(counts))
     return normalized(round_by_loops(sample, probs, labels, matrix, confidence, len(probs)))
 
 
@@ -73,7 +117,7 @@ def mixed(transition, n, rng, sharpness=3.0):
     return clean_posterior @ transition, noise.corrupt(clean, transition, rng), clean
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(0, 1000), st.integers(2, 4), st.sampled_from([0.5, 0.8, 0.95]))
 def test_clean_count_equals_a_loop(seed, n_classes, confidence):
     rng = np.random.default_rng(seed)
@@ -141,6 +185,38 @@ def test_a_class_that_is_never_clear_counts_its_clearest():
         NoisyPosterior.from_arrays(probs, noise.corrupt(clean, noise.symmetric(3, 0.1), 0)), confidence=0.999999
     )
     assert (fit.support >= 100).all()
+
+
+@given(st.integers(0, 1000), st.integers(2, 5))
+def test_balancing_weighs_classes_until_their_means_are_the_label_shares(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    posterior = rng.dirichlet(np.ones(n_classes), 300)
+    label_counts = rng.integers(50, 100, n_classes)
+    found = _balance(posterior, label_counts)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_allclose(found.mean(axis=0), label_counts / label_counts.sum(), atol=0.02)
+    odds = found / posterior
+    np.testing.assert_allclose(odds / odds[:, :1], np.tile(odds[0] / odds[0, 0], (300, 1)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_balancing_survives_a_class_without_labels_or_posterior(dtype):
+    found = _balance(np.tile(np.array([0.6, 0.4, 0.0], dtype), (50, 1)), np.array([30, 0, 20]))
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-6)
+    assert (found >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "seed", "most"), [(clean_count, 0, 0.2), (clean_count, 4, 0.2), (joint, 0, 0.12)]
+)
+def test_no_class_starves_of_few_examples_with_much_pair_noise(estimator, seed, most):
+    """Without balanced rounds one digit of ten loses its examples to another: errors of .31, .42 and .40."""
+    features, clean = load_digits(return_X_y=True)
+    truth = noise.pair(10, 0.45)
+    noisy = noise.corrupt(clean, truth, rng=seed)
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
+    posterior = NoisyPosterior.from_arrays(out_of_fold_probabilities(classifier, features, noisy, cv=3), noisy)
+    assert np.abs(estimator(posterior).transition - truth).sum() / 10 < most
 
 
 def test_confidence_is_a_fraction():

@@ -13,7 +13,8 @@ from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.dual import dual_t
 from dualt.estimators.joint import _finalists, _sample, _winner, joint
 from dualt.estimators.joint_model import _DISTANCE_WEIGHT, _HIDDEN, _WEIGHT_DECAY, Examples, JointModel
-from dualt.estimators.joint_starts import cluster_counts, match_rows, starting_points, top_counts
+from dualt.estimators.joint_starts import cluster_counts, starting_points, top_counts
+from dualt.estimators.ordering import match_rows
 from tests.strategies import transitions
 
 

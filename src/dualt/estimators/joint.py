@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.confident_joint import confident_joint
+from dualt.estimators.clean_count import clean_count
 from dualt.estimators.fit import Fit, Matrix
 from dualt.estimators.joint_model import BATCH, Examples, JointModel
-from dualt.estimators.joint_starts import match_rows, starting_points
-from dualt.estimators.ordering import canonical_order
+from dualt.estimators.joint_starts import starting_points
+from dualt.estimators.ordering import canonical_order, match_rows
 from dualt.estimators.posterior import NoisyPosterior
 from dualt.estimators.shrinkage import resampled_rows, shrink_off_diagonals
 from dualt.labels import Codes
@@ -31,8 +31,8 @@ def joint(posterior: NoisyPosterior, *, shrink: bool = True, rng: RngLike = 0) -
 
     A small network q(p) corrects the probabilities while T is learnt, so neither calibration nor anchors are
     needed; the distance (total variation, λ = 0.05) pushes clean posteriors apart, without which T and q
-    could trade noise. Training starts from several counted matrices; the confident joint's run is taken unless
-    another explains the labels clearly better.
+    could trade noise. Training starts from several counted matrices; the run from `clean_count`'s is taken
+    unless another explains the labels clearly better.
 
     Needs out-of-fold probabilities: in-sample ones ruin it, and nothing in the result shows it. It takes
     noise to depend on the class alone; if hard examples are mislabelled more often, it reads unsureness as
@@ -56,7 +56,7 @@ def joint(posterior: NoisyPosterior, *, shrink: bool = True, rng: RngLike = 0) -
     generator = as_generator(rng)
     order = canonical_order(posterior.summary)
     probs, labels = _sample(posterior, generator)
-    first = confident_joint(posterior).transition[np.ix_(order, order)]
+    first = clean_count(posterior, shrink=False).transition[np.ix_(order, order)]
     place = np.argsort(order)
     matrix, shares = _fit(probs[:, order], place[labels], first, generator)
     matrix, shares = matrix[np.ix_(place, place)], shares[place]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dualt.estimators.counting import normalize_counts
 from dualt.estimators.fit import Matrix
+from dualt.estimators.ordering import match_rows
 from dualt.labels import Codes
 
 # A start whose thinnest row rests on fewer labels than this is left out.
@@ -73,12 +74,3 @@ def _count_best(
     kept = rank < np.ceil(share * sizes)[groups]
     keys = groups[kept] * n_classes + labels[kept]
     return np.bincount(keys, minlength=n_classes**2).reshape(n_classes, n_classes)
-
-
-def match_rows(transition: Matrix) -> tuple[Matrix, NDArray[np.intp]]:
-    """Return the rows in the order that makes Σ log T_kk largest, and that order: clusters get their classes."""
-    from scipy.optimize import linear_sum_assignment
-
-    row, column = linear_sum_assignment(-np.log(np.maximum(transition, _FLOOR)))
-    order = row[np.argsort(column)]
-    return transition[order], order

@@ -1,11 +1,14 @@
-"""One order of the classes, whatever order they come in."""
+"""Orders of the classes: one whatever order they come in, and that of clusters that have yet to get a class."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.estimators.fit import Matrix
 from dualt.estimators.summary import PosteriorSummary
+
+_FLOOR = 1e-6
 
 
 def canonical_order(summary: PosteriorSummary) -> NDArray[np.intp]:
@@ -15,3 +18,17 @@ def canonical_order(summary: PosteriorSummary) -> NDArray[np.intp]:
     permutes its result exactly.
     """
     return np.lexsort((summary.confidence_sums, summary.predicted_counts, summary.label_counts))
+
+
+def match_rows(transition: Matrix) -> tuple[Matrix, NDArray[np.intp]]:
+    """Return the rows in the order that makes Σ log T_kk largest, and that order: clusters get their classes.
+
+    Rows that are largest on the diagonal, as those of most noise, stay where they are.
+    """
+    if (np.diagonal(transition) == transition.max(axis=1)).all():
+        return transition, np.arange(len(transition))
+    from scipy.optimize import linear_sum_assignment
+
+    row, column = linear_sum_assignment(-np.log(np.maximum(transition, _FLOOR)))
+    order = row[np.argsort(column)]
+    return transition[order], order
