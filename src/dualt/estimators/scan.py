@@ -29,7 +29,7 @@ class Scan:
         self.sampler = sampler
         self.n_samples = 0
         self._dtype = dtype
-        self._hits = np.empty(2 * max(kernels.GROUP * len(tally.sums), anchors.capacity), np.int64)
+        self._hits = np.empty(kernels.GROUP * len(tally.sums) + anchors.capacity, np.int64)
 
     def read(self, probs: NDArray[Any], labels: Codes, start: int) -> None:
         """Read a panel of rows and their labels; `start` is the number of the first."""

@@ -3,7 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GROUP 64 /* rows that are dealt with together, while they are in the fastest cache */
+#define GROUP 64   /* rows that are dealt with together, while they are in the fastest cache */
+#define STRETCH 64 /* entries of a row that are looked at together */
 
 enum { HIT = 1, BAD = 2 };
 

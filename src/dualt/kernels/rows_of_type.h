@@ -54,6 +54,7 @@ __attribute__((target("avx2"))) static int NAME(read_bundles)(const REAL *row, i
     NAME(lanes) sums = {0};
     for (int64_t j = 0; j < c; j++, number = number + 1) {
       NAME(lanes) own;
+      __builtin_prefetch(row + LANES * (c + j)); /* the next bundle, a vector of it each time */
       for (int r = 0; r < LANES; r++) own[r] = row[r * c + j];
       NAME(bit_lanes) bits = (NAME(bit_lanes))own, better = bits > best;
       at = (better & number) | (~better & at);
@@ -84,13 +85,17 @@ static inline int NAME(read_group)(const REAL *rows, int64_t n, int64_t c, NAME(
   return found;
 }
 
-/* Write where the hits of a row are, given where it starts. Return how many they are: most rows have none. */
+/* Write where the hits of a row are, given where it starts. Return how many they are. Most rows have none, and others few:
+   a stretch is searched only if a look without branches finds one. */
 static inline int64_t NAME(write_hits)(const REAL *row, int64_t c, const REAL *floor, int64_t start, int64_t *hits) {
-  int any = 0;
   int64_t found = 0;
-  for (int64_t j = 0; j < c; j++) any |= row[j] > floor[j];
-  for (int64_t j = 0; any && j < c; j++)
-    if (row[j] > floor[j]) hits[found++] = start + j;
+  for (int64_t low = 0; low < c; low += STRETCH) {
+    int64_t high = low + STRETCH < c ? low + STRETCH : c;
+    int any = 0;
+    for (int64_t j = low; j < high; j++) any |= row[j] > floor[j];
+    for (int64_t j = low; any && j < high; j++)
+      if (row[j] > floor[j]) hits[found++] = start + j;
+  }
   return found;
 }
 
