@@ -1,7 +1,7 @@
 """Inner loops in C, where they could be compiled: when the package is installed and a C compiler is there.
 
-Nothing needs them. Each has a twin in NumPy or torch with the same result, which its caller takes where `library` is
-None: no compiler, a platform of which we know nothing, or `DUALT_KERNELS=0` in the environment.
+Nothing needs them. Each has a twin in NumPy or torch with the same result, up to rounding, which its caller takes where
+`library` is None: no compiler, a platform of which we know nothing, or `DUALT_KERNELS=0` in the environment.
 """
 
 from __future__ import annotations
