@@ -44,7 +44,7 @@ def images(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 def loop_against_bare(name: str) -> tuple[float, float]:
-    """Return seconds of an epoch through the loop, and of the same steps written out: of nine places, that in the middle.
+    """Return seconds of an epoch through the loop, and of the same steps written out: the middle one of nine places.
 
     Where in memory two networks happen to lie makes a difference of several percent, either way. What the loop does
     once for all epochs counts as in a short training.
