@@ -39,7 +39,7 @@ fuzz: .venv/installed
 	-$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,fuzz]'
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) --only "$(FUZZ_ONLY)"
 
-.venv/installed: pyproject.toml constraints.txt hatch_build.py $(wildcard src/dualt/kernels/*.c)
+.venv/installed: pyproject.toml constraints.txt hatch_build.py $(wildcard src/dualt/kernels/*.[ch])
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev]'
 	touch $@

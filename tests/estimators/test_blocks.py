@@ -14,8 +14,9 @@ import dualt
 from dualt import noise
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import ESTIMATORS, NoisyPosterior, PosteriorSummary, estimate_posterior, estimate_verified
-from dualt.estimators.blocks import ArrayBlock, aligned, block_starts, coder_for, pieces, summarize_block
+from dualt.estimators.blocks import ArrayBlock, aligned, block_starts, coder_for, pieces
 from dualt.estimators.parallel import ordered_map
+from dualt.estimators.remote import summarize_block
 from dualt.estimators.rows import as_rows
 from dualt.issues import find_posterior_issues
 from dualt.transition import chunk_rows

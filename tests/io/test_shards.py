@@ -13,7 +13,7 @@ import pytest
 import dualt
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import NoisyPosterior, estimate_posterior
-from dualt.estimators.blocks import summarize_block
+from dualt.estimators.remote import summarize_block
 from dualt.io import find_shards, is_sharded, open_shards, parquet, shards
 
 NAMES = ("ant", "bee", "cat")

@@ -15,10 +15,13 @@ from numpy.testing import assert_array_equal
 
 from dualt import kernels
 from dualt.errors import InputError, LabelsError
+from dualt.estimators import scan
 from dualt.estimators.summary import summarize
 from dualt.estimators.tally import CONFIDENCE_UNIT
 from dualt.estimators.tracking import priority
 from dualt.labels import LabelCoder
+from dualt.transition import chunk_rows
+from dualt.validation import largest_entries
 
 compiled = pytest.mark.skipif(kernels.library is None, reason="no compiled library")
 
@@ -70,6 +73,25 @@ def test_both_ways_refuse_the_same(data, draw):
     found = outcome(probs, labels)
     with without_library():
         assert outcome(probs, labels) == found
+
+
+@compiled
+def test_only_a_chunk_around_a_row_in_doubt_goes_the_slow_way(monkeypatch):
+    """A negative zero is a probability, of which the kernel is not sure; the twin's copies must stay small."""
+    read = []
+
+    def watched(chunk, start):
+        read.append(len(chunk))
+        return largest_entries(chunk, start)
+
+    monkeypatch.setattr(scan, "largest_entries", watched)
+    probs = np.full((150_000, 100), 0.01, np.float32)
+    probs[[0, 140_000], :2] = 0.02, -0.0
+    labels = np.arange(len(probs)) % 100
+    found = summarize(probs, labels, coder(100), n_anchors=2, sample_size=20)
+    assert read == [chunk_rows(100, 4)] * 2
+    with without_library():
+        assert summarize(probs, labels, coder(100), n_anchors=2, sample_size=20) == found
 
 
 @compiled

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.estimators.rows import working_dtype
-from dualt.estimators.summary import PosteriorSummary, merge_all, summarize
+from dualt.estimators.summary import PosteriorSummary, summarize
 from dualt.labels import LabelCoder
 
 Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
@@ -125,11 +125,6 @@ def in_block(error: InputError, block: str, start: int = 0) -> InputError:
     """Return the same error with the name of the block, whose first row has the number `start`."""
     counted = f" (Its first row counts as {start:,}.)" if start else ""
     return type(error)(f"In {block}: {error}{counted}") if block else error
-
-
-def summarize_block(block: Block, coder: LabelCoder, *, start: int = 0, ceiling: int | None = None) -> PosteriorSummary:
-    """Return the summary of one block whose first row is number `start`; merge those of all to have the whole's."""
-    return merge_all(summarize_piece(piece, coder, ceiling=ceiling) for piece in pieces([block], start=start))
 
 
 def aligned(blocks: Iterable[Block], rows: int) -> Iterator[list[Piece]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dualt.estimators.blocks import Block, Rows, block_starts
 from dualt.estimators.posterior import Chunk, NoisyPosterior, PairsOf, Result
-from dualt.estimators.remote import copy_rows, count_rows, map_rows, runs_of, summarize_run, take_rows
+from dualt.estimators.remote import copy_rows, count_rows, map_rows, runs_of, summarize_block, take_rows
 from dualt.estimators.summary import PosteriorSummary, merge_all
 from dualt.labels import Codes
 
@@ -73,7 +73,7 @@ class ClusterPosterior(NoisyPosterior):
 
         starts = block_starts(self.blocks)
         parts = [
-            delayed(summarize_run)(source, self.coder, start=start, ceiling=ceiling)
+            delayed(summarize_block)(source, self.coder, start=start, ceiling=ceiling)
             for source, start in zip(self._sources, starts, strict=False)
         ]
         summary: PosteriorSummary = self._done(combined(delayed(merge_all), parts))

@@ -98,8 +98,8 @@ def runs_of(blocks: Sequence[Block], entries: int) -> list[Block]:
     return [run[0] if len(run) == 1 else Run(run) for run in runs]
 
 
-def summarize_run(block: Block, coder: LabelCoder, *, start: int, ceiling: int | None) -> PosteriorSummary:
-    """Return the summary of a block, or of the blocks of a run, whose first row is number `start`."""
+def summarize_block(block: Block, coder: LabelCoder, *, start: int = 0, ceiling: int | None = None) -> PosteriorSummary:
+    """Return the summary of a block, or of a run of them, whose first row is number `start`."""
     blocks = block.blocks if isinstance(block, Run) else (block,)
     return merge_all(summarize_piece(piece, coder, ceiling=ceiling) for piece in pieces(blocks, start=start))
 

@@ -34,18 +34,21 @@ class Scan:
     def read(self, probs: NDArray[Any], labels: Codes, start: int) -> None:
         """Read a panel of rows and their labels; `start` is the number of the first."""
         as_they_are = kernels.library and probs.dtype == self._dtype and probs.flags.c_contiguous
-        rows = len(probs) if as_they_are else chunk_rows(probs.shape[1], self._dtype.itemsize)
-        for low in range(0, len(probs), rows):
-            part = slice(low, low + rows)
-            self._read_chunk(as_rows(probs[part], self._dtype), labels[part], start + low)
+        rows, done = chunk_rows(probs.shape[1], self._dtype.itemsize), 0
+        while done < len(probs):
+            if as_they_are:
+                done += self._read_compiled(probs[done:], labels[done:], start + done)
+            part = slice(done, done + rows)  # empty, unless there is no kernel or it has come to a row in doubt
+            self._read_chunk(as_rows(probs[part], self._dtype), labels[part], start + done)
+            done += rows
         self.sampler.read(start, len(probs))
         self.n_samples += len(probs)
 
     def _read_chunk(self, chunk: NDArray[Any], labels: Codes, start: int) -> None:
         done = self._read_compiled(chunk, labels, start) if kernels.library else 0
-        if done == len(chunk):
-            return
         chunk, labels, start = chunk[done:], labels[done:], start + done
+        if not len(chunk):
+            return
         predicted, largest = largest_entries(chunk, start)
         self.tally.read(chunk, predicted, labels)
         self.anchors.read(chunk, predicted, largest, start)
