@@ -35,8 +35,9 @@ from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.datasets import load_dataset
 from dualt.errors import FileError
-from dualt.estimators import ESTIMATORS, NoisyPosterior
+from dualt.estimators import ESTIMATORS
 from dualt.files import atomic_write
+from dualt.rows import NoisyPosterior
 from dualt.transition import l1_error
 
 Data: TypeAlias = tuple[NDArray[Any], NDArray[np.int64]]

@@ -51,8 +51,8 @@ def write_shards(folder: Path, shape: Shape) -> None:
 
 def opened(folder: Path, n_shards: int | None = None, threads: int = 1) -> Any:
     """Return the posterior of the first shards, nothing of it read yet."""
-    from dualt.estimators import NoisyPosterior
     from dualt.io import open_shards
+    from dualt.rows import NoisyPosterior
 
     blocks = open_shards(folder / "probs*.npy", folder / "labels*.npy").blocks
     return NoisyPosterior.from_blocks(blocks[:n_shards], threads=threads)
@@ -102,9 +102,9 @@ def measure_stream(folder: Path, repeats: int) -> dict[str, Any]:
 
 def measure_dask(folder: Path, repeats: int) -> tuple[float, float]:
     """Return seconds of dual-t with two threads, and with two Dask workers on this machine."""
-    from dualt.cluster import connected
     from dualt.estimators import estimate_posterior
-    from dualt.estimators.cluster import ClusterPosterior
+    from dualt.rows.cluster import connected
+    from dualt.rows.dask import ClusterPosterior
 
     def on_workers() -> Any:
         return estimate_posterior(ClusterPosterior.of(opened(folder)), "dual-t")

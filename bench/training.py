@@ -24,11 +24,11 @@ from torch.utils.data import DataLoader, Dataset
 from dualt import noise
 from dualt.datasets import load_dataset
 from dualt.errors import FileError
-from dualt.losses import RevisedLoss, ReweightedLoss
-from dualt.methods import build_method
-from dualt.networks import build_network
-from dualt.training import Part, Recipe, TrainingData, as_inputs, train
-from dualt.training.replicated import Replica, train_replicated
+from dualt.nn.losses import RevisedLoss, ReweightedLoss
+from dualt.nn.methods import build_method
+from dualt.nn.networks import build_network
+from dualt.nn.training import Part, Recipe, TrainingData, as_inputs, train
+from dualt.nn.training.replicated import Replica, train_replicated
 
 BATCH = 128
 

@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib import pyplot
 
 import dualt
-from dualt.estimators import ESTIMATORS, NoisyPosterior
-from dualt.estimators.fit import Fit, count_fit
+from dualt.estimators import ESTIMATORS
 from dualt.estimators.registry import Registered
+from dualt.results.fit import Fit, count_fit
+from dualt.rows import NoisyPosterior
 
 
 def margin_count(posterior: NoisyPosterior, *, margin: float = 0.5) -> Fit:

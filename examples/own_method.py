@@ -17,9 +17,9 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 import dualt
-from dualt.methods import METHODS, Registered
-from dualt.methods.base import BaseMethod
-from dualt.training import Batch, Network, Recipe
+from dualt.nn.methods import METHODS, Registered
+from dualt.nn.methods.base import BaseMethod
+from dualt.nn.training import Batch, Network, Recipe
 
 
 class GeneralizedCrossEntropy(BaseMethod):

@@ -15,6 +15,7 @@ from sklearn.model_selection import cross_val_predict
 
 import dualt
 from dualt import io
+from dualt.issues import apply_review, read_review
 from dualt.report import image_previews, listed, report_data, write_report
 
 
@@ -43,7 +44,7 @@ def main() -> None:
     write_report("review.html", report_data(issues.transition_estimate, issues, previews=previews, title="Digits"))
 
     decide(Path("review.csv"), issues, clean, 100)
-    corrected = io.apply_review(labels, io.read_review("review.csv"))
+    corrected = apply_review(labels, read_review("review.csv"))
     io.save_labels("corrected.npy", corrected)
     before, after = (labels != clean).sum(), (corrected != clean).sum()
     print(f"{before} of {len(labels):,} labels were wrong; after a review of 100 of them {after} are.")

@@ -22,5 +22,5 @@ def own_registries():
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.dict("dualt.estimators.ESTIMATORS"))
         with contextlib.suppress(ModuleNotFoundError):
-            stack.enter_context(mock.patch.dict("dualt.methods.METHODS"))
+            stack.enter_context(mock.patch.dict("dualt.nn.methods.METHODS"))
         yield

@@ -53,7 +53,7 @@ def filled_audit(run):
 
 def tiny_data(run):
     """Every data set of the paper in its original format, with a handful of images; some more in images.npz."""
-    sys.path.insert(0, str(ROOT / "tests" / "experiments"))
+    sys.path.insert(0, str(ROOT / "tests" / "reproduce"))
     from tiny_data import write_all
 
     run.environment["DUALT_DATA"] = str(write_all(Path("data-sets").absolute()))

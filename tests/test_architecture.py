@@ -1,8 +1,9 @@
-"""Imports point one way, only the command line prints, and nothing is ever unpickled."""
+"""Imports point one way, between floors and inside them; only the command line prints; nothing is ever unpickled."""
 
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,94 +13,117 @@ import dualt
 ROOT = Path(dualt.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-LOW = {"errors", "kernels", "cells", "files", "rng", "validation", "labels", "transition", "interop", "plotting"}
-FIND = {"noise", "estimators", "issues"}
-DATA = {"io", "datasets", "crossfit", "classifier"}
-TORCH = {"networks", "losses", "training", "methods"}
-MAY_IMPORT = {
-    "__init__": {"errors"},
-    "__main__": {"cli"},
-    "errors": set(),
-    "kernels": {"errors"},
-    "cells": set(),
-    "cluster": {"__init__", "errors"},
-    "files": {"errors"},
-    "rng": {"errors"},
-    "validation": {"errors"},
-    "labels": {"errors", "validation"},
-    "transition": {"errors", "kernels", "validation", "labels"},
-    "interop": {"errors", "validation", "transition"},
-    "plotting": {"errors", "validation"},
-    "noise": LOW,
-    "estimators": LOW,
-    "issue_frames": LOW | {"estimators"},
-    "issues": LOW | {"estimators", "issue_frames"},  # without a matrix it estimates one
-    "io": LOW | FIND,
-    "datasets": LOW | FIND | {"io"},
-    "crossfit": LOW,
-    "classifier": LOW | FIND | {"io", "crossfit"},
-    "networks": LOW,
-    "losses": LOW,
-    "training": LOW | {"networks", "losses"},
-    "methods": LOW | {"estimators", "networks", "losses", "training"},
-    "pipeline": LOW | FIND | DATA | TORCH,
-    "net_classifier": LOW | FIND | DATA | TORCH | {"pipeline"},
-    "experiments": LOW | FIND | DATA | TORCH | {"cluster", "pipeline", "net_classifier"},
-    "report": LOW | {"__init__", "io"},  # results are read, so their types are imported for checking only
-    "cli": LOW | FIND | DATA | TORCH | {"__init__", "cluster", "pipeline", "net_classifier", "experiments", "report"},
-}
-
-
-def part_of(path):
-    """Return the first name below `dualt`: of src/dualt/io/load.py, io."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
-
-
-def for_type_checking(node):
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+# The floors of the house, from the ground up: each may import those before it.
+FLOORS = (
+    "errors", "validation", "labels", "rng", "files", "kernels", "transition", "noise",
+    "rows", "io", "results", "audit", "estimators", "issues", "crossfit", "classifier", "report",
+    "datasets", "nn", "reproduce", "cli",
+)  # fmt: skip
+# Methods of results that hand themselves to a later floor, imported when they are called.
+DOORS = {("results/estimate.py", "report"), ("issues/scores.py", "report")}
+# Outside the floors: the public names, read by any for the version, and `python -m dualt`.
+ENTRANCES = ("__init__", "__main__")
 
 
 def running_nodes(node):
     """Walk the tree, leaving out what is imported for type checking only."""
     for child in ast.iter_child_nodes(node):
-        if not for_type_checking(child):
+        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)):
             yield child
             yield from running_nodes(child)
 
 
-def parts_of_import(node):
-    """Yield the parts of `dualt` that an import statement loads."""
-    if isinstance(node, ast.Import):
-        modules = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom) and node.module == "dualt":
-        modules = [f"dualt.{alias.name}" for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
-        assert node.level == 0, "imports are absolute"
-        modules = [node.module or ""]
-    else:
-        return
-    for module in modules:
-        names = module.split(".")
-        if names[0] == "dualt":
-            found = names[1] if len(names) > 1 else "__init__"
-            yield found if (ROOT / found).is_dir() or (ROOT / f"{found}.py").exists() else "__init__"
+def imported_modules(path, root):
+    """Yield the modules of the package that a file imports, as paths below `root` without ending."""
+    for node in running_nodes(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            package, *parts = name.split(".")
+            if package == "dualt":
+                yield module_of(parts, root)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_down(path):
-    part = part_of(path)
-    assert part in MAY_IMPORT, f"say in MAY_IMPORT what {part} may import"
-    imported = {found for node in running_nodes(ast.parse(path.read_text())) for found in parts_of_import(node)}
-    assert imported - {part} <= MAY_IMPORT[part]
+def module_of(parts, root):
+    """Return the longest prefix of dotted `parts` that is a module: of rows.summary.summarize, rows/summary."""
+    for length in range(len(parts), 0, -1):
+        place = root.joinpath(*parts[:length])
+        if place.with_suffix(".py").exists():
+            return "/".join(parts[:length])
+        if (place / "__init__.py").exists():
+            return "/".join([*parts[:length], "__init__"])
+    return "__init__"
 
 
-def test_the_map_has_no_circle():
-    """Parts can be put in an order in which each imports only earlier ones."""
-    left = {part: allowed - {part, "__init__"} for part, allowed in MAY_IMPORT.items()}
-    while left:
-        free = {part for part, allowed in left.items() if not allowed & left.keys()}
-        assert free, f"a circle among {sorted(left)}"
-        left = {part: allowed for part, allowed in left.items() if part not in free}
+def floor_of(module):
+    return module.split("/")[0]
+
+
+def wrong_imports(root):
+    """Return what breaks the order of the floors, or makes a circle inside one, in words."""
+    graph = {
+        path.relative_to(root).with_suffix("").as_posix(): set(imported_modules(path, root))
+        for path in sorted(root.rglob("*.py"))
+    }
+    found = []
+    for module, imported in graph.items():
+        floor = floor_of(module)
+        if floor in ENTRANCES:
+            continue
+        if floor not in FLOORS:
+            found.append(f"{module} is on no floor")
+            continue
+        for other in sorted(map(floor_of, imported - {"__init__"})):
+            later = FLOORS.index(other) > FLOORS.index(floor)
+            if later and (f"{module}.py", other) not in DOORS:
+                found.append(f"{module} imports {other}, a later floor")
+    for floor in FLOORS:
+        inside = {module: {other for other in imported if floor_of(other) == floor and other != module}
+                  for module, imported in graph.items() if floor_of(module) == floor}  # fmt: skip
+        try:
+            tuple(TopologicalSorter(inside).static_order())
+        except CycleError as error:
+            found.append(f"a circle inside {floor}: {' → '.join(error.args[1])}")
+    return found
+
+
+def test_imports_point_one_way():
+    assert wrong_imports(ROOT) == []
+
+
+def test_a_file_that_breaks_the_order_is_found(tmp_path):
+    for name, text in {
+        "rows/blocks.py": "from dualt.estimators.spade import spade",
+        "estimators/spade.py": "def spade():\n    from dualt.cli import main",
+        "io/load.py": "from dualt.io.tables import open_table",
+        "io/tables.py": "import dualt.io.load",
+        "utils.py": "",
+        "cli/__init__.py": "import dualt.rows.blocks",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert sorted(wrong_imports(tmp_path)) == [
+        "a circle inside io: io/load → io/tables → io/load",
+        "estimators/spade imports cli, a later floor",
+        "rows/blocks imports estimators, a later floor",
+        "utils is on no floor",
+    ]
+
+
+def test_no_file_is_long():
+    lengths = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in FILES}
+    assert {name: length for name, length in lengths.items() if length > 300} == {}
+
+
+def part_of(path):
+    """Return the first name below `dualt`: of src/dualt/io/load.py, io."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
 def called(node):

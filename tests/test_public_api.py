@@ -9,7 +9,8 @@ import pytest
 from sklearn.base import clone
 
 import dualt
-from dualt.estimators import ESTIMATORS, classes
+from dualt.estimators import ESTIMATORS
+from dualt.estimators import sklearn as classes
 
 PROBS = np.random.default_rng(0).dirichlet(np.ones(3), 60)
 LABELS = np.arange(60) % 3
@@ -121,7 +122,7 @@ def test_errors_are_what_python_expects_too():
         assert error is dualt.errors.DualtWarning or issubclass(error, dualt.errors.DualtError)
 
 
-@pytest.mark.parametrize("use", ["dualt.losses", "dualt.RobustNetClassifier"])
+@pytest.mark.parametrize("use", ["dualt.nn.losses", "dualt.RobustNetClassifier"])
 def test_an_absent_extra_is_named(use):
     """Without torch, what needs it says which extra brings it, in Python and on the command line."""
     hide = "import sys; sys.modules['torch'] = None; import dualt; from dualt.errors import MissingExtraError\n"

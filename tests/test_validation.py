@@ -9,7 +9,8 @@ from hypothesis.extra import numpy as hnp
 
 import dualt
 from dualt.errors import InputError, ProbabilitiesError, TransitionError
-from dualt.estimators import DEFAULT_METHOD, NoisyPosterior
+from dualt.estimators import DEFAULT_METHOD
+from dualt.rows import NoisyPosterior
 from dualt.validation import (
     as_probability_table,
     check_fraction,

@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "TransitionEstimate": "dualt.estimators",
+    "TransitionEstimate": "dualt.results",
     "estimate_transition": "dualt.estimators",
     "TEstimator": "dualt.estimators",
     "DualTEstimator": "dualt.estimators",
@@ -24,17 +24,20 @@ _HOME = {
     "LabelIssues": "dualt.issues",
     "find_label_issues": "dualt.issues",
     "RobustClassifier": "dualt.classifier",
-    "RobustNetClassifier": "dualt.net_classifier",
-    "from_cleanlab": "dualt.interop",
-    "plot_curves": "dualt.plotting",
-    "plot_transition": "dualt.plotting",
+    "RobustNetClassifier": "dualt.nn.classifier",
+    "from_cleanlab": "dualt.results.cleanlab",
+    "plot_curves": "dualt.results.plotting",
+    "plot_transition": "dualt.results.plotting",
     "clean_posterior": "dualt.transition",
     "compose": "dualt.transition",
     "l1_error": "dualt.transition",
     "noise_rates": "dualt.transition",
     "to_noisy": "dualt.transition",
 }
-_MODULES = ("datasets", "errors", "estimators", "io", "losses", "noise", "transition")
+_MODULES = {
+    **{name: f"dualt.{name}" for name in ("datasets", "errors", "estimators", "io", "issues", "noise", "transition")},
+    "losses": "dualt.nn.losses",
+}
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
 
@@ -43,7 +46,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES and name not in _HOME:
         raise AttributeError(f"module 'dualt' has no attribute {name!r}")
     try:
-        module = importlib.import_module(_HOME.get(name, f"dualt.{name}"))
+        module = importlib.import_module(_HOME.get(name) or _MODULES[name])
     except ModuleNotFoundError as error:
         from dualt.errors import missing_extra
 

@@ -16,15 +16,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, indexab
 
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, UnknownNameError
-from dualt.estimators import (
-    DEFAULT_METHOD,
-    NoisyPosterior,
-    TransitionEstimate,
-    estimate_posterior,
-    estimate_verified,
-)
+from dualt.estimators import DEFAULT_METHOD, estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
+from dualt.results import TransitionEstimate
+from dualt.rows import NoisyPosterior
 from dualt.transition import early_posterior
 from dualt.validation import as_array
 

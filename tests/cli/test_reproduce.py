@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from dualt.cli import _Commands
 from dualt.cli.reproduce import reproduce
-from dualt.experiments import PAPER_EXPERIMENTS, Store
+from dualt.reproduce import PAPER_EXPERIMENTS, Store
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "experiments"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "reproduce"))
 from tiny_data import write_all
 
 app = typer.Typer(cls=_Commands, pretty_exceptions_enable=False)

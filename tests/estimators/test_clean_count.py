@@ -14,10 +14,10 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError
-from dualt.estimators import NoisyPosterior
 from dualt.estimators.clean_count import _balance, clean_count
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.joint import joint
+from dualt.estimators.joint.training import joint
+from dualt.rows import NoisyPosterior
 
 
 def clean_by_loops(p, transition):
@@ -130,7 +130,7 @@ def test_clean_count_equals_a_loop(seed, n_classes, confidence):
 @pytest.mark.parametrize("size", [100, 650])
 def test_a_sample_stands_for_the_data(monkeypatch, size):
     """Thresholds come from the sample; with 100 rows a class (650 of 3 classes) so do the first rounds."""
-    monkeypatch.setattr("dualt.estimators.summary._SAMPLE_ROWS", size)
+    monkeypatch.setattr("dualt.rows.summary._SAMPLE_ROWS", size)
     rng = np.random.default_rng(0)
     probs, labels, _ = mixed(noise.pair(3, 0.3), 900, rng)
     posterior = NoisyPosterior.from_arrays(probs, labels)
@@ -141,12 +141,12 @@ def test_a_sample_stands_for_the_data(monkeypatch, size):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_small_chunks_from_disk_give_the_same_counts(monkeypatch, tmp_path, dtype):
-    monkeypatch.setattr("dualt.estimators.summary._SAMPLE_ROWS", 1000)
+    monkeypatch.setattr("dualt.rows.summary._SAMPLE_ROWS", 1000)
     rng = np.random.default_rng(1)
     probs, labels, _ = mixed(noise.random_diagonal_dominant(4, 0.3, rng), 5000, rng)
     whole = clean_count(NoisyPosterior.from_arrays(probs.astype(dtype), labels))
     np.save(tmp_path / "probs.npy", probs.astype(dtype))
-    monkeypatch.setattr("dualt.estimators.posterior.chunk_rows", lambda *_: 64)
+    monkeypatch.setattr("dualt.rows.posterior.chunk_rows", lambda *_: 64)
     on_disk = np.load(tmp_path / "probs.npy", mmap_mode="r", allow_pickle=False)
     chunked = clean_count(NoisyPosterior.from_arrays(on_disk, labels))
     np.testing.assert_array_equal(chunked.transition, whole.transition)

@@ -9,10 +9,10 @@ from scipy.optimize import approx_fprime
 
 from dualt import noise
 from dualt.errors import InputError
-from dualt.estimators import NoisyPosterior
 from dualt.estimators import hoc as hoc_module
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.hoc import count_triples, hoc, match_consensus, misfit
+from dualt.rows import NoisyPosterior
 
 
 def clusters(transition, n, rng, separation=5.0):

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt import noise
-from dualt.estimators import NoisyPosterior
-from dualt.estimators import joint as joint_module
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.dual import dual_t
-from dualt.estimators.joint import _finalists, _sample, _winner, joint
-from dualt.estimators.joint_model import _DISTANCE_WEIGHT, _HIDDEN, _WEIGHT_DECAY, Examples, JointModel
-from dualt.estimators.joint_starts import cluster_counts, starting_points, top_counts
+from dualt.estimators.dual_t import dual_t
+from dualt.estimators.joint import training as joint_module
+from dualt.estimators.joint.model import _DISTANCE_WEIGHT, _HIDDEN, _WEIGHT_DECAY, Examples, JointModel
+from dualt.estimators.joint.starts import cluster_counts, starting_points, top_counts
+from dualt.estimators.joint.training import _finalists, _sample, _winner, joint
 from dualt.estimators.ordering import match_rows
+from dualt.rows import NoisyPosterior
 from tests.strategies import transitions
 
 
@@ -243,7 +243,7 @@ def cluster_by_loops(probs, labels, transition, share):
 
 
 def test_a_round_of_clusters_equals_a_loop(monkeypatch):
-    monkeypatch.setattr("dualt.estimators.joint_starts._ROUNDS", 1)
+    monkeypatch.setattr("dualt.estimators.joint.starts._ROUNDS", 1)
     rng = np.random.default_rng(0)
     truth = noise.random_diagonal_dominant(3, 0.3, rng)
     probs, labels, _ = overlapping(truth, 300, rng)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualt.errors import LabelsError, ProbabilitiesError
-from dualt.estimators import ESTIMATORS, classes
+from dualt.estimators import ESTIMATORS
+from dualt.estimators import sklearn as classes
 from tests.strategies import posteriors
 
 RNG = np.random.default_rng(0)

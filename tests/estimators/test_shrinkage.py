@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt import noise
-from dualt.estimators.counting import normalize_counts
 from dualt.estimators.shrinkage import shrink_off_diagonals
+from dualt.rows.counts import normalize_counts
 from tests.strategies import transitions
 
 

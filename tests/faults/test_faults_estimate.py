@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_written(name, inputs, read_only):
 @pytest.mark.parametrize(
     ("name", "fault", "at"),
     [
-        ("estimate", "interrupt-in", "dualt.estimators.summary"),
+        ("estimate", "interrupt-in", "dualt.rows.summary"),
         ("issues", "interrupt-in", "dualt.issues"),
         ("issues", "interrupt-at-fsync", 1),
     ],

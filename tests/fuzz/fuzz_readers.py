@@ -21,13 +21,13 @@ from fuzz_containers import (
 )
 
 from dualt import io
-from dualt.cells import guard_cell
 from dualt.datasets.cifar import load_cifar10
 from dualt.datasets.clothing1m import load_clothing1m
 from dualt.datasets.idx import read_idx
 from dualt.datasets.npz import load_npz
 from dualt.datasets.pickled import read_pickle
-from dualt.datasets.tables import load_table
+from dualt.datasets.table_files import load_table
+from dualt.io.cells import guard_cell
 from dualt.report import image_previews, text_previews
 
 Files = dict[str, bytes]
@@ -47,7 +47,7 @@ class Reader:
 def _preset_seeds() -> list[bytes]:
     from importlib.resources import files
 
-    return [(files("dualt.experiments") / "presets" / f"{name}.toml").read_bytes() for name in ("figure2", "table1")]
+    return [(files("dualt.reproduce") / "presets" / f"{name}.toml").read_bytes() for name in ("figure2", "table1")]
 
 
 def _table_rows(delimiter: str = ",") -> list[bytes]:

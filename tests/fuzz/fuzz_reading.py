@@ -10,9 +10,11 @@ import fuzz_samples as samples
 import numpy as np
 
 from dualt import io
+from dualt.audit import read_audit
 from dualt.datasets.archive import extract
 from dualt.datasets.folder import load_folder
 from dualt.io.shards import open_shards
+from dualt.issues import apply_review, read_review
 from dualt.labels import as_label_array
 
 
@@ -43,12 +45,12 @@ def dataset(load: Callable[[Path], object]) -> Callable[[Path], None]:
 
 
 def review(path: Path) -> None:
-    decisions = io.read_review(path)
-    assert len(io.apply_review(samples.OLD, decisions)) == len(samples.OLD)
+    decisions = read_review(path)
+    assert len(apply_review(samples.OLD, decisions)) == len(samples.OLD)
 
 
 def audit(path: Path) -> None:
-    rows, given, true = io.read_audit(path)
+    rows, given, true = read_audit(path)
     assert len(rows) == len(given) == len(true) > 0
 
 
@@ -66,7 +68,7 @@ def archive(path: Path) -> None:
 
 
 def model(path: Path) -> None:
-    from dualt.training.model import Model
+    from dualt.nn.training.model import Model
 
     model = Model.load(path.parent)
     probs = model.predict_probs(np.ones((2, *model.input_shape), np.float32))
@@ -74,8 +76,8 @@ def model(path: Path) -> None:
 
 
 def weights(path: Path) -> None:
-    from dualt.networks import build_network
-    from dualt.networks.weights import load_weights
+    from dualt.nn.networks import build_network
+    from dualt.nn.networks.weights import load_weights
 
     load_weights(build_network("mlp-small", (4,), 3), path)
 
@@ -87,8 +89,8 @@ def checkpoint(path: Path) -> None:
 
 
 def records(path: Path) -> None:
-    from dualt.experiments import Store, results_of, runs_of
-    from dualt.experiments.tables import to_markdown
+    from dualt.reproduce import Store, results_of, runs_of
+    from dualt.reproduce.tables import to_markdown
 
     experiment, runs = samples.experiment()
     assert runs == runs_of(experiment)
@@ -100,8 +102,8 @@ def records(path: Path) -> None:
 
 
 def preset(path: Path) -> None:
-    from dualt.experiments import runs_of
-    from dualt.experiments.presets import parse_change, parse_experiment
+    from dualt.reproduce import runs_of
+    from dualt.reproduce.presets import parse_change, parse_experiment
 
     text = path.read_bytes().decode("utf-8", "replace")
     key, _ = parse_change(text)
@@ -117,7 +119,8 @@ def summary(path: Path) -> None:
 
 
 def shards(path: Path) -> None:
-    from dualt.estimators import NoisyPosterior, estimate_posterior
+    from dualt.estimators import estimate_posterior
+    from dualt.rows import NoisyPosterior
 
     shards = open_shards(path.parent, label="label")
     posterior = NoisyPosterior.from_blocks(shards.blocks, shards.class_names)

@@ -98,7 +98,7 @@ def estimate() -> bytes:
 @cache
 def summary() -> bytes:
     from dualt import io
-    from dualt.estimators import NoisyPosterior
+    from dualt.rows import NoisyPosterior
 
     whole = NoisyPosterior.from_arrays(PROBS, LABELS).summary
     with TemporaryDirectory() as folder:
@@ -110,8 +110,8 @@ def summary() -> bytes:
 @cache
 def model_files() -> dict[str, bytes]:
     """Return the files of a saved model, by name."""
-    from dualt.networks import build_network
-    from dualt.training.model import Model
+    from dualt.nn.networks import build_network
+    from dualt.nn.training.model import Model
 
     one = np.ones(4, np.float32)
     model = Model([build_network("mlp-small", (4,), 3)], "mlp-small", {}, (4,), tuple(NAMES.tolist()), one, one)
@@ -123,7 +123,7 @@ def model_files() -> dict[str, bytes]:
 def weights() -> bytes:
     from safetensors.torch import save
 
-    from dualt.networks import build_network
+    from dualt.nn.networks import build_network
 
     return save(build_network("mlp-small", (4,), 3).state_dict())
 
@@ -140,10 +140,10 @@ def state():
     """Return a training run between two epochs."""
     import torch
 
-    from dualt.methods import build_method
-    from dualt.networks import build_network
-    from dualt.training.checkpoint import State
-    from dualt.training.history import EpochRecord, History
+    from dualt.nn.methods import build_method
+    from dualt.nn.networks import build_network
+    from dualt.nn.training.checkpoint import State
+    from dualt.nn.training.history import EpochRecord, History
 
     network = build_network("mlp-small", (4,), 3)
     optimizer = torch.optim.Adam(network.parameters())
@@ -158,14 +158,14 @@ def state():
 @cache
 def experiment():
     """Return the smallest experiment, and its runs."""
-    from dualt.experiments import load_experiment, runs_of
+    from dualt.reproduce import load_experiment, runs_of
 
     chosen = load_experiment("figure2", "smoke", {"seeds": 1, "sizes": [60], "noise": ["sym-20"]})
     return chosen, runs_of(chosen)
 
 
 def record() -> bytes:
-    from dualt.experiments.records import new_record
+    from dualt.reproduce.records import new_record
 
     run = next(run for run in experiment()[1] if run.estimator)
     content = {

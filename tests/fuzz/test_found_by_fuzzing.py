@@ -16,17 +16,19 @@ from fuzz_trial import limited
 
 import dualt
 from dualt import noise
+from dualt.audit import read_audit
 from dualt.datasets.archive import extract
 from dualt.datasets.clothing1m import load_clothing1m
 from dualt.datasets.images import image_size_and_mode
 from dualt.datasets.pickled import read_pickle
-from dualt.datasets.tables import load_table
+from dualt.datasets.table_files import load_table
 from dualt.errors import DualtError, FileError, InputError, LabelsError
-from dualt.experiments.presets import load_experiment, parse_change, parse_experiment
-from dualt.experiments.records import read_record
-from dualt.io import Decision, apply_review, load_labels, load_probabilities, read_audit
+from dualt.io import load_labels, load_probabilities
 from dualt.io.shards import open_shards
+from dualt.issues import Decision, apply_review
 from dualt.report import image_previews
+from dualt.reproduce.presets import load_experiment, parse_change, parse_experiment
+from dualt.reproduce.records import read_record
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="time and memory are limited by Linux")
 
@@ -119,7 +121,7 @@ def test_a_record_that_lacks_something(change, tmp_path):
     ],
 )  # fmt: skip
 def test_a_model_that_promises_something_else(change, tmp_path):
-    from dualt.training.model import Model
+    from dualt.nn.training.model import Model
 
     for name, content in samples.model_files().items():
         (tmp_path / name).write_bytes(content)

@@ -12,9 +12,10 @@ import pytest
 
 import dualt
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
-from dualt.estimators import NoisyPosterior, estimate_posterior
-from dualt.estimators.remote import summarize_block
+from dualt.estimators import estimate_posterior
 from dualt.io import find_shards, is_sharded, open_shards, parquet, shards
+from dualt.rows import NoisyPosterior
+from dualt.rows.remote import summarize_block
 
 NAMES = ("ant", "bee", "cat")
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from dualt import io
 from dualt.errors import FileError, InputError
-from dualt.estimators import concatenate, estimate_summary, estimate_transition, summarize
+from dualt.estimators import estimate_summary, estimate_transition
 from dualt.labels import LabelCoder
+from dualt.rows import concatenate, summarize
 from tests.strategies import posteriors
 
 NAMES = ("ant", "bee", "cow")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dualt import kernels, noise
 from dualt.errors import TrainingError
-from dualt.losses import RevisedLoss, ReweightedLoss
+from dualt.nn.losses import RevisedLoss, ReweightedLoss
 
 pytestmark = pytest.mark.skipif(kernels.library is None, reason="no compiled library")
 LOSSES = {

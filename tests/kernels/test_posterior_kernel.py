@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from dualt import kernels
-from dualt.estimators.rows import surest
+from dualt.rows.floats import surest
 from dualt.transition import early_posterior
 
 pytestmark = pytest.mark.skipif(kernels.library is None, reason="no compiled library")

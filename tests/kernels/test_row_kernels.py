@@ -16,10 +16,10 @@ from numpy.testing import assert_array_equal
 from dualt import kernels
 from dualt.errors import InputError, LabelsError
 from dualt.estimators import scan
-from dualt.estimators.summary import summarize
-from dualt.estimators.tally import CONFIDENCE_UNIT
-from dualt.estimators.tracking import priority
 from dualt.labels import LabelCoder
+from dualt.rows.anchors import priority
+from dualt.rows.summary import summarize
+from dualt.rows.tally import CONFIDENCE_UNIT
 from dualt.transition import chunk_rows
 from dualt.validation import largest_entries
 

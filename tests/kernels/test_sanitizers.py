@@ -18,7 +18,7 @@ from dualt import kernels
 from dualt.errors import InputError
 kernels.library = kernels._load(Path(sys.argv[1]))
 assert kernels.library is not None
-from dualt.estimators.summary import summarize
+from dualt.rows.summary import summarize
 from dualt.labels import LabelCoder
 rng = np.random.default_rng(0)
 for number in range(400):

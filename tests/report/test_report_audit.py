@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt import noise
+from dualt.audit import read_audit
 from dualt.cli import app
-from dualt.io import read_audit
 from dualt.report import render_report, report_data
 
 N_SAMPLES, N_CLASSES = 900, 3

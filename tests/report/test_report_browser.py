@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from report_samples import CLASSES, methods, remarks, report, review_list, texts
 
-from dualt.cells import guard_cell
-from dualt.io.review import apply_review, read_review
+from dualt.io.cells import guard_cell
+from dualt.issues.review import apply_review, read_review
 from dualt.report import image_previews, write_report
 
 pytestmark = pytest.mark.browser

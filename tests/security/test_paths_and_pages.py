@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from dualt.audit import read_audit
 from dualt.cli import app
 from dualt.errors import FileError
 from dualt.files import atomic_write
-from dualt.io import load_labels, load_probabilities, read_audit, read_review
+from dualt.io import load_labels, load_probabilities
+from dualt.issues import read_review
 from dualt.report import image_previews, text_previews
 
 

@@ -22,12 +22,12 @@ def apply_review(
 
     Example: `dualt apply-review labels.npy suspects-review.csv -o corrected.npy`
     """
-    from dualt import io
+    from dualt import io, issues
 
     given = io.load_labels(labels, column=label)
-    decisions = io.read_review(review)
+    decisions = issues.read_review(review)
     names = io.load_class_names(classes) if classes else None
-    io.save_labels(output, io.apply_review(given, decisions, class_names=names))
+    io.save_labels(output, issues.apply_review(given, decisions, class_names=names))
     changed = sum(decision.old != decision.new for decision in decisions)
     result = {"reviewed": len(decisions), "changed": changed, "output": str(output)}
     if as_json:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dualt.estimators import NoisyPosterior
+    from dualt.rows import NoisyPosterior
 
 
 def audit(
@@ -49,6 +49,7 @@ def audit(
     Example: `dualt audit labels.npy --size 200 -o audit.csv --probs probs.npy --report audit.html`
     """
     from dualt import io
+    from dualt.audit import draw_audit, save_audit
     from dualt.errors import InputError
     from dualt.files import check_writable_target
     from dualt.labels import as_label_array
@@ -59,11 +60,11 @@ def audit(
         check_writable_target(target)
     given = as_label_array(io.load_labels(labels, column=label))
     given = given.argmax(axis=1) if given.ndim == 2 else given
-    rows = io.draw_audit(given, size, rng=seed)
+    rows = draw_audit(given, size, rng=seed)
     if report is not None and probs is not None:
         posterior = read_posterior(probs, labels, label, classes)
         _write_page(report, posterior, rows, seed, images, text)
-    io.save_audit(output, given, rows)
+    save_audit(output, given, rows)
     if as_json:
         print_json({"output": str(output), "report": report and str(report), "indices": rows.tolist()})
         return

@@ -12,8 +12,9 @@ from dualt.cli.options import Json, Seed, print_json, save_report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dualt.estimators import NoisyPosterior, TransitionEstimate
     from dualt.issues import LabelIssues
+    from dualt.results import TransitionEstimate
+    from dualt.rows import NoisyPosterior
 
 
 def demo(
@@ -42,9 +43,10 @@ def demo(
     from dualt import noise as noises
     from dualt.classifier import RobustClassifier
     from dualt.crossfit import out_of_fold_probabilities
-    from dualt.estimators import DEFAULT_METHOD, ESTIMATORS, NoisyPosterior
+    from dualt.estimators import DEFAULT_METHOD, ESTIMATORS
     from dualt.files import check_writable_target
     from dualt.issues import find_posterior_issues
+    from dualt.rows import NoisyPosterior
     from dualt.transition import l1_error
 
     check_writable_target(report)
@@ -92,7 +94,7 @@ def _networks(seed: int) -> dict[str, Any]:
 
     if find_spec("torch") is None:
         return {}
-    from dualt.net_classifier import RobustNetClassifier
+    from dualt.nn.classifier import RobustNetClassifier
 
     settings: dict[str, Any] = {"epochs": 30, "learning_rate": 0.1, "threads": 1, "random_state": seed}
     return {

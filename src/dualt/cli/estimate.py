@@ -33,7 +33,8 @@ from dualt.cli.options import (
 from dualt.cli.progress import rows_progress
 
 if TYPE_CHECKING:
-    from dualt.estimators import NoisyPosterior, TransitionEstimate
+    from dualt.results import TransitionEstimate
+    from dualt.rows import NoisyPosterior
 
 
 def estimate(
@@ -68,10 +69,10 @@ def estimate(
 
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """
-    from dualt.cluster import connected
     from dualt.estimators import estimate_posterior
     from dualt.files import check_writable_target
     from dualt.issues import find_posterior_issues
+    from dualt.rows.cluster import connected
     from dualt.validation import check_fraction
 
     check_fraction(level, "--level")
@@ -115,12 +116,12 @@ def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: P
 
     import numpy as np
 
-    from dualt import io
+    from dualt.audit import read_audit
     from dualt.errors import LabelsError
     from dualt.estimators import estimate_verified
     from dualt.validation import check_indices
 
-    rows, given, true = io.read_audit(path)
+    rows, given, true = read_audit(path)
     if not posterior.coder.by_name and given.dtype.kind == "U":
         # The page has written class names where the labels are numbers.
         by_name = replace(posterior.coder, by_name=True)

@@ -67,7 +67,7 @@ def issues(
     from dualt import io
     from dualt.errors import InputError
     from dualt.files import check_writable_target
-    from dualt.issues import find_posterior_issues
+    from dualt.issues import find_posterior_issues, save_issues
 
     if method is not None and transition is not None:
         raise InputError("Expected --method or --transition, got both.")
@@ -83,7 +83,7 @@ def issues(
     if report is not None:
         save_report(report, found.transition_estimate, found, images=images, text=text)
     if output is not None:
-        io.save_issues(output, found)
+        save_issues(output, found)
     if as_json:
         print_json(_as_dict(found))
     else:
@@ -91,7 +91,7 @@ def issues(
 
 
 def _as_dict(found: LabelIssues) -> dict[str, Any]:
-    from dualt.io import issue_rows
+    from dualt.issues import issue_rows
 
     return {
         "n_samples": len(found),

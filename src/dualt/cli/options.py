@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dualt.estimators import NoisyPosterior, TransitionEstimate
-    from dualt.estimators.posterior import Progress
     from dualt.issues import LabelIssues
+    from dualt.results import TransitionEstimate
+    from dualt.rows import NoisyPosterior
+    from dualt.rows.posterior import Progress
 
 Probs = Annotated[
     Path,
@@ -81,13 +82,13 @@ def read_posterior(
     """
     from dualt import io
     from dualt.errors import InputError
-    from dualt.estimators import NoisyPosterior
+    from dualt.rows import NoisyPosterior
 
     if labels is None and label is None:
         raise InputError(f"Expected a file of labels, or --label with a column of {probs}, got neither.")
     names = io.load_class_names(classes) if classes else None
     if dask is not None:
-        from dualt.estimators.cluster import ClusterPosterior
+        from dualt.rows.dask import ClusterPosterior
 
         whole = labels and labels.absolute()
         shards = io.open_shards(probs.absolute(), whole, label=label, columns=columns, ending=ending)

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from dualt.estimators import TransitionEstimate
-    from dualt.estimators.diagnostics import Notice
     from dualt.issues import LabelIssues
+    from dualt.results import TransitionEstimate
+    from dualt.results.diagnostics import Notice
 
 # A matrix of more classes does not fit a terminal; its largest confusions do.
 WIDE = 14

@@ -37,8 +37,8 @@ def predict(
     """
     from dualt.errors import FileError
     from dualt.files import check_writable_target
-    from dualt.training import Machine
-    from dualt.training.model import Model
+    from dualt.nn.training import Machine
+    from dualt.nn.training.model import Model
 
     if output.suffix not in (".csv", ".npy"):
         raise FileError(f"Expected a name that ends in .csv or .npy, got {output.name!r}.")
@@ -85,8 +85,8 @@ def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...]) -> No
 
     import numpy as np
 
-    from dualt.cells import guard_cell
     from dualt.files import atomic_write
+    from dualt.io.cells import guard_cell
 
     if path.suffix == ".npy":
         with atomic_write(path, "wb") as stream:

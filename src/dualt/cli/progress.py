@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dualt.estimators.posterior import Progress
+    from dualt.rows.posterior import Progress
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 from dualt.cli.options import Json, print_json
 
 if TYPE_CHECKING:
-    from dualt.experiments import Experiment, Options, Progress, Result
+    from dualt.reproduce import Experiment, Options, Progress, Result
 
 _LIST = "A comma between names."
 
@@ -61,7 +61,7 @@ def reproduce(
 
     Example: `dualt reproduce table1 --datasets mnist --noise pair-45 --seeds 3 --out reproduction/`
     """
-    from dualt.experiments import PAPER_EXPERIMENTS, Options, load_experiment, runs_of
+    from dualt.reproduce import PAPER_EXPERIMENTS, Options, load_experiment, runs_of
 
     lists = {"datasets": datasets, "noise": noise, "methods": methods, "estimators": estimators}
     changes = _changes(lists, seeds, change or [])
@@ -80,7 +80,7 @@ def reproduce(
 
 
 def _changes(lists: dict[str, str | None], seeds: int | None, texts: Sequence[str]) -> dict[str, Any]:
-    from dualt.experiments.presets import parse_change
+    from dualt.reproduce.presets import parse_change
 
     changes: dict[str, Any] = {
         name: [part.strip() for part in text.split(",") if part.strip()]
@@ -97,7 +97,7 @@ def _fitting(changes: dict[str, Any], name: str, one_of_all: bool) -> dict[str, 
     """Return the changes as they apply to an experiment: `all` with --datasets cuts each to what it has of them."""
     if not (one_of_all and "datasets" in changes):
         return changes
-    from dualt.experiments import load_experiment
+    from dualt.reproduce import load_experiment
 
     own = load_experiment(name).datasets
     return {**changes, "datasets": [dataset for dataset in changes["datasets"] if dataset in own] or list(own)}
@@ -105,7 +105,7 @@ def _fitting(changes: dict[str, Any], name: str, one_of_all: bool) -> dict[str, 
 
 def _reproduce(experiment: Experiment, out: Path, options: Options, *, show: bool, quiet: bool) -> dict[str, Any]:
     """Run one experiment and render it; return it as plain data."""
-    from dualt.experiments import Store, render, results_of, run_sweep, runs_of
+    from dualt.reproduce import Store, render, results_of, run_sweep, runs_of
 
     store = Store(out)
     if show:
@@ -162,7 +162,7 @@ def _bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], None] | Non
 
 
 def _show(experiment: Experiment, results: Sequence[Result], files: Sequence[Path]) -> None:
-    from dualt.experiments.tables import to_markdown
+    from dualt.reproduce.tables import to_markdown
 
     typer.echo(to_markdown(experiment, results))
     typer.echo(f"Written: {', '.join(map(str, files))}\n")

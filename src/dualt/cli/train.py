@@ -13,9 +13,9 @@ from dualt.cli.options import DataDir, Json, Seed, parse_settings, print_json
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
-    from dualt.estimators import TransitionEstimate
-    from dualt.pipeline import RobustRun, Settings
-    from dualt.training import EpochRecord
+    from dualt.nn.pipeline import RobustRun, Settings
+    from dualt.nn.training import EpochRecord
+    from dualt.results import TransitionEstimate
 
 
 def train(
@@ -71,10 +71,10 @@ def train(
     from dualt import io
     from dualt import noise as noises
     from dualt.datasets import load_dataset, split_dataset
-    from dualt.pipeline import Settings, train_robustly, training_data
-    from dualt.training import Machine
-    from dualt.training.distributed import joined_world
-    from dualt.training.tensorboard import tensorboard_log
+    from dualt.nn.pipeline import Settings, train_robustly, training_data
+    from dualt.nn.training import Machine
+    from dualt.nn.training.distributed import joined_world
+    from dualt.nn.training.tensorboard import tensorboard_log
 
     machine = Machine(device, "bf16" if bf16 else "float32", channels_last, threads)
     settings = Settings(
@@ -123,7 +123,7 @@ def train(
 
 def _augmentation(name: str | None) -> Any:
     from dualt.errors import UnknownNameError
-    from dualt.training.augment import AUGMENTATIONS
+    from dualt.nn.training.augment import AUGMENTATIONS
 
     if name is not None and name not in AUGMENTATIONS:
         raise UnknownNameError("augmentation", name, AUGMENTATIONS)
@@ -159,7 +159,7 @@ def _keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[
     import json
 
     from dualt.files import atomic_write
-    from dualt.training.model import Model
+    from dualt.nn.training.model import Model
     from dualt.transition import l1_error
 
     content = {"data": dataset.name, "n_samples": len(split.train_noisy), **run.to_dict()}

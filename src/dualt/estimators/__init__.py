@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dualt.estimators.parts import concatenate
-from dualt.estimators.posterior import NoisyPosterior
 from dualt.estimators.registry import (
     DEFAULT_METHOD,
     ESTIMATORS,
@@ -16,8 +14,6 @@ from dualt.estimators.registry import (
     estimate_transition,
     estimate_verified,
 )
-from dualt.estimators.result import TransitionEstimate
-from dualt.estimators.summary import PosteriorSummary, summarize
 
 _CLASSES = (
     "TEstimator",
@@ -33,16 +29,11 @@ _CLASSES = (
 __all__ = [  # noqa: PLE0604
     "DEFAULT_METHOD",
     "ESTIMATORS",
-    "NoisyPosterior",
-    "PosteriorSummary",
-    "TransitionEstimate",
     "comparable",
-    "concatenate",
     "estimate_posterior",
     "estimate_summary",
     "estimate_transition",
     "estimate_verified",
-    "summarize",
     *_CLASSES,
 ]
 
@@ -50,5 +41,5 @@ __all__ = [  # noqa: PLE0604
 def __getattr__(name: str) -> Any:
     # The classes import scikit-learn, which takes a second: only those who use them pay for it.
     if name in _CLASSES:
-        return getattr(importlib.import_module("dualt.estimators.classes"), name)
+        return getattr(importlib.import_module("dualt.estimators.sklearn"), name)
     raise AttributeError(f"module 'dualt.estimators' has no attribute {name!r}")

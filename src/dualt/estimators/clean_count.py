@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.counting import count_pairs, normalize_counts
-from dualt.estimators.fit import Fit, Matrix
 from dualt.estimators.ordering import match_rows
-from dualt.estimators.posterior import NoisyPosterior
-from dualt.estimators.rows import surest
 from dualt.estimators.shrinkage import counted_rows, resampled_rows
-from dualt.estimators.summary import PosteriorSummary
 from dualt.labels import Codes
+from dualt.results.fit import Fit, Matrix
+from dualt.rows.counts import count_pairs, normalize_counts
+from dualt.rows.floats import surest
+from dualt.rows.posterior import NoisyPosterior
+from dualt.rows.summary import PosteriorSummary
 from dualt.transition import early_posterior
 from dualt.validation import check_fraction
 

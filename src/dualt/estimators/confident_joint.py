@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.counting import normalize_counts, resample_counts
-from dualt.estimators.fit import Fit
-from dualt.estimators.posterior import NoisyPosterior
-from dualt.estimators.rows import surest
 from dualt.labels import Codes
+from dualt.results.fit import Fit
+from dualt.rows.counts import normalize_counts, resample_counts
+from dualt.rows.floats import surest
+from dualt.rows.posterior import NoisyPosterior
 
 
 def confident_joint(posterior: NoisyPosterior) -> Fit:

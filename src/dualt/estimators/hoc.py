@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.fit import Fit, Matrix, count_fit
 from dualt.estimators.ordering import canonical_order
-from dualt.estimators.posterior import NoisyPosterior
 from dualt.labels import Codes
+from dualt.results.fit import Fit, Matrix, count_fit
 from dualt.rng import RngLike, as_generator
+from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_same_length
 
 _MOST_ROWS = 50_000

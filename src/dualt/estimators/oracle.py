@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from dualt.errors import InputError
-from dualt.estimators.counting import add_counts
-from dualt.estimators.fit import Fit, count_fit
-from dualt.estimators.posterior import NoisyPosterior
 from dualt.labels import as_label_array
+from dualt.results.fit import Fit, count_fit
+from dualt.rows.counts import add_counts
+from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_same_length
 
 

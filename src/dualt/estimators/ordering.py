@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.fit import Matrix
-from dualt.estimators.summary import PosteriorSummary
+from dualt.results.fit import Matrix
+from dualt.rows.summary import PosteriorSummary
 
 _FLOOR = 1e-6
 

@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dualt.audit.verified import blend_verified, check_random_audit
 from dualt.errors import InputError, UnknownNameError
-from dualt.estimators.anchor import t_estimator
 from dualt.estimators.clean_count import clean_count
-from dualt.estimators.cluster import as_posterior
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.dual import dual_t
-from dualt.estimators.fit import Fit
+from dualt.estimators.dual_t import dual_t
 from dualt.estimators.hoc import hoc
-from dualt.estimators.joint import joint
+from dualt.estimators.joint.training import joint
 from dualt.estimators.oracle import oracle
-from dualt.estimators.parts import SummaryOnly
-from dualt.estimators.posterior import NoisyPosterior
-from dualt.estimators.result import TransitionEstimate
 from dualt.estimators.spade import spade
-from dualt.estimators.summary import PosteriorSummary
+from dualt.estimators.t import t_estimator
 from dualt.estimators.top_count import top_count
-from dualt.estimators.verified import blend_verified, check_random_audit
 from dualt.labels import as_label_array
+from dualt.results.estimate import TransitionEstimate
+from dualt.results.fit import Fit
+from dualt.rows.dask import as_posterior
+from dualt.rows.parts import SummaryOnly
+from dualt.rows.posterior import NoisyPosterior
+from dualt.rows.summary import PosteriorSummary
 from dualt.validation import check_class_names, check_indices, check_same_length
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.counting import normalize_counts, resample_counts
+from dualt.rows.counts import normalize_counts, resample_counts
 
 
 def shrink_off_diagonals(transition: NDArray[np.float64], support: NDArray[np.int64]) -> NDArray[np.float64]:

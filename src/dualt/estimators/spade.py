@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dualt.estimators.fit import Fit, count_fit
-from dualt.estimators.parts import SummaryOnly
-from dualt.estimators.posterior import NoisyPosterior
+from dualt.results.fit import Fit, count_fit
+from dualt.rows.parts import SummaryOnly
+from dualt.rows.posterior import NoisyPosterior
 
 
 def spade(posterior: NoisyPosterior | SummaryOnly) -> Fit:

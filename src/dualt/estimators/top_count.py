@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.fit import Fit, count_fit
-from dualt.estimators.posterior import NoisyPosterior
-from dualt.estimators.summary import PosteriorSummary
 from dualt.labels import Codes
+from dualt.results.fit import Fit, count_fit
+from dualt.rows.posterior import NoisyPosterior
+from dualt.rows.summary import PosteriorSummary
 from dualt.validation import check_fraction
 
 

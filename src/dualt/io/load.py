@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.cells import guard_cell
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import atomic_write
 from dualt.io.arrays import check_readable, read_npy, read_npz
+from dualt.io.cells import guard_cell
 from dualt.io.tables import DELIMITERS, INDEX_COLUMNS, LABEL_COLUMNS, Table, numbers_if_all_are, open_table
 from dualt.labels import as_text_array
 from dualt.validation import check_class_names, check_transition

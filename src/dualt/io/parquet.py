@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError, UnknownNameError, naming_extra
-from dualt.estimators.blocks import Rows
-from dualt.estimators.rows import working_dtype
 from dualt.io.arrays import check_readable
 from dualt.io.load import choose_columns, load_labels
 from dualt.labels import as_label_array
+from dualt.rows.blocks import Rows
+from dualt.rows.floats import working_dtype
 from dualt.validation import check_same_length
 
 # Row groups up to this size are decoded whole, larger ones in batches.

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.estimators.blocks import Block, Rows, in_block
-from dualt.estimators.remote import Span
 from dualt.io.load import FORMATS, Probabilities, load_labels, load_probabilities
 from dualt.io.parquet import ParquetBlock
 from dualt.labels import as_label_array
+from dualt.rows.blocks import Block, Rows, in_block
+from dualt.rows.remote import Span
 from dualt.validation import check_probability_shape, check_same_length
 
 _DIVIDED_ENTRIES = 1 << 24

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.cells import unguard_cell
 from dualt.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from dualt.io.arrays import check_readable
+from dualt.io.cells import unguard_cell
 from dualt.labels import as_text_array
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}

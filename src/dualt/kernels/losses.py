@@ -1,7 +1,7 @@
 """Mean losses whose gradients come along with the value: one call where torch makes many.
 
 At the size of a batch it is the calls that cost, not the arithmetic. Each function returns None where its twin in
-`dualt.losses` has to do it: no library, another device or type, a label that is no class, a loss that is traced.
+`dualt.nn.losses` has to do it: no library, another device or type, a label that is no class, a loss that is traced.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from dualt.report.data import Codes, Method, Remark, ReportData, ReviewList
 from dualt.report.previews import Previews
 
 if TYPE_CHECKING:
-    from dualt.estimators import TransitionEstimate
     from dualt.issues import LabelIssues
+    from dualt.results import TransitionEstimate
 
 MAX_LISTED = 10_000
 

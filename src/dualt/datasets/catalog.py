@@ -1,0 +1,104 @@
+"""Data sets by name, and by the kind of file that a path leads to."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualt.datasets.cifar import load_cifar10, load_cifar100
+from dualt.datasets.clothing1m import load_clothing1m
+from dualt.datasets.dataset import Dataset
+from dualt.datasets.digits import load_digits
+from dualt.datasets.folder import load_folder
+from dualt.datasets.idx import load_fashion_mnist, load_mnist
+from dualt.datasets.npz import load_npz
+from dualt.datasets.root import data_root
+from dualt.datasets.synthetic import load_synthetic
+from dualt.datasets.table_files import load_table
+from dualt.errors import FileError, InputError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How to load a data set, and the folders below the root that may hold it (none: it is built in)."""
+
+    load: Callable[..., Dataset]
+    folders: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """What it is, in one line."""
+        return (inspect.getdoc(self.load) or "").partition("\n")[0]
+
+    def is_present(self, root: str | Path | None = None) -> bool:
+        """Tell whether it can be loaded without a download."""
+        return not self.folders or any((data_root(root) / folder).is_dir() for folder in self.folders)
+
+
+REGISTRY: dict[str, Entry] = {
+    "synthetic": Entry(load_synthetic),
+    "digits": Entry(load_digits),
+    "mnist": Entry(load_mnist, ("MNIST/raw",)),
+    "fashion-mnist": Entry(load_fashion_mnist, ("FashionMNIST/raw",)),
+    "cifar10": Entry(load_cifar10, ("cifar-10-batches-bin", "cifar-10-batches-py")),
+    "cifar100": Entry(load_cifar100, ("cifar-100-binary", "cifar-100-python")),
+    "clothing1m": Entry(load_clothing1m, ("clothing1M",)),
+}
+
+_BY_SUFFIX: dict[str, Callable[..., Dataset]] = {
+    ".npz": load_npz,
+    ".csv": load_table,
+    ".tsv": load_table,
+    ".parquet": load_table,
+}
+
+
+def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **options: Any) -> Dataset:
+    """Load a data set by its name, or from a folder of images, an `.npz` file or a table.
+
+    Parameters
+    ----------
+    name_or_path
+        `synthetic`, `digits`, `mnist`, `fashion-mnist`, `cifar10`, `cifar100`, `clothing1m`; or a path
+        (`./mnist` for a folder of that name).
+    root
+        Where named data sets live: by default `$DUALT_DATA`, else `~/.cache/dualt`.
+    **options
+        What the data set takes: `n_samples`, `n_test`, `seed` (synthetic), `size` (images), `label` (tables),
+        `train`, `test` (clothing1m), `noisy` (your own data).
+
+    Examples
+    --------
+    >>> data = load_dataset("digits")
+    >>> data.train_x.shape, data.n_classes
+    ((1437, 8, 8), 10)
+    """
+    entry = REGISTRY.get(name_or_path) if isinstance(name_or_path, str) else None
+    loader = entry.load if entry else _loader_of_path(name_or_path)
+    parameters = inspect.signature(loader).parameters
+    takes = [key for key, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    for option in options:
+        if option not in takes:
+            raise InputError(
+                f"Unknown option {option!r} for {str(name_or_path)!r}: it takes {', '.join(takes) or 'none'}."
+            )
+    if entry is None:
+        return loader(Path(name_or_path).expanduser(), **options)
+    return loader(root, **options) if "root" in parameters else loader(**options)
+
+
+def _loader_of_path(given: str | Path) -> Callable[..., Dataset]:
+    path = Path(given).expanduser()
+    if path.is_dir():
+        return load_folder
+    suffix = path.suffix.lower()
+    if path.exists() and suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    if path.exists():
+        raise FileError(f"Expected a folder of images or a file {', '.join(_BY_SUFFIX)}, got {path}.")
+    if isinstance(given, Path) or "/" in given or suffix in _BY_SUFFIX:
+        raise FileError(f"Expected a data set at {path}, but there is no such file or folder.")
+    raise UnknownNameError("data set", given, REGISTRY)

@@ -1,0 +1,207 @@
+"""The estimators as scikit-learn classes: `fit(pred_probs, noisy_labels)`, then `transition_`.
+
+They live apart from the functions so that estimating does not pay for importing scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from dualt.errors import LabelsError
+from dualt.estimators.registry import estimate_summary, estimate_transition
+from dualt.estimators.t import AnchorChoice
+from dualt.labels import LabelCoder, as_label_array
+from dualt.results.estimate import TransitionEstimate
+from dualt.results.fit import Matrix
+from dualt.rng import RngLike
+from dualt.rows.summary import summarize
+from dualt.validation import as_probability_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: `fit` checks, computes and sets `estimate_`, `transition_` and `class_names_`."""
+
+    method: ClassVar[str]
+    estimate_: TransitionEstimate
+    transition_: Matrix
+    class_names_: tuple[str, ...]
+
+    def fit(self, pred_probs: Any, noisy_labels: Any, *, class_names: Any = None) -> Self:
+        """Estimate the transition matrix of `noisy_labels` from their predicted probabilities."""
+        return self._take(
+            estimate_transition(pred_probs, noisy_labels, self.method, class_names=class_names, **self.get_params())
+        )
+
+    def _take(self, estimate: TransitionEstimate) -> Self:
+        self.estimate_ = estimate
+        self.transition_ = estimate.transition
+        self.class_names_ = estimate.class_names
+        return self
+
+
+class IncrementalEstimator(TransitionEstimator):
+    """Base of the estimators that read the data once, and so can take them a chunk at a time."""
+
+    def partial_fit(self, pred_probs: Any, noisy_labels: Any, classes: Sequence[Any] | None = None) -> Self:
+        """Add a chunk of rows; the estimate is then that of `fit` on all chunks one after another.
+
+        Parameters
+        ----------
+        pred_probs : (n_samples, n_classes)
+        noisy_labels : (n_samples,)
+        classes
+            Class names in the order of the columns; needed on the first call if labels are strings and the
+            columns have no names.
+        """
+        table, columns = as_probability_table(pred_probs)
+        labels = as_label_array(noisy_labels)
+        known = getattr(self, "class_names_", None)
+        if known is None:
+            names, before = _first_names(classes, columns, labels), None
+        else:
+            _check_same_classes(known, classes, columns)
+            names, before = known, self.estimate_.summary
+        coder = LabelCoder.for_labels(labels, table.shape[1], names)
+        summary = summarize(table, labels, coder, start=before.n_samples if before else 0)
+        whole = before.merge(summary) if before else summary
+        return self._take(estimate_summary(whole, coder.names, self.method, **self.get_params()))
+
+
+def _first_names(
+    classes: Sequence[Any] | None, columns: tuple[str, ...] | None, labels: NDArray[Any]
+) -> Sequence[Any] | None:
+    if classes is None and columns is None and labels.dtype.kind == "U":
+        raise LabelsError(
+            "Expected classes on the first call of partial_fit, got none: not every chunk need hold every label."
+            " Pass the class names in the order of the columns."
+        )
+    return columns if classes is None else classes
+
+
+def _check_same_classes(known: tuple[str, ...], classes: Sequence[Any] | None, columns: tuple[str, ...] | None) -> None:
+    """Refuse a chunk of other classes, or with columns in another order, than the first."""
+    given = known if classes is None else tuple(map(str, classes))
+    reordered = columns is not None and columns != known and sorted(columns) == sorted(known)
+    if given != known or reordered:
+        raise LabelsError(
+            f"Expected the classes of the first call, {', '.join(known)}, got"
+            f" {', '.join(columns if reordered and columns else given)}. Keep them, and their order, in every call."
+        )
+
+
+class TEstimator(IncrementalEstimator):
+    """The T estimator (Eq. 1): each row read at the example most surely of its class.
+
+    Parameters
+    ----------
+    anchor, quantile, top_k
+        How anchors are chosen; see `dualt.estimators.t.t_estimator`.
+
+    Examples
+    --------
+    >>> TEstimator().fit([[0.8, 0.2], [0.3, 0.7]], [0, 1]).transition_
+    array([[0.8, 0.2],
+           [0.3, 0.7]])
+    """
+
+    method = "t"
+
+    def __init__(self, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5) -> None:
+        self.anchor = anchor
+        self.quantile = quantile
+        self.top_k = top_k
+
+
+class DualTEstimator(TEstimator):
+    """The dual-T estimator (Eq. 2): T♣ read at anchors times T♠ counted by predicted class.
+
+    Parameters
+    ----------
+    anchor, quantile, top_k
+        How anchors are chosen; see `dualt.estimators.t.t_estimator`.
+    """
+
+    method = "dual-t"
+
+
+class SpadeEstimator(IncrementalEstimator):
+    """T♠ alone (Eq. 4): given labels counted by predicted class."""
+
+    method = "spade"
+
+
+class ConfidentJointEstimator(TransitionEstimator):
+    """The confident joint: examples that clear their class's mean confidence, calibrated to the label counts."""
+
+    method = "confident-joint"
+
+
+class TopCountEstimator(TransitionEstimator):
+    """Given labels counted among the most confident examples of each class.
+
+    Parameters
+    ----------
+    share
+        Which part of a class counts as its most confident.
+    """
+
+    method = "top-count"
+
+    def __init__(self, share: float = 0.5) -> None:
+        self.share = share
+
+
+class CleanCountEstimator(TransitionEstimator):
+    """Given labels counted among the examples whose true class is clear.
+
+    Parameters
+    ----------
+    confidence, shrink
+        See `dualt.estimators.clean_count.clean_count`.
+    """
+
+    method = "clean-count"
+
+    def __init__(self, confidence: float = 0.9, shrink: bool = True) -> None:
+        self.confidence = confidence
+        self.shrink = shrink
+
+
+class JointEstimator(TransitionEstimator):
+    """A small head and the matrix trained together.
+
+    Parameters
+    ----------
+    shrink, rng
+        See `dualt.estimators.joint.training.joint`.
+    """
+
+    method = "joint"
+
+    def __init__(self, shrink: bool = True, rng: RngLike = 0) -> None:
+        self.shrink = shrink
+        self.rng = rng
+
+
+class HocEstimator(TransitionEstimator):
+    """The matrix that explains how often nearest neighbours agree in their given labels.
+
+    Parameters
+    ----------
+    features, n_neighbors, rng
+        See `dualt.estimators.hoc.hoc`.
+    """
+
+    method = "hoc"
+
+    def __init__(self, features: Any = None, n_neighbors: int = 2, rng: RngLike = 0) -> None:
+        self.features = features
+        self.n_neighbors = n_neighbors
+        self.rng = rng

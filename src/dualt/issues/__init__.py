@@ -1,0 +1,16 @@
+"""Which labels are wrong: their scores, the tables of them, and what a review decided."""
+
+from dualt.issues.files import issue_rows, save_issues
+from dualt.issues.review import Decision, apply_review, read_review
+from dualt.issues.scores import LabelIssues, find_label_issues, find_posterior_issues
+
+__all__ = [
+    "Decision",
+    "LabelIssues",
+    "apply_review",
+    "find_label_issues",
+    "find_posterior_issues",
+    "issue_rows",
+    "read_review",
+    "save_issues",
+]

@@ -1,0 +1,94 @@
+"""The rows of the paper's Table 1 and methods past it, one file each, by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dualt.errors import InputError, UnknownNameError
+from dualt.nn.methods import (
+    ce,
+    co_teaching,
+    decoupling,
+    forward,
+    mentornet,
+    mixup,
+    revision,
+    reweighting,
+    total_variation,
+    volminnet,
+)
+from dualt.nn.methods.base import BaseMethod, check_labels_possible
+from dualt.nn.training import Recipe
+
+__all__ = ["METHODS", "Registered", "build_method", "check_labels_possible", "check_options", "find_method"]
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A method, its published recipe, whether it takes a matrix or learns one, and the method it starts from."""
+
+    build: Callable[..., BaseMethod]
+    recipe: Recipe
+    takes_transition: bool = False
+    starts_from: str | None = None
+    learns_transition: bool = False
+
+
+METHODS: dict[str, Registered] = {
+    "ce": Registered(ce.CrossEntropy, ce.RECIPE),
+    "mixup": Registered(mixup.Mixup, mixup.RECIPE),
+    "decoupling": Registered(decoupling.Decoupling, decoupling.RECIPE),
+    "mentornet": Registered(mentornet.MentorNet, mentornet.RECIPE, takes_transition=True),
+    "co-teaching": Registered(co_teaching.CoTeaching, co_teaching.RECIPE, takes_transition=True),
+    "forward": Registered(forward.Forward, forward.RECIPE, takes_transition=True),
+    "reweighting": Registered(reweighting.Reweighting, reweighting.RECIPE, True, starts_from="ce"),
+    "revision": Registered(revision.Revision, revision.RECIPE, True, starts_from="reweighting"),
+    "volminnet": Registered(volminnet.VolMinNet, volminnet.RECIPE, learns_transition=True),
+    "total-variation": Registered(total_variation.TotalVariation, total_variation.RECIPE, learns_transition=True),
+}
+
+
+def find_method(name: str) -> Registered:
+    """Return the method of that name."""
+    if name not in METHODS:
+        raise UnknownNameError("method", name, METHODS)
+    return METHODS[name]
+
+
+def check_options(name: str, options: Iterable[str]) -> None:
+    """Refuse an option that the method `name` does not have."""
+    parameters = inspect.signature(find_method(name).build).parameters
+    known = [parameter for parameter in parameters if parameter not in ("transition", "n_classes")]
+    for option in options:
+        if option not in known:
+            raise InputError(f"Method {name!r} has no option {option!r}. Its options: {', '.join(known) or 'none'}.")
+
+
+def build_method(name: str, transition: Any = None, *, n_classes: int | None = None, **options: Any) -> BaseMethod:
+    """Return a method, with the matrix where it takes one, for `n_classes` where it learns one.
+
+    Examples
+    --------
+    >>> import dualt
+    >>> build_method("forward", dualt.noise.symmetric(10, 0.2)).n_networks
+    1
+    >>> build_method("volminnet", n_classes=3, volume_weight=1e-3).learned_transition.diagonal()
+    tensor([0.6667, 0.6667, 0.6667])
+    """
+    entry = find_method(name)
+    first: tuple[Any, ...] = ()
+    if entry.takes_transition:
+        if transition is None:
+            raise InputError(f"The method {name!r} needs a transition matrix: estimate one, or pass it.")
+        first = (transition,)
+    elif entry.learns_transition:
+        if n_classes is None:
+            raise InputError(f"The method {name!r} learns a transition matrix: pass n_classes, its size.")
+        first = (n_classes,)
+    check_options(name, options)
+    method = entry.build(*first, **options)
+    method.options = options
+    return method

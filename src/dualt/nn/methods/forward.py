@@ -1,0 +1,31 @@
+"""Forward: the network predicts the clean class, and the given label through the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from dualt.nn.losses import ForwardLoss
+from dualt.nn.methods.base import TransitionMethod
+from dualt.nn.training import Batch, Network, Recipe
+
+RECIPE = Recipe(epochs=200, learning_rate=0.01, milestones=(50, 100, 150))
+
+
+class Forward(TransitionMethod):
+    """−log (softmax(f(x)) @ transition)[label].
+
+    References
+    ----------
+    Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
+    """
+
+    def __init__(self, transition: Any) -> None:
+        super().__init__(transition)
+        self.loss = ForwardLoss(transition)
+
+    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
+        """Return the mean forward loss of the batch."""
+        return [self.loss(networks[0](batch.x), batch.labels)]

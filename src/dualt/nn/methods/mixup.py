@@ -1,0 +1,31 @@
+"""Mixup: cross entropy on convex pairs of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from dualt.nn.losses import mixup, mixup_loss
+from dualt.nn.methods.base import BaseMethod
+from dualt.nn.training import Batch, Network, Recipe
+
+RECIPE = Recipe(epochs=200, learning_rate=0.1, momentum=0.9, milestones=(100, 150), report="last-ten")
+
+
+class Mixup(BaseMethod):
+    """Every sample is mixed with a partner, in a share drawn once per batch from Beta(alpha, alpha).
+
+    References
+    ----------
+    Zhang et al., mixup: beyond empirical risk minimization, ICLR 2018.
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
+        """Return the mean loss of the mixed batch."""
+        mixed = mixup(batch.x, batch.labels, batch.rng, alpha=self.alpha)
+        return [mixup_loss(networks[0](mixed.x), mixed)]

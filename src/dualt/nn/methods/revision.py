@@ -1,0 +1,41 @@
+"""Revision: reweighting through a matrix whose correction is learned along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from dualt.nn.losses import RevisedLoss
+from dualt.nn.losses.revised import Rows
+from dualt.nn.methods.base import TransitionMethod
+from dualt.nn.training import Batch, Network, Recipe
+
+RECIPE = Recipe(epochs=200, optimizer="adam", learning_rate=5e-7)
+
+
+class Revision(TransitionMethod):
+    """Reweighting with transition + slack, the slack learned; starts from the Reweighting network.
+
+    References
+    ----------
+    Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
+    """
+
+    def __init__(self, transition: Any, *, rows: Rows = "simplex") -> None:
+        super().__init__(transition)
+        self.loss = RevisedLoss(transition, rows=rows)
+
+    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
+        """Return the mean revised loss of the batch."""
+        return [self.loss(networks[0](batch.x), batch.labels)]
+
+    def to_noisy(self, probs: Tensor) -> Tensor:
+        """Return probs @ (transition + slack)."""
+        return probs @ self.learned_transition
+
+    @property
+    def learned_transition(self) -> Tensor:
+        """The matrix as revised so far."""
+        return self.loss.revised

@@ -1,0 +1,31 @@
+"""Reweighting: cross entropy, weighted by how likely each given label is the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from dualt.nn.losses import ReweightedLoss
+from dualt.nn.methods.base import TransitionMethod
+from dualt.nn.training import Batch, Network, Recipe
+
+RECIPE = Recipe(epochs=200, learning_rate=0.01, momentum=0.9, milestones=(40, 80))
+
+
+class Reweighting(TransitionMethod):
+    """β · cross entropy with β = p_y / (p @ transition)_y held constant; starts from the CE network.
+
+    References
+    ----------
+    Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
+    """
+
+    def __init__(self, transition: Any, *, max_weight: float | None = None) -> None:
+        super().__init__(transition)
+        self.loss = ReweightedLoss(transition, max_weight=max_weight)
+
+    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
+        """Return the mean reweighted loss of the batch."""
+        return [self.loss(networks[0](batch.x), batch.labels)]

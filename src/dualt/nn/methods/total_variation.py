@@ -1,0 +1,45 @@
+"""Total variation: network and matrix learned together, the clean posteriors pushed apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dualt.nn.methods.base import LearningMethod
+from dualt.nn.methods.volminnet import RECIPE as VOLMINNET
+from dualt.nn.training import Batch, Network
+
+# The two differ in what they add to the forward loss alone.
+RECIPE = VOLMINNET
+
+
+class TotalVariation(LearningMethod):
+    """−log (softmax(f(x)) @ transition)[label] − variation_weight · mean ½|p − p'|₁ over pairs of the batch.
+
+    Noise brings posteriors closer together; of all pairs of network and matrix that explain the labels, the one
+    with the purest clean posteriors is wanted. The matrix is learned by gradient, the first of the two ways of
+    the paper: it is then a parameter like any other, that the optimizer moves and a checkpoint holds. The other
+    draws it from a Dirichlet distribution that is updated with counts of every batch.
+
+    References
+    ----------
+    Zhang, Niu and Sugiyama, Learning noise transition matrix from only noisy labels via total variation
+    regularization, ICML 2021.
+    """
+
+    def __init__(self, n_classes: int, *, variation_weight: float = 0.1) -> None:
+        super().__init__(n_classes, variation_weight)
+
+    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
+        """Return the mean forward loss of the batch less the weighted mean variation."""
+        logits = networks[0](batch.x)
+        misfit = self.forward_loss(logits, batch.labels, self.log_transition)
+        return [misfit - self.penalty_weight * mean_total_variation(logits.softmax(1))]
+
+
+def mean_total_variation(probs: Tensor) -> Tensor:
+    """Return the mean of ½|p − p'|₁ over all pairs of rows, 0 for a single row."""
+    n_pairs = len(probs) * (len(probs) - 1)
+    return torch.cdist(probs, probs, p=1).sum() / (2 * max(n_pairs, 1))

@@ -1,0 +1,35 @@
+"""VolMinNet: network and matrix learned together, the matrix of the smallest volume that explains the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dualt.nn.methods.base import LearningMethod
+from dualt.nn.training import Batch, Network, Recipe
+
+RECIPE = Recipe(epochs=80, learning_rate=0.01, momentum=0.9, milestones=(30, 60))
+
+
+class VolMinNet(LearningMethod):
+    """−log (softmax(f(x)) @ transition)[label] + volume_weight · log |det transition|, the transition learned.
+
+    Many matrices explain the given labels equally well. Among them the one whose rows span the smallest volume
+    holds the clean posteriors most tightly, and is the true one if these are scattered well enough.
+
+    References
+    ----------
+    Li et al., Provably end-to-end label-noise learning without anchor points, ICML 2021.
+    """
+
+    def __init__(self, n_classes: int, *, volume_weight: float = 1e-4) -> None:
+        super().__init__(n_classes, volume_weight)
+
+    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
+        """Return the mean forward loss of the batch and the weighted log volume."""
+        log_transition = self.log_transition
+        volume = torch.linalg.slogdet(log_transition.exp()).logabsdet
+        misfit = self.forward_loss(networks[0](batch.x), batch.labels, log_transition)
+        return [misfit + self.penalty_weight * volume]

@@ -1,0 +1,210 @@
+"""The whole recipe: learn the noisy posterior, estimate the matrix, train through it, evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from dualt.datasets import Dataset, Split
+from dualt.errors import InputError, UnknownNameError
+from dualt.estimators import ESTIMATORS, estimate_transition
+from dualt.nn.methods import check_labels_possible, find_method
+from dualt.nn.methods.settings import Settings
+from dualt.nn.methods.stages import OnStage, Stages, learned_transition
+from dualt.nn.training import Machine, Part, Trained, TrainingData, as_inputs
+from dualt.nn.training.model import make_folder
+from dualt.results import TransitionEstimate
+from dualt.validation import check_transition
+
+__all__ = ["RobustRun", "Settings", "learn_posterior", "train_robustly", "training_data"]
+
+
+@dataclass(frozen=True, eq=False)
+class RobustRun:
+    """What came out: networks, matrix, and the stages on the way.
+
+    Attributes
+    ----------
+    settings
+    networks
+        With the weights that the method reports.
+    transition : (C, C) or None
+        The matrix that the method was given; `None` if it takes none.
+    learned_transition : (C, C) or None
+        The matrix that the method has learned, from nothing or by revising the one it was given; `None` if it
+        learns none.
+    estimate
+        How it was found, if it was estimated.
+    pred_probs : (n, C) or None
+        Noisy posterior on the training part, if it was learned.
+    out_of_fold : bool or None
+        Whether no network judged the samples that it was trained on in `pred_probs`.
+    stages
+        Every training run by name, in order.
+    seconds
+        Per stage and for the estimate.
+    """
+
+    settings: Settings
+    networks: Sequence[nn.Module]
+    transition: NDArray[np.float64] | None
+    estimate: TransitionEstimate | None
+    pred_probs: NDArray[np.float32] | None
+    stages: Mapping[str, Trained]
+    seconds: Mapping[str, float]
+    out_of_fold: bool | None = None
+
+    @property
+    def learned_transition(self) -> NDArray[np.float64] | None:
+        """The matrix that the method has learned."""
+        return learned_transition(self.stages[self.settings.method])
+
+    @property
+    def test_accuracy(self) -> float | None:
+        """Accuracy of the method on the clean test part, as its recipe reports it."""
+        return self.stages[self.settings.method].test_accuracy
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists."""
+        network, learned = self.settings.network, self.learned_transition
+        return {
+            "method": self.settings.method,
+            "network": network if isinstance(network, str) else getattr(network, "__name__", "own"),
+            "seed": self.settings.seed,
+            "test_accuracy": self.test_accuracy,
+            "transition": None if self.transition is None else self.transition.tolist(),
+            "learned_transition": None if learned is None else learned.tolist(),
+            "estimate": None if self.estimate is None else self.estimate.to_dict(),
+            "out_of_fold": self.out_of_fold,
+            "stages": {name: _describe(trained) for name, trained in self.stages.items()},
+            "seconds": dict(self.seconds),
+        }
+
+
+def _describe(trained: Trained) -> dict[str, Any]:
+    return {
+        "recipe": trained.recipe.to_dict(),
+        "test_accuracy": trained.test_accuracy,
+        "best_epoch": trained.history.best_epoch,
+        "history": trained.history.to_dict(),
+    }
+
+
+def training_data(split: Split, dataset: Dataset, machine: Machine | None = None) -> TrainingData:
+    """Return the parts of a split as standardised tensors on the machine's device."""
+    device = (machine or Machine()).torch_device
+
+    def part(samples: Any, labels: NDArray[Any]) -> Part:
+        return Part(as_inputs(samples, dataset.mean, dataset.std, device), torch.from_numpy(labels).to(device))
+
+    test = None
+    if split.test_x is not None and split.test_y is not None:
+        test = part(split.test_x, split.test_y)
+    return TrainingData(part(split.train_x, split.train_noisy), part(split.val_x, split.val_noisy), test)
+
+
+def learn_posterior(
+    data: TrainingData,
+    n_classes: int,
+    settings: Settings | None = None,
+    *,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    on_epoch: OnStage | None = None,
+) -> NDArray[np.float32]:
+    """Return P(given label | x) on the training part, (n, C): cross entropy, the best noisy validation kept.
+
+    Parameters are those of `train_robustly`.
+    """
+    settings = settings or Settings(method="ce")
+    return Stages(data, n_classes, settings, _prepared(folder), resume, on_epoch).posterior()
+
+
+def train_robustly(
+    data: TrainingData,
+    n_classes: int,
+    settings: Settings | None = None,
+    *,
+    class_names: Sequence[str] | None = None,
+    clean_labels: NDArray[Any] | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    on_epoch: OnStage | None = None,
+) -> RobustRun:
+    """Learn the noisy posterior, estimate the transition matrix from it, and train through the matrix.
+
+    Parameters
+    ----------
+    data
+        Noisy training and validation parts and, where there is one, a clean test part.
+    n_classes
+    settings
+        Method, estimator, network, recipes, seed.
+    class_names
+        For the estimate.
+    clean_labels : (n,)
+        Of the training part, for the estimator `oracle` only.
+    folder
+        Where each stage keeps its checkpoint.
+    resume
+        Continue from the checkpoints in `folder`.
+    on_epoch
+        Called with the stage's name and the record of each epoch.
+
+    Examples
+    --------
+    >>> import dualt
+    >>> from dualt.datasets import load_dataset, split_dataset
+    >>> dataset = load_dataset("synthetic", n_samples=500, n_test=200)
+    >>> split = split_dataset(dataset, dualt.noise.symmetric(2, 0.2))
+    >>> run = train_robustly(training_data(split, dataset), 2, Settings(epochs=5, network="mlp-small"))
+    >>> run.transition.shape, list(run.stages)
+    ((2, 2), ['ce', 'forward'])
+    """
+    settings = settings or Settings()
+    takes_transition = find_method(settings.method).takes_transition
+    stages = Stages(data, n_classes, settings, _prepared(folder), resume, on_epoch)
+    transition, estimate, pred_probs, out_of_fold = None, None, None, None
+    if takes_transition or settings.method == "ce":
+        given: Any = settings.transition
+        if isinstance(given, TransitionEstimate):
+            estimate, given = given, given.transition
+        elif isinstance(given, str):
+            _check_estimator(given, clean_labels)
+            pred_probs, out_of_fold = stages.posterior(), settings.n_folds(len(data.train.labels)) > 1
+            began = perf_counter()
+            names = list(class_names or map(str, range(n_classes)))
+            labels = np.array(names)[data.train.labels.cpu().numpy()]
+            options: dict[str, Any] = {"clean_labels": np.array(names)[clean_labels]} if given == "oracle" else {}
+            estimate = estimate_transition(
+                pred_probs, labels, given, class_names=names, out_of_fold=out_of_fold, **options
+            )
+            given, stages.seconds["estimate"] = estimate.transition, perf_counter() - began
+        transition = check_transition(given, n_classes)
+        check_labels_possible(transition, data.train.labels)
+    networks = stages.train(settings.method, transition).networks
+    trained, seconds = stages.trained, stages.seconds
+    return RobustRun(settings, networks, transition, estimate, pred_probs, trained, seconds, out_of_fold)
+
+
+def _check_estimator(name: str, clean_labels: NDArray[Any] | None) -> None:
+    """Refuse an estimator that could not run, before hours of training."""
+    if name not in ESTIMATORS:
+        raise UnknownNameError("estimator", name, ESTIMATORS)
+    if ESTIMATORS[name].needs_clean_labels and clean_labels is None:
+        raise InputError(f"The estimator {name!r} needs the clean labels of the training part, and nobody knows them.")
+
+
+def _prepared(folder: str | Path | None) -> Path | None:
+    if folder is None:
+        return None
+    make_folder(Path(folder))
+    return Path(folder)

@@ -1,0 +1,194 @@
+"""A trained model as a folder: weights as safetensors, everything else as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dualt.errors import DualtError, FileError, InputError
+from dualt.files import atomic_write
+from dualt.nn.networks import build_network
+from dualt.nn.training.inputs import as_inputs
+from dualt.nn.training.prediction import predict_probs
+from dualt.nn.training.recipe import Machine
+from dualt.validation import check_class_names
+
+_VERSION = 1
+_JSON, _WEIGHTS = "model.json", "weights.safetensors"
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "network": (str, type(None)), "options": (dict,), "n_networks": (int,), "input_shape": (list,),
+    "class_names": (list,), "mean": (list, float, int), "std": (list, float, int), "about": (dict,),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Networks and what turns samples into their inputs, and their outputs into classes.
+
+    Attributes
+    ----------
+    networks
+        Their probabilities are averaged.
+    network
+        Name in `dualt.nn.networks.NETWORKS`, or `None` for a network of the user's own.
+    options
+        Of the network.
+    input_shape, class_names
+    mean, std
+        What samples are standardised with.
+    about
+        Whatever else describes the model: method, matrix, accuracy. Plain numbers, strings and lists.
+    """
+
+    networks: Sequence[nn.Module]
+    network: str | None
+    options: Mapping[str, Any]
+    input_shape: tuple[int, ...]
+    class_names: tuple[str, ...]
+    mean: NDArray[np.float32]
+    std: NDArray[np.float32]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def predict_probs(self, samples: Any, machine: Machine | None = None) -> NDArray[np.float32]:
+        """Return the probabilities of the clean class, (n, C)."""
+        device = (machine or Machine()).torch_device
+        inputs = as_inputs(samples, self.mean, self.std, device)
+        if inputs.shape != self.input_shape:
+            raise InputError(f"Expected samples of shape {self.input_shape}, as in training, got {inputs.shape}.")
+        for network in self.networks:
+            network.to(device)
+        probs: NDArray[np.float32] = predict_probs(self.networks, inputs).numpy()
+        return probs
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model into `folder`, which is made if need be; the JSON last, so that it vouches for the rest."""
+        from safetensors.torch import save
+
+        folder = Path(folder)
+        make_folder(folder)
+        tensors = {
+            f"{number}.{name}": value.detach().cpu().contiguous()
+            for number, network in enumerate(self.networks)
+            for name, value in network.state_dict().items()
+        }
+        with atomic_write(folder / _WEIGHTS, "wb") as stream:
+            stream.write(save(tensors))
+        content = {
+            "version": _VERSION,
+            "network": self.network,
+            "options": dict(self.options),
+            "n_networks": len(self.networks),
+            "input_shape": list(self.input_shape),
+            "class_names": list(self.class_names),
+            "mean": np.asarray(self.mean).tolist(),
+            "std": np.asarray(self.std).tolist(),
+            "about": dict(self.about),
+        }
+        with atomic_write(folder / _JSON) as stream:
+            json.dump(content, stream, indent=1)
+            stream.write("\n")
+
+    @classmethod
+    def load(cls, folder: str | Path, network: Callable[..., nn.Module] | None = None) -> Model:
+        """Read a model folder; `network` is the function that built it, if it was not one of ours."""
+        folder = Path(folder)
+        path = folder / _JSON
+        content = _read_json(path)
+        if content["network"] is None and network is None:
+            raise InputError(f"The model in {folder} has a network of its own: pass the function that builds it.")
+        shape = _shape(content["input_shape"], path)
+        names = check_class_names(content["class_names"], len(content["class_names"]))
+        mean, std = (_per_channel(content[name], name, shape[0], path) for name in ("mean", "std"))
+        if content["n_networks"] < 1:
+            raise FileError(f"Expected at least one network in {path}, got {content['n_networks']}.")
+        weights = _read_weights(folder / _WEIGHTS)
+        networks = []
+        for number in range(content["n_networks"]):
+            own = {k.removeprefix(f"{number}."): v for k, v in weights.items() if k.startswith(f"{number}.")}
+            build = partial(build_network, network or content["network"], shape, len(names), **content["options"])
+            networks.append(_built(build, own, folder, on_trust=network is not None))
+        return cls(networks, content["network"], content["options"], shape, names, mean, std, content["about"])
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"Cannot read the model {path}: {error}. Expected a folder that dualt train wrote.") from error
+    if not isinstance(content, dict) or content.get("version") != _VERSION:
+        raise FileError(f"Expected a model of dualt (version {_VERSION}) in {path}, got something else.")
+    for name, kinds in _FIELDS.items():
+        if name not in content or not isinstance(content[name], kinds):
+            raise FileError(f"Expected {name!r} as `dualt train` writes it in {path}, got {content.get(name)!r:.40}.")
+    return content
+
+
+def _shape(sizes: list[Any], path: Path) -> tuple[int, ...]:
+    if not sizes or not all(type(size) is int and size > 0 for size in sizes):
+        raise FileError(f"Expected the shape of a sample as 'input_shape' in {path}, got {sizes!r:.40}.")
+    return tuple(sizes)
+
+
+def _per_channel(values: Any, name: str, n_channels: int, path: Path) -> NDArray[np.float32]:
+    try:
+        numbers = np.asarray(values, np.float32)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.empty(0, np.float32)
+    if numbers.size not in (1, n_channels) or not np.isfinite(numbers).all():
+        raise FileError(f"Expected {name!r} as a number for each feature or channel in {path}, got {values!r:.40}.")
+    return numbers
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise FileError(f"Cannot read {path}: {error}. It is cut short or damaged.") from error
+
+
+def _built(build: Callable[[], nn.Module], weights: Mapping[str, Tensor], folder: Path, *, on_trust: bool) -> nn.Module:
+    """Build a network and give it its weights.
+
+    The description may promise any size. So, unless the function that builds it is the user's, the network is built
+    without memory first, and compared with the weights, which are there.
+    """
+    try:
+        if not on_trust:
+            with torch.device("meta"):
+                _compare(build().state_dict(), weights)
+        network = build()
+        network.load_state_dict(weights)
+    except (RuntimeError, TypeError, ValueError, ArithmeticError) as error:
+        if isinstance(error, DualtError):
+            raise
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise InputError(f"The weights in {folder} are of another architecture: {reason}") from None
+    return network
+
+
+def _compare(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    for name, value in expected.items():
+        found = weights.get(name)
+        if found is None or (found.shape, found.dtype) != (value.shape, value.dtype):
+            got = "none" if found is None else f"{found.dtype} of shape {tuple(found.shape)}"
+            raise ValueError(f"expected {name!r}, {value.dtype} of shape {tuple(value.shape)}, got {got}.")

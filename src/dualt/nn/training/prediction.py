@@ -1,0 +1,68 @@
+"""Probabilities and accuracies of trained networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dualt.nn.training.inputs import Inputs, Part
+from dualt.nn.training.method import Network
+
+# Large enough to be fast, small enough for the activations of a ResNet-50 to fit.
+_BATCH_SIZE = 512
+
+
+@contextmanager
+def evaluating(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Switch dropout off and batch statistics to their running means, and back afterwards."""
+    before = [module.training for module in modules]
+    for module in modules:
+        module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, training in zip(modules, before, strict=True):
+            module.train(training)
+
+
+def batch_probs(network: Network, inputs: Inputs) -> Iterator[Tensor]:
+    """Yield the softmax of the logits, batch by batch; call it while `evaluating`."""
+    for start in range(0, len(inputs), _BATCH_SIZE):
+        index = torch.arange(start, min(start + _BATCH_SIZE, len(inputs)))
+        yield network(inputs.take(index)).float().softmax(1)
+
+
+def predict_probs(networks: Sequence[nn.Module], inputs: Inputs) -> Tensor:
+    """Return the mean of the networks' class probabilities, (n, C), on the CPU."""
+    with evaluating(networks):
+        each = [torch.cat([probs.cpu() for probs in batch_probs(network, inputs)]) for network in networks]
+    return torch.stack(each).mean(0)
+
+
+class Score(NamedTuple):
+    """Share of labels hit, and mean −log probability of the labels."""
+
+    accuracy: float
+    loss: float
+
+
+def evaluate(network: Network, part: Part, through: Callable[[Tensor], Tensor] | None = None) -> Score:
+    """Compare a network's probabilities with the labels of a part; call it while `evaluating`.
+
+    `through` maps clean to noisy probabilities, for parts whose labels are noisy.
+    """
+    device = part.labels.device
+    hits, loss = torch.zeros((), dtype=torch.int64, device=device), torch.zeros((), device=device)
+    start = 0
+    for probs in batch_probs(network, part.inputs):
+        noisy = probs if through is None else through(probs)
+        labels = part.labels[start : start + len(noisy)]
+        hits += (noisy.argmax(1) == labels).sum()
+        loss -= noisy.gather(1, labels[:, None]).clamp_min(1e-30).log().sum()
+        start += len(noisy)
+    return Score(hits.item() / start, loss.item() / start)

@@ -1,0 +1,131 @@
+"""Results as curves over the sample size: shaded deviation, told apart by line and marker as well as by colour."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dualt.errors import MissingExtraError
+from dualt.files import atomic_write
+from dualt.reproduce.results import Result
+from dualt.reproduce.spec import Experiment
+from dualt.reproduce.tables import DATASET_NAMES, FLOOR, row_name
+
+# Colours of growing darkness, so that they differ on grey paper too.
+_STYLES = (
+    ("#d95f02", "--", "s"),
+    ("#1b4f9c", "-", "o"),
+    ("#4aa564", ":", "^"),
+    ("#222222", "-.", "D"),
+    ("#a05ab5", "-", "v"),
+    ("#e6ab02", "--", "P"),
+    ("#17899c", ":", "X"),
+    ("#8c564b", "-.", "<"),
+    ("#7f7f7f", "--", ">"),
+    ("#c2185b", "-", "*"),
+)
+_AXES = {
+    "posterior": "mean |P − P̂|",
+    "errors": "Σ|T − T̂| / C",
+    "deltas": "error on the training part",
+    "accuracies": "accuracy, %",
+}
+FORMATS = ("png", "svg")
+
+
+def write_figures(experiment: Experiment, results: Sequence[Result], folder: Path) -> list[Path]:
+    """Draw the experiment into `folder` as PNG and SVG, and return the files; none if nothing is known yet."""
+    if not any(result.mean is not None for result in results):
+        return []
+    # Over a single size there is no curve to draw.
+    bars = experiment.shows == "accuracies" or (experiment.shows == "errors" and len(experiment.sizes) == 1)
+    figure = _draw_bars(experiment, results) if bars else _draw_curves(experiment, results)
+    title = f"{experiment.title} (profile {experiment.profile})"
+    figure.suptitle(textwrap.fill(title, int(14 * figure.get_figwidth())), fontsize=10)
+    paths = [folder / f"{experiment.name}.{suffix}" for suffix in FORMATS]
+    for path, suffix in zip(paths, FORMATS, strict=True):
+        with atomic_write(path, "wb") as stream:
+            # No date: the same results give the same file.
+            metadata = {"Date": None} if suffix == "svg" else {}
+            figure.savefig(stream, format=suffix, dpi=130, metadata=metadata)
+    return paths
+
+
+def _new_figure(n_rows: int, n_columns: int) -> tuple[Any, Any]:
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("Drawing figures", "train") from None
+    mpl.rcParams["svg.hashsalt"] = "dualt"
+    figure = Figure(figsize=(max(3.4 * n_columns, 4.5), 2.8 * n_rows + 0.5), layout="constrained")
+    return figure, figure.subplots(n_rows, n_columns, squeeze=False)
+
+
+def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
+    """Rows are noises and columns data sets, as in the paper; Figure 1 has all noises in one."""
+    one = experiment.shows == "posterior"
+    noises = ["all"] if one else list(dict.fromkeys(result.noise for result in results))
+    datasets = list(dict.fromkeys(result.dataset for result in results))
+    # A single data set reads better from left to right.
+    across = len(datasets) == 1
+    figure, axes = _new_figure(*((1, len(noises)) if across else (len(noises), len(datasets))))
+    for row, noise in enumerate(noises):
+        for column, dataset in enumerate(datasets):
+            axis = axes[0][row] if across else axes[row][column]
+            own = [r for r in results if r.dataset == dataset and (one or r.noise == noise) and r.mean is not None]
+            _draw_panel(axis, own, by_noise=one)
+            axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
+            axis.set_xlabel("samples", fontsize=8)
+            axis.locator_params(axis="x", nbins=5)
+            axis.xaxis.set_major_formatter("{x:,.0f}")
+            axis.set_ylabel(_AXES[experiment.shows], fontsize=8)
+            axis.tick_params(labelsize=7)
+    return figure
+
+
+def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None:
+    names = list(dict.fromkeys(r.noise if by_noise else row_name(r) for r in results))
+    for number, name in enumerate(names):
+        colour, line, marker = _STYLES[number % len(_STYLES)]
+        curve = sorted(
+            (r.n_samples or 0, r.mean or 0.0, r.sd or 0.0)
+            for r in results
+            if name == (r.noise if by_noise else row_name(r))
+        )
+        x, mean, sd = zip(*curve, strict=True)
+        low, high = ([m + side * s for m, s in zip(mean, sd, strict=True)] for side in (-1, 1))
+        axis.plot(x, mean, line, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=name)
+        axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    top = max(((r.mean or 0.0) + (r.sd or 0.0) for r in results), default=1.0)
+    axis.set_ylim(0, 1.08 * top or 1.0)
+    axis.grid(alpha=0.3, linewidth=0.5)
+    if names:
+        axis.legend(fontsize=7, frameon=False)
+
+
+def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
+    """One panel per data set and noise: ours as bars, the paper's as marks."""
+    datasets = list(dict.fromkeys(result.dataset for result in results))
+    noises = list(dict.fromkeys(result.noise for result in results))
+    figure, axes = _new_figure(len(datasets), len(noises))
+    for row, dataset in enumerate(datasets):
+        for column, noise in enumerate(noises):
+            axis = axes[row][column]
+            own = [r for r in results if (r.dataset, r.noise) == (dataset, noise)][::-1]
+            names = list(map(row_name, own))
+            errors = [r.sd or 0.0 for r in own]
+            axis.barh(names, [r.mean or 0.0 for r in own], xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
+            for floor in (r.mean for r in own if (r.quantity, r.estimator) == ("error", FLOOR) and r.mean is not None):
+                axis.axvline(floor, color="#222222", linestyle=":", linewidth=0.8)
+            printed = [(r.published.mean, row_name(r)) for r in own if r.published]
+            if printed:
+                x, y = zip(*printed, strict=True)
+                axis.plot(x, y, "D", color="#222222", markersize=3.5, linestyle="none", label="paper")
+                axis.legend(fontsize=6, loc="lower left")
+            axis.set_title(f"{DATASET_NAMES.get(dataset, dataset)}, {noise}", fontsize=9)
+            axis.set_xlabel(_AXES[experiment.shows], fontsize=8)
+            axis.tick_params(labelsize=6)
+    return figure

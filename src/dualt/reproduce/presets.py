@@ -1,0 +1,148 @@
+"""Experiments by name: TOML presets with profiles, and changes from the command line; keys are strict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, cast
+
+from dualt.errors import FileError, InputError, UnknownNameError
+from dualt.reproduce.spec import FIELDS, Experiment
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+
+# The paper's figures and tables, and experiments past it.
+PAPER_EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
+OWN_EXPERIMENTS = ("floor", "better-matrices")
+EXPERIMENTS = (*PAPER_EXPERIMENTS, *OWN_EXPERIMENTS)
+PROFILES = ("smoke", "laptop", "paper")
+
+# Beside TOML's own error, a ValueError: too deep a nesting, and a number of too many digits.
+_UNREADABLE = (RecursionError, ValueError)
+
+_LISTS = ("datasets", "noise", "estimators", "methods", "sizes")
+# What the loader fills in itself.
+_KEYS = tuple(name for name in FIELDS if name not in ("name", "profile"))
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("width", "learning_rate", "validation_fraction"), (int, float)),
+    **dict.fromkeys(("seeds", "epochs", "method_epochs", "batch_size", "folds", "n_test"), (int,)),
+    "together": (bool,),
+    "network": (str, dict),
+}
+
+
+def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, Any] | None = None) -> Experiment:
+    """Return the experiment `name` with the settings of a profile, and `changes` on top.
+
+    Examples
+    --------
+    >>> experiment = load_experiment("figure2", "paper", {"seeds": 2})
+    >>> experiment.estimators, experiment.seeds
+    (('t', 'dual-t'), 2)
+    """
+    if name not in EXPERIMENTS:
+        raise UnknownNameError("experiment", name, (*EXPERIMENTS, "all"))
+    text = (files("dualt.reproduce") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    return parse_experiment(text, name, profile, changes)
+
+
+def parse_experiment(
+    text: str, name: str, profile: str = "laptop", changes: Mapping[str, Any] | None = None
+) -> Experiment:
+    """Return the experiment that the TOML `text` describes."""
+    try:
+        content = tomllib.loads(text)
+    except _UNREADABLE as error:
+        raise FileError(f"Cannot read the preset {name}.toml: {error}.") from error
+    profiles = content.pop("profiles", {})
+    _check_keys(profiles, PROFILES, f"profile in {name}.toml")
+    if profile not in PROFILES:
+        raise UnknownNameError("profile", profile, PROFILES)
+    merged: dict[str, Any] = {}
+    own = profiles.get(profile, {})
+    for layer, where in ((content, f"{name}.toml"), (own, f"profile {profile} of {name}.toml"), (changes or {}, name)):
+        merged = _merge(merged, layer, where)
+    return _build(merged, name, profile)
+
+
+def _merge(below: dict[str, Any], layer: Mapping[str, Any], where: str) -> dict[str, Any]:
+    _check_keys(layer, _KEYS, f"key in {where}")
+    merged = {**below, **layer}
+    if isinstance(layer.get("network"), Mapping):
+        merged["network"] = {**_networks(below.get("network", {}), ()), **layer["network"]}
+    return merged
+
+
+def _networks(given: Any, datasets: Iterable[str]) -> dict[str, str]:
+    """Return network by data set; one name serves all."""
+    return dict.fromkeys(datasets, given) if isinstance(given, str) else dict(given)
+
+
+def _check_keys(given: Iterable[str], known: Sequence[str], kind: str) -> None:
+    for key in given:
+        if key not in known:
+            raise UnknownNameError(kind, key, known)
+
+
+def _build(content: dict[str, Any], name: str, profile: str) -> Experiment:
+    for key in ("title", "shows", "datasets", "noise", "network"):
+        if key not in content:
+            raise InputError(f"Expected the key {key!r} in {name}.toml, got none.")
+    content = {key: _checked(key, value, name) for key, value in content.items()}
+    networks = _networks(content.pop("network"), content["datasets"])
+    # TOML has no null: the word takes a value of a lower layer away.
+    content = {key: None if value == "none" else value for key, value in content.items()}
+    return Experiment(name=name, profile=profile, network=networks, **content)
+
+
+def _checked(key: str, value: Any, name: str) -> Any:
+    """Return the value with the type that its field has."""
+    if key in _LISTS:
+        return _checked_list(key, value, name)
+    expected = _TYPES.get(key, (str,))
+    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
+        words = " or ".join(kind.__name__ for kind in expected)
+        raise InputError(f"Expected {key} of type {words} in {name}, got {value!r}.")
+    return float(cast("float", value)) if float in expected else value
+
+
+def _checked_list(key: str, value: Any, name: str) -> tuple[Any, ...]:
+    items: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
+    kinds: tuple[type, ...] = (int, float) if key == "sizes" else (str,)
+    if any(isinstance(item, bool) or not isinstance(item, kinds) for item in items):
+        words = "numbers" if key == "sizes" else "names"
+        raise InputError(f"Expected a list of {words} for {key} in {name}, got {value!r}.")
+    return tuple(float(item) for item in items) if key == "sizes" else tuple(items)
+
+
+def parse_change(text: str) -> tuple[str, Any]:
+    """Return key and value of `key=value`; the value is TOML, or else a string; `network.mnist=lenet` goes one down.
+
+    Lists may be written with commas alone.
+
+    Examples
+    --------
+    >>> parse_change("epochs=20"), parse_change("network.mnist=lenet")
+    (('epochs', 20), ('network', {'mnist': 'lenet'}))
+    >>> parse_change("sizes=0.1,0.3,1.0")
+    ('sizes', [0.1, 0.3, 1.0])
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise InputError(f"Expected field=value after --set, got {text!r}.")
+    key, _, below = key.strip().partition(".")
+    parsed = _parse_value(value)
+    if key in _LISTS and isinstance(parsed, str):
+        parsed = [_parse_value(part) for part in parsed.split(",") if part.strip()]
+    return key, {below: parsed} if below else parsed
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except _UNREADABLE:
+        return text.strip()

@@ -1,0 +1,128 @@
+"""Records summed up: mean and deviation over seeds of everything that an experiment shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from dualt.reproduce.grid import runs_of
+from dualt.reproduce.presets import PAPER_EXPERIMENTS
+from dualt.reproduce.published import Cell, Published, published_values
+from dualt.reproduce.records import Record
+from dualt.reproduce.spec import Experiment, Run
+
+
+@dataclass(frozen=True)
+class Result:
+    """Mean and standard deviation of one quantity over the seeds that are done.
+
+    Attributes
+    ----------
+    dataset, noise, size
+    n_samples
+        Samples of the training and validation parts together.
+    quantity
+        `accuracy` (percent), `error` (Σ|T − T̂|/C), `posterior error`, `delta1`, `delta2` or `delta3`.
+    estimator, method
+    mean, sd
+        The deviation is that of a sample (n − 1); `None` with one seed.
+    n_seeds
+        How many were done, of those asked for.
+    failed
+        How many failed.
+    total_error
+        Mean of Σ|T − T̂|, where the quantity is `error`.
+    published
+        The paper's value, if it printed one.
+    """
+
+    dataset: str
+    noise: str
+    size: float
+    n_samples: int | None
+    quantity: str
+    estimator: str | None
+    method: str | None
+    mean: float | None
+    sd: float | None
+    n_seeds: int
+    failed: int
+    total_error: float | None = None
+    published: Published | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.published is None or self.mean is None else self.mean - self.published.mean
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and strings, the paper's among them."""
+        content = asdict(self)
+        published = content.pop("published") or {}
+        paper = {f"paper_{name}": published.get(name) for name in ("mean", "sd")}
+        return {**content, **paper, "difference": self.difference}
+
+
+# What the record of a run says, and what it is called; accuracies are shown in percent.
+_QUANTITIES = {
+    "posterior": {"posterior error": "posterior_error"},
+    "deltas": {name: name for name in ("delta1", "delta2", "delta3")},
+    "errors": {"error": "l1_error_per_class"},
+    "accuracies": {"accuracy": "test_accuracy"},
+}
+
+
+def results_of(experiment: Experiment, records: Mapping[str, Record]) -> list[Result]:
+    """Return what the experiment shows, in the order of its grid; what has no record yet has no mean."""
+    cells: dict[tuple[Any, ...], list[Run]] = {}
+    for run in _shown(experiment, runs_of(experiment)):
+        posterior = run.posterior
+        key = (posterior.dataset, posterior.noise, posterior.size, run.estimator, run.method)
+        cells.setdefault(key, []).append(run)
+    return [
+        _summed_up(experiment, quantity, name, runs, records)
+        for runs in cells.values()
+        for quantity, name in _QUANTITIES[experiment.shows].items()
+    ]
+
+
+def _shown(experiment: Experiment, runs: Iterable[Run]) -> Iterable[Run]:
+    """Return the runs that the figure or table is made of; the others only lead to them."""
+    if experiment.shows == "errors":
+        return (run for run in runs if run.estimator is not None and run.method is None)
+    if experiment.shows == "accuracies":
+        return (run for run in runs if run.method in experiment.methods)
+    return (run for run in runs if run.method == "ce")
+
+
+def _summed_up(
+    experiment: Experiment, quantity: str, name: str, runs: list[Run], records: Mapping[str, Record]
+) -> Result:
+    found = [records[run.identity] for run in runs if run.identity in records]
+    done = [record for record in found if record["status"] == "done" and record.get(name) is not None]
+    values = np.array([record[name] for record in done]) * (100 if quantity == "accuracy" else 1)
+    totals = [record["l1_error"] for record in done] if quantity == "error" else []
+    run = runs[0]
+    return Result(
+        dataset=run.posterior.dataset,
+        noise=run.posterior.noise,
+        size=run.posterior.size,
+        n_samples=done[0]["n_samples"] if done else None,
+        quantity=quantity,
+        estimator=run.estimator,
+        method=run.method,
+        mean=float(values.mean()) if done else None,
+        sd=float(values.std(ddof=1)) if len(done) > 1 else None,
+        n_seeds=len(done),
+        failed=sum(record["status"] == "failed" for record in found),
+        total_error=float(np.mean(totals)) if totals else None,
+        published=_published(run) if experiment.name in PAPER_EXPERIMENTS and quantity == "accuracy" else None,
+    )
+
+
+def _published(run: Run) -> Published | None:
+    cell = Cell(run.posterior.dataset, run.posterior.noise, run.estimator, str(run.method))
+    return published_values().get(cell)

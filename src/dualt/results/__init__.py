@@ -1,0 +1,7 @@
+"""What is said of an estimated matrix: its intervals, its diagnostics, and how far to trust it."""
+
+from dualt.results.diagnostics import Diagnostics, Notice
+from dualt.results.estimate import TransitionEstimate
+from dualt.results.fit import Fit
+
+__all__ = ["Diagnostics", "Fit", "Notice", "TransitionEstimate"]

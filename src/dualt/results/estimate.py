@@ -1,0 +1,224 @@
+"""The result of every estimator: a matrix that knows how far it can be trusted."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import FileError, naming_extra
+from dualt.files import atomic_write, check_writable_target
+from dualt.io.cells import guard_cell
+from dualt.results.cleanlab import CleanlabMatrices, to_cleanlab
+from dualt.results.diagnostics import Diagnostics, Notice, diagnose, notices
+from dualt.results.fit import Fit, Matrix
+from dualt.results.intervals import default_replicates, percentile_interval
+from dualt.results.notebook import estimate_html
+from dualt.rng import RngLike, as_generator
+from dualt.rows.counts import normalize_counts
+from dualt.rows.summary import PosteriorSummary
+from dualt.transition import clean_prior
+from dualt.validation import check_fraction
+
+Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TransitionEstimate:
+    """An estimated transition matrix, `transition[i, j] = P(given j | true i)`.
+
+    Attributes
+    ----------
+    transition : (n_classes, n_classes)
+        Rows sum to one.
+    method : str
+        Name of the estimator.
+    n_samples : int
+    class_names : tuple of str
+        In the order of rows and columns.
+    t_club, t_spade : (n_classes, n_classes) or None
+        The factors P(Y' | Y) and P(noisy | Y') where the method has them.
+    anchors : (n_classes,) or None
+        Row number of each class's anchor.
+    out_of_fold : bool or None
+        Whether the classifier had not seen the rows of these probabilities; None if that is not known.
+    """
+
+    method: str
+    class_names: tuple[str, ...]
+    fit: Fit = field()
+    summary: PosteriorSummary = field()
+    out_of_fold: bool | None = None
+
+    @property
+    def transition(self) -> Matrix:
+        """The matrix."""
+        return self.fit.transition
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows it was estimated from."""
+        return self.summary.n_samples
+
+    @property
+    def t_club(self) -> Matrix | None:
+        """P(Y' | Y), read at anchors."""
+        return None if self.fit.t_club is None else self.fit.t_club.astype(np.float64)
+
+    @property
+    def t_spade(self) -> Matrix | None:
+        """P(noisy | Y'), counted."""
+        return None if self.fit.spade_counts is None else normalize_counts(self.fit.spade_counts)
+
+    @property
+    def anchors(self) -> NDArray[np.int64] | None:
+        """Row number of each class's anchor."""
+        return self.fit.anchors
+
+    @property
+    def noise_rates(self) -> NDArray[np.float64]:
+        """P(given ≠ true | true = i) for every class."""
+        return 1 - np.diagonal(self.transition)
+
+    @cached_property
+    def clean_prior(self) -> NDArray[np.float64]:
+        """Share of each true class, as label shares and matrix imply."""
+        return clean_prior(self.transition, self.summary.label_counts)
+
+    @property
+    def noise_rate(self) -> float:
+        """Share of wrong labels in the data."""
+        return float(self.clean_prior @ self.noise_rates)
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Figures that tell how far the estimate can be trusted."""
+        return diagnose(self.fit, self.summary)
+
+    @cached_property
+    def warnings(self) -> tuple[Notice, ...]:
+        """What a user of this estimate should know, in plain words."""
+        return tuple(notices(self.method, self.fit, self.diagnostics, self.class_names, self.out_of_fold))
+
+    def replicates(self, n_replicates: int | None = None, rng: RngLike = 0) -> NDArray[np.float32]:
+        """Return the matrices of bootstrap resamples, (n_replicates, n_classes, n_classes)."""
+        n_classes = len(self.class_names)
+        generator = as_generator(rng)
+        drawn = np.empty((n_replicates or default_replicates(n_classes), n_classes, n_classes), np.float32)
+        for replicate in drawn:
+            replicate[:] = self.fit.resample(generator)
+        return drawn
+
+    @cached_property
+    def _replicates(self) -> NDArray[np.float32]:
+        return self.replicates()
+
+    def confidence_interval(self, level: float = 0.95) -> Interval:
+        """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
+
+        The interval covers sampling, not bias: with poor probabilities the truth can lie outside.
+        """
+        check_fraction(level, "level")
+        low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
+        return np.minimum(low, self.transition), np.maximum(high, self.transition)
+
+    def noise_rates_interval(self, level: float = 0.95) -> Interval:
+        """Return (low, high), each (n_classes,), for `noise_rates`."""
+        low, high = self.confidence_interval(level)
+        return 1 - np.diagonal(high), 1 - np.diagonal(low)
+
+    def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return (low, high) for `noise_rate`, the class shares held fixed."""
+        check_fraction(level, "level")
+        rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
+        low, high = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
+        return min(float(low), self.noise_rate), max(float(high), self.noise_rate)
+
+    def __repr__(self) -> str:
+        low, high = self.noise_rate_interval()
+        return (
+            f"TransitionEstimate(method={self.method!r}, n_samples={self.n_samples}, "
+            f"n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f} [{low:.3f}, {high:.3f}], "
+            f"warnings={len(self.warnings)})"
+        )
+
+    def _repr_html_(self) -> str:
+        return estimate_html(self)
+
+    def plot(self, ax: Any = None, *, cmap: str = "Blues") -> Any:
+        """Draw the matrix as a heat map with matplotlib (the extra `[plot]`), and return its Axes."""
+        from dualt.results.plotting import plot_transition
+
+        title = f"{self.noise_rate:.1%} of the labels are wrong"
+        return plot_transition(self.transition, self.class_names, ax=ax, title=title, cmap=cmap)
+
+    def to_frame(self) -> Any:
+        """Return the matrix as a pandas data frame: a row a true class, a column a given label."""
+        with naming_extra("A data frame"):
+            import pandas as pd
+
+        names = list(self.class_names)
+        frame = pd.DataFrame(self.transition, index=names, columns=names)
+        return frame.rename_axis(index="true", columns="given")
+
+    def to_cleanlab(self) -> CleanlabMatrices:
+        """Return cleanlab's `noise_matrix`, the transpose of ours, its inverse and the joint distribution."""
+        return to_cleanlab(self.transition, self.summary.label_counts)
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return everything as plain numbers, strings and lists."""
+        low, high = self.confidence_interval(level)
+        optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
+        return {
+            "method": self.method,
+            "n_samples": self.n_samples,
+            "out_of_fold": self.out_of_fold,
+            "class_names": list(self.class_names),
+            "transition": self.transition.tolist(),
+            "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
+            "noise_rate": self.noise_rate,
+            "noise_rate_interval": list(self.noise_rate_interval(level)),
+            "noise_rates": self.noise_rates.tolist(),
+            **{name: value.tolist() for name, value in optional.items() if value is not None},
+            "diagnostics": self.diagnostics.to_dict(),
+            "warnings": [vars(notice) for notice in self.warnings],
+        }
+
+    def save(self, path: str | Path, *, level: float = 0.95) -> None:
+        """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
+        path = Path(path)
+        check_writable_target(path)
+        writers: dict[str, Callable[[], None]] = {
+            ".json": lambda: _write_json(path, self.to_dict(level)),
+            ".npy": lambda: _write_npy(path, self.transition),
+            ".csv": lambda: _write_csv(path, self.transition, self.class_names),
+        }
+        suffix = path.suffix.lower()
+        if suffix not in writers:
+            raise FileError(f"Expected a name that ends in {', '.join(writers)}, got {path.name!r}.")
+        writers[suffix]()
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with atomic_write(path) as stream:
+        json.dump(content, stream, indent=1)
+        stream.write("\n")
+
+
+def _write_npy(path: Path, matrix: Matrix) -> None:
+    with atomic_write(path, "wb") as stream:
+        np.save(stream, matrix, allow_pickle=False)
+
+
+def _write_csv(path: Path, matrix: Matrix, names: tuple[str, ...]) -> None:
+    with atomic_write(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([guard_cell(name) for name in names])
+        writer.writerows([f"{value:.10g}" for value in row] for row in matrix)

@@ -1,0 +1,56 @@
+"""What an estimator hands over: a matrix, what it rests on, and how to resample it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.rows.counts import normalize_counts, resample_counts
+
+Matrix: TypeAlias = NDArray[np.float64]
+Resample: TypeAlias = Callable[[np.random.Generator], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An estimated transition matrix before diagnosis.
+
+    Attributes
+    ----------
+    transition : (n_classes, n_classes)
+    support : (n_classes,)
+        Number of labels that each row rests on.
+    resample
+        Draws the matrix of one bootstrap resample. A function of a module, so that estimates can be pickled.
+    t_club : (n_classes, n_classes), optional
+        P(Y' | Y), where the method has it.
+    spade_counts : (n_classes, n_classes), optional
+        Counts of intermediate class and given label, whose rows are P(noisy | Y'), where the method has them.
+    anchors : (n_classes,), optional
+        Row number of each class's anchor.
+    """
+
+    transition: Matrix
+    support: NDArray[np.int64]
+    resample: Resample
+    t_club: NDArray[Any] | None = None
+    spade_counts: NDArray[np.int64] | None = None
+    anchors: NDArray[np.int64] | None = None
+
+
+def count_fit(counts: NDArray[np.int64]) -> Fit:
+    """Return the `Fit` of counts[clean, noisy]: rows normalised, resampled as a multinomial."""
+    return Fit(
+        transition=normalize_counts(counts),
+        support=counts.sum(axis=1),
+        resample=partial(_resample_rows, counts),
+    )
+
+
+def _resample_rows(counts: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
+    return normalize_counts(resample_counts(counts, rng))

@@ -1,0 +1,66 @@
+"""An estimate as a notebook shows it: a small table that needs no script, no style sheet and no network."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dualt.results.estimate import TransitionEstimate
+
+_SHOWN = 20
+# A tint over the page's own background, under the page's own text colour: readable on light and dark.
+_TINT = "rgba(59, 130, 246, {:.2f})"
+_DARKEST = 0.6
+_CELL = "padding: .15em .5em; text-align: right; border: 0"
+_HEAD = f"{_CELL}; font-weight: 600"
+
+
+def estimate_html(estimate: TransitionEstimate) -> str:
+    """Return the headline, the matrix in per cent, and the notices, as one escaped HTML fragment."""
+    low, high = estimate.noise_rate_interval()
+    chosen = _shown_classes(estimate.noise_rates)
+    return (
+        '<div style="overflow-x: auto">'
+        f"<p><b>{estimate.noise_rate:.1%} of the labels are wrong</b> (95% interval {low:.1%} to {high:.1%}) &middot;"
+        f" {estimate.n_samples:,} rows &middot; {escape(estimate.method)}</p>"
+        f"{_table(estimate, chosen)}{_notices(estimate)}</div>"
+    )
+
+
+def _shown_classes(rates: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return all classes if they are few, else those with the highest noise rates, in their order."""
+    if len(rates) <= _SHOWN:
+        return np.arange(len(rates))
+    return np.sort(np.argsort(-rates, kind="stable")[:_SHOWN])
+
+
+def _table(estimate: TransitionEstimate, chosen: NDArray[np.intp]) -> str:
+    names = [escape(estimate.class_names[place]) for place in chosen]
+    head = "".join(f'<th scope="col" style="{_HEAD}">{name}</th>' for name in names)
+    body = "".join(
+        f'<tr><th scope="row" style="{_HEAD}">{name}</th>'
+        + "".join(_cell(value) for value in estimate.transition[place, chosen])
+        + f'<td style="{_CELL}; opacity: .75">{estimate.noise_rates[place]:.1%}</td></tr>'
+        for place, name in zip(chosen, names, strict=True)
+    )
+    total = len(estimate.class_names)
+    part = "" if len(chosen) == total else f"; the {len(chosen)} of {total} classes whose labels are wrong most often"
+    return (
+        '<table style="border-collapse: collapse; border: 0; color: inherit">'
+        f'<caption style="text-align: left">P(given label | true class), %{part}</caption>'
+        f'<tr><th style="{_HEAD}">true \\ given</th>{head}<th scope="col" style="{_HEAD}">wrong</th></tr>{body}</table>'
+    )
+
+
+def _cell(value: float) -> str:
+    return f'<td style="{_CELL}; background: {_TINT.format(_DARKEST * value)}">{100 * value:.1f}</td>'
+
+
+def _notices(estimate: TransitionEstimate) -> str:
+    items = "".join(f"<li>{escape(str(notice))}</li>" for notice in estimate.warnings)
+    return f"<ul>{items}</ul>" if items else ""

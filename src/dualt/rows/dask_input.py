@@ -1,0 +1,152 @@
+"""Dask's arrays and data frames as blocks of rows, without fetching them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from dask import compute, delayed
+from numpy.typing import NDArray
+
+from dualt.errors import LabelsError, ProbabilitiesError
+from dualt.labels import LabelCoder, as_label_array
+from dualt.rows.blocks import ArrayBlock, check_blocks
+from dualt.rows.dask import RemoteBlock, is_dask
+from dualt.validation import as_probability_table, check_probability_shape, check_same_length, names_of_columns
+
+
+def open_collections(
+    pred_probs: Any, noisy_labels: Any, class_names: Sequence[Any] | None
+) -> tuple[tuple[RemoteBlock, ...], LabelCoder]:
+    """Return the blocks and the coder of Dask probabilities and of labels, Dask's or in memory.
+
+    Sizes that Dask does not know are computed first. Dask labels that are cut otherwise are cut like the
+    probabilities; labels in memory travel as class numbers.
+    """
+    parts, names = _probability_parts(pred_probs)
+    parts = [part for part in parts if part.n_rows]
+    if not parts:
+        raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
+    lengths, n_classes = [part.n_rows for part in parts], parts[0].n_classes
+    open_labels = _dask_labels if is_dask(noisy_labels) else _labels_here
+    labels, coder = open_labels(noisy_labels, lengths, n_classes, names if class_names is None else class_names)
+    blocks = tuple(
+        RemoteBlock(delayed(_block)(part.source, given), (part.n_rows, part.n_classes), part.dtype)
+        for part, given in zip(parts, labels, strict=True)
+    )
+    check_blocks(blocks)
+    return blocks, coder
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A partition of probabilities: its delayed value and what is known of it."""
+
+    source: Any
+    n_rows: int
+    n_classes: int
+    dtype: np.dtype[Any]
+
+
+def _probability_parts(pred_probs: Any) -> tuple[list[_Part], tuple[str, ...] | None]:
+    """Return the partitions, and class names if the columns carry them."""
+    if _is_frame(pred_probs):
+        frames = pred_probs.to_delayed()
+        described = compute(*map(delayed(_describe), frames))
+        parts = [_Part(frame, *known) for frame, known in zip(frames, described, strict=True)]
+        return parts, names_of_columns(pred_probs.columns)
+    if not hasattr(type(pred_probs), "chunks"):
+        raise ProbabilitiesError(f"Expected a Dask array or data frame, got {type(pred_probs).__name__}.")
+    check_probability_shape(pred_probs)
+    whole = _with_known_sizes(pred_probs)
+    rows = whole.rechunk({1: -1}) if whole.numblocks[1] > 1 else whole
+    sources = rows.to_delayed().ravel().tolist()
+    return [
+        _Part(source, n_rows, rows.shape[1], rows.dtype) for source, n_rows in zip(sources, rows.chunks[0], strict=True)
+    ], None
+
+
+def _describe(frame: Any) -> tuple[int, int, np.dtype[Any]]:
+    """Return the number of rows and of classes of a partition, and the type of its probabilities."""
+    table = as_probability_table(frame)[0] if len(frame) else np.empty((0, 0))
+    return len(table), table.shape[1], table.dtype
+
+
+def _with_known_sizes(array: Any) -> Any:
+    if any(np.isnan(length) for lengths in array.chunks for length in lengths):
+        array = array.copy()  # its sizes are set in place
+        array.compute_chunk_sizes()
+    return array
+
+
+def _is_frame(collection: Any) -> bool:
+    # A series has columns too, and a delayed value whatever it is asked for.
+    return hasattr(type(collection), "columns") and collection.ndim == 2
+
+
+def _dask_labels(
+    noisy_labels: Any, lengths: list[int], n_classes: int, names: Sequence[Any] | None
+) -> tuple[list[Any], LabelCoder]:
+    """Return the labels of every partition of the probabilities, and their coder."""
+    if not hasattr(type(noisy_labels), "ndim"):
+        raise LabelsError(f"Expected labels as a Dask array or series, got {type(noisy_labels).__name__}.")
+    if _is_frame(noisy_labels):
+        if len(noisy_labels.columns) != 1:
+            raise LabelsError("Expected one column of labels, got a data frame of several. Pass the column of labels.")
+        noisy_labels = noisy_labels[noisy_labels.columns[0]]
+    if noisy_labels.ndim > 1 and noisy_labels.numblocks[1] > 1:
+        noisy_labels = noisy_labels.rechunk({1: -1})
+    sources = np.ravel(noisy_labels.to_delayed()).tolist()
+    own_lengths = compute(*map(delayed(len), sources))
+    check_same_length(sum(lengths), sum(own_lengths))
+    arrays = [delayed(_label_array)(source, number) for number, source in enumerate(sources) if own_lengths[number]]
+    if isinstance(noisy_labels.dtype, np.dtype) and noisy_labels.dtype.kind in "biuf":
+        example = as_label_array(np.zeros((1, *noisy_labels.shape[1:]), noisy_labels.dtype))
+    else:
+        found = compute(*map(delayed(np.unique), arrays))
+        textual = any(labels.dtype.kind == "U" for labels in found)
+        example = np.unique(np.concatenate([labels.astype(str) for labels in found])) if textual else found[0]
+    parts = _recut(arrays, [length for length in own_lengths if length], lengths)
+    return parts, LabelCoder.for_labels(example, n_classes, names)
+
+
+def _recut(parts: list[Any], lengths: list[int], wanted: list[int]) -> list[Any]:
+    """Return the same rows in partitions of other lengths."""
+    if lengths == wanted:
+        return parts
+    starts, recut = np.cumsum([0, *lengths]), []
+    for low, high in pairwise(np.cumsum([0, *wanted]).tolist()):
+        first, last = np.searchsorted(starts, low, "right") - 1, np.searchsorted(starts, high, "left")
+        pieces = [
+            delayed(itemgetter(slice(max(low - start, 0), high - start)))(part)
+            for part, start in zip(parts[first:last], starts[first:last].tolist(), strict=True)
+        ]
+        recut.append(delayed(np.concatenate)(pieces))
+    return recut
+
+
+def _labels_here(
+    noisy_labels: Any, lengths: list[int], n_classes: int, names: Sequence[Any] | None
+) -> tuple[list[NDArray[Any]], LabelCoder]:
+    """Return the class numbers of every partition, in as few bytes as will do, and the coder of these."""
+    labels = as_label_array(noisy_labels)
+    check_same_length(sum(lengths), len(labels))
+    coder = LabelCoder.for_labels(labels, n_classes, names)
+    codes = coder.encode(labels).astype(np.min_scalar_type(n_classes - 1))
+    return np.split(codes, np.cumsum(lengths)[:-1]), replace(coder, by_name=False)
+
+
+def _block(pred_probs: Any, labels: NDArray[Any]) -> ArrayBlock:
+    return ArrayBlock(as_probability_table(pred_probs)[0], labels)
+
+
+def _label_array(labels: Any, number: int) -> NDArray[Any]:
+    """Return the labels of a partition as an array; an error says which it is, since its rows count from 0."""
+    try:
+        return as_label_array(labels)
+    except LabelsError as error:
+        raise LabelsError(f"In partition {number}: {error}") from None

@@ -1,0 +1,115 @@
+import csv
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualt.errors import FileError, InputError, LabelsError
+from dualt.io.cells import guard_cell
+from dualt.issues.review import Decision, apply_review, read_review
+
+
+def write(path, text):
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_reads_decisions_with_the_line_they_stand_on(tmp_path):
+    text = 'index,old,new\r\n7,cat,dog\r\n9,"a, ""b""\nc",cat\r\n12,dog,dog\r\n'
+    path = write(tmp_path / "review.csv", text)
+    assert read_review(path) == [
+        Decision(7, "cat", "dog", 2),
+        Decision(9, 'a, "b"\nc', "cat", 3),
+        Decision(12, "dog", "dog", 5),
+    ]
+
+
+def test_reads_what_a_spreadsheet_saved(tmp_path):
+    path = write(tmp_path / "review.csv", b"\xef\xbb\xbfIndex,Old,New\n0,'=1+1,'-1\n\n")
+    assert read_review(path) == [Decision(0, "=1+1", "-1", 2)]
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=5))
+def test_any_class_name_survives_the_file(tmp_path_factory, pairs):
+    pairs = [(a.replace("\x00", ""), b.replace("\x00", "")) for a, b in pairs]
+    buffer = io.StringIO()
+    rows = [(i, guard_cell(a), guard_cell(b)) for i, (a, b) in enumerate(pairs)]
+    csv.writer(buffer).writerows([("index", "old", "new"), *rows])
+    path = write(tmp_path_factory.mktemp("review") / "r.csv", buffer.getvalue())
+    assert [(d.index, (d.old, d.new)) for d in read_review(path)] == list(enumerate(pairs))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "header index,old,new on line 1"),
+        ("index,given,suggested\n1,a,b\n", "header index,old,new on line 1"),
+        ("index,old,new\n1,a\n", "line 2 .* got 2"),
+        ("index,old,new\n1,a,b\nx,a,b\n", "row number as index on line 3 .* got 'x'"),
+        ("index,old,new\n-1,a,b\n", "row number as index on line 2"),
+        ("index,old,new\n²,a,b\n", "row number as index on line 2"),
+        ("index,old,new\n1,a,b\n2,a,b\n1,a,c\n", "example 1 on lines 2 and 4"),
+        ('index,old,new\n1,a,"b\n', "CSV file"),
+        (b"index,old,new\n1,\xff,b\n", "UTF-8"),
+    ],
+)
+def test_another_file_is_refused_with_the_line(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        read_review(write(tmp_path / "review.csv", text))
+
+
+def test_a_missing_file_is_a_file_error(tmp_path):
+    with pytest.raises(FileError, match="No such file"):
+        read_review(tmp_path / "nothing.csv")
+
+
+def test_numbers_keep_their_dtype_and_the_input_is_untouched():
+    labels = np.array([4, 9, 4, 7], dtype=np.int8)
+    corrected = apply_review(labels, [Decision(0, "4", "9", 2), Decision(3, "7", "7", 3)])
+    assert corrected.dtype == np.int8
+    assert corrected.tolist() == [9, 9, 4, 7]
+    assert labels.tolist() == [4, 9, 4, 7]
+
+
+def test_a_longer_name_is_not_cut():
+    labels = np.array(["cat", "dog"])
+    names = ["cat", "dog", "giraffe"]
+    corrected = apply_review(labels, [Decision(1, "dog", "giraffe", 2)], class_names=names)
+    assert corrected.tolist() == ["cat", "giraffe"]
+
+
+def test_names_are_put_into_numbered_labels():
+    corrected = apply_review([0, 1, 1], [Decision(2, "dog", "cat", 2)], class_names=["cat", "dog"])
+    assert corrected.tolist() == [0, 1, 0]
+
+
+def test_numbers_as_names_are_values_not_columns():
+    corrected = apply_review([10, 20, 20], [Decision(1, "20", "30", 2)], class_names=["10", "20", "30"])
+    assert corrected.tolist() == [10, 30, 20]
+
+
+def test_bool_float_and_one_hot_labels_stay_what_they_are():
+    decision = [Decision(1, "0", "1", 2)]
+    assert apply_review(np.array([True, False]), decision).tolist() == [True, True]
+    assert apply_review(np.array([1.0, 0.0]), decision).tolist() == [1.0, 1.0]
+    assert apply_review(np.array([[0, 1], [1, 0]]), decision).tolist() == [[0, 1], [0, 1]]
+
+
+def test_no_decision_changes_nothing():
+    assert apply_review(["a", "b"], []).tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "message"),
+    [
+        (Decision(3, "a", "b", 7), "below 3, .* got 3 on line 7"),
+        (Decision(0, "b", "a", 7), "example 0 to be labelled 'b' as on line 7 .* got 'a'"),
+        (Decision(0, "a", "z", 7), "class among the labels, got 'z' on line 7"),
+        (Decision(0, "z", "a", 7), "class among the labels, got 'z' on line 7"),
+    ],
+)
+def test_decisions_for_other_labels_are_refused_with_the_line(decision, message):
+    with pytest.raises(LabelsError, match=message):
+        apply_review(["a", "b", "a"], [Decision(1, "b", "a", 2), decision])

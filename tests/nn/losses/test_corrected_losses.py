@@ -1,0 +1,287 @@
+"""Values and gradients of every loss against formulas written out in loops, in double precision."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F  # noqa: N812
+
+from dualt import kernels, noise
+from dualt.errors import InputError, TransitionError
+from dualt.nn.losses import (
+    BackwardLoss,
+    ForwardLoss,
+    RevisedLoss,
+    ReweightedLoss,
+    backward_loss,
+    forward_loss,
+    importance_weights,
+    revised_loss,
+    revised_transition,
+    reweighted_loss,
+)
+
+
+def softmax_row(row):
+    top = max(row)
+    weights = [math.exp(value - top) for value in row]
+    return [weight / sum(weights) for weight in weights]
+
+
+def forward_by_hand(logits, labels, matrix):
+    losses = []
+    for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+        p = softmax_row(row)
+        losses.append(-math.log(sum(p[i] * matrix[i][label] for i in range(len(p)))))
+    return losses
+
+
+def weights_by_hand(logits, labels, matrix):
+    weights = []
+    for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+        p = softmax_row(row)
+        weights.append(p[label] / sum(p[i] * matrix[i][label] for i in range(len(p))))
+    return weights
+
+
+def cross_entropy_by_hand(logits, labels):
+    return [-math.log(softmax_row(row)[label]) for row, label in zip(logits.tolist(), labels.tolist(), strict=True)]
+
+
+@st.composite
+def batches(draw):
+    n_classes = draw(st.integers(2, 6))
+    n = draw(st.integers(1, 7))
+    seed = draw(st.integers(0, 2**31))
+    rng = np.random.default_rng(seed)
+    logits = torch.from_numpy(rng.normal(size=(n, n_classes)) * draw(st.sampled_from([0.1, 1.0, 5.0])))
+    labels = torch.from_numpy(rng.integers(n_classes, size=n))
+    kind = draw(st.sampled_from(["random", "pair", "identity"]))
+    matrix = {
+        "random": noise.random_diagonal_dominant(n_classes, 0.3, seed),
+        "pair": noise.pair(n_classes, 0.45 if n_classes > 2 else 0.3),
+        "identity": np.eye(n_classes),
+    }[kind]
+    return logits, labels, torch.from_numpy(matrix)
+
+
+def numeric_gradient(function, at, step=1e-6):
+    gradient = torch.zeros_like(at)
+    for index in np.ndindex(*at.shape):
+        up, down = at.clone(), at.clone()
+        up[index] += step
+        down[index] -= step
+        gradient[index] = (function(up) - function(down)) / (2 * step)
+    return gradient
+
+
+@given(batches())
+def test_forward_matches_the_loop(batch):
+    logits, labels, matrix = batch
+    expected = forward_by_hand(logits, labels, matrix.tolist())
+    torch.testing.assert_close(forward_loss(logits, labels, matrix, reduction="none").tolist(), expected)
+    assert forward_loss(logits, labels, matrix).item() == pytest.approx(np.mean(expected))
+    assert forward_loss(logits, labels, matrix, reduction="sum").item() == pytest.approx(np.sum(expected))
+
+
+@given(batches())
+def test_backward_matches_the_loop(batch):
+    logits, labels, matrix = batch
+    inverse = np.linalg.inv(matrix.numpy())
+    expected = []
+    for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+        logs = [math.log(p) for p in softmax_row(row)]
+        expected.append(-sum(inverse[label, j] * logs[j] for j in range(len(logs))))
+    np.testing.assert_allclose(backward_loss(logits, labels, matrix, reduction="none"), expected, rtol=1e-9, atol=1e-9)
+
+
+@given(batches())
+def test_reweighted_matches_the_loop(batch):
+    logits, labels, matrix = batch
+    weights = weights_by_hand(logits, labels, matrix.tolist())
+    expected = np.multiply(weights, cross_entropy_by_hand(logits, labels))
+    np.testing.assert_allclose(importance_weights(logits, labels, matrix), weights, rtol=1e-9)
+    # −log p written out loses the digits of a loss near zero, hence the absolute tolerance.
+    losses = reweighted_loss(logits, labels, matrix, reduction="none")
+    np.testing.assert_allclose(losses, expected, rtol=1e-9, atol=1e-13)
+    assert reweighted_loss(logits, labels, matrix).item() == pytest.approx(np.mean(expected))
+
+
+@given(batches(), st.sampled_from(["simplex", "published"]))
+def test_revised_matches_the_loop(batch, rows):
+    logits, labels, matrix = batch
+    slack = torch.from_numpy(np.random.default_rng(0).uniform(0, 0.05, matrix.shape))
+    revised = (matrix + slack).numpy()
+    if rows == "simplex":
+        revised = revised / revised.sum(axis=1, keepdims=True)
+    expected = np.multiply(weights_by_hand(logits, labels, revised.tolist()), cross_entropy_by_hand(logits, labels))
+    actual = revised_loss(logits, labels, matrix, slack, rows=rows, reduction="none")
+    np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-13)
+
+
+@given(batches())
+def test_gradients_match_differences(batch):
+    logits, labels, matrix = batch
+    slack = torch.from_numpy(np.random.default_rng(1).uniform(0.01, 0.05, matrix.shape))
+    weights = importance_weights(logits, labels, matrix)
+    cases = [
+        (lambda z: forward_loss(z, labels, matrix), logits),
+        (lambda z: backward_loss(z, labels, matrix), logits),
+        (lambda z: revised_loss(z, labels, matrix, slack), logits),
+        (lambda z: revised_loss(z, labels, matrix, slack, rows="published", reduction="sum"), logits),
+        (lambda s: revised_loss(logits, labels, matrix, s), slack),
+        (lambda s: revised_loss(logits, labels, matrix, s, rows="published"), slack),
+    ]
+    for function, at in cases:
+        leaf = at.clone().requires_grad_()
+        function(leaf).backward()
+        np.testing.assert_allclose(leaf.grad, numeric_gradient(function, at), rtol=1e-4, atol=1e-7)
+    # The weights of reweighting are constants, so its gradient is that of the weighted cross entropy.
+    leaf = logits.clone().requires_grad_()
+    reweighted_loss(leaf, labels, matrix).backward()
+    fixed = numeric_gradient(lambda z: (weights * F.cross_entropy(z, labels, reduction="none")).mean(), logits)
+    np.testing.assert_allclose(leaf.grad, fixed, rtol=1e-4, atol=1e-7)
+
+
+def test_gradcheck_in_double_precision():
+    rng = np.random.default_rng(3)
+    logits = torch.from_numpy(rng.normal(size=(5, 4))).requires_grad_()
+    labels = torch.tensor([0, 3, 1, 1, 2])
+    matrix = torch.from_numpy(noise.symmetric(4, 0.3))
+    slack = torch.from_numpy(rng.uniform(0, 0.1, (4, 4))).requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: forward_loss(z, labels, matrix), (logits,))
+    assert torch.autograd.gradcheck(lambda z: backward_loss(z, labels, matrix), (logits,))
+    for reduction in ("mean", "none"):
+        assert torch.autograd.gradcheck(
+            lambda z, s, r=reduction: revised_loss(z, labels, matrix, s, reduction=r), (logits, slack)
+        )
+
+
+def test_without_noise_every_loss_is_cross_entropy():
+    logits, labels = torch.randn(8, 5, generator=torch.Generator().manual_seed(0)), torch.arange(8) % 5
+    identity, plain = torch.eye(5), F.cross_entropy(logits, labels)
+    for loss in (forward_loss, backward_loss, reweighted_loss):
+        torch.testing.assert_close(loss(logits, labels, identity), plain)
+    torch.testing.assert_close(revised_loss(logits, labels, identity, torch.zeros(5, 5)), plain)
+
+
+def test_backward_is_unbiased():
+    matrix = torch.from_numpy(noise.random_diagonal_dominant(4, 0.4, 5))
+    logits = torch.tensor([[0.3, -1.0, 2.0, 0.1]], dtype=torch.float64)
+    for clean in range(4):
+        each = backward_loss(logits.expand(4, 4), torch.arange(4), matrix, reduction="none")
+        torch.testing.assert_close(
+            (matrix[clean] * each).sum(), F.cross_entropy(logits, torch.tensor([clean])).double()
+        )
+
+
+def test_the_slack_is_added_once_whatever_the_batch():
+    logits = torch.tensor([[1.0, 0.0, -1.0]]).expand(6, 3)
+    labels, matrix = torch.ones(6, dtype=torch.long), torch.from_numpy(noise.symmetric(3, 0.3)).float()
+    each = revised_loss(logits, labels, matrix, torch.full((3, 3), 0.02), rows="published", reduction="none")
+    torch.testing.assert_close(each, each[:1].expand(6))
+
+
+def test_slack_learns_where_the_matrix_is_zero():
+    slack = torch.zeros(3, 3, requires_grad=True)
+    matrix = torch.from_numpy(noise.pair(3, 0.4)).float()
+    revised_loss(torch.tensor([[2.0, 1.0, 0.0]]), torch.tensor([0]), matrix, slack, rows="published").backward()
+    assert matrix[1, 0] == 0
+    assert slack.grad[1, 0] != 0
+
+
+@pytest.mark.parametrize("scale", [1e2, 1e3, 1e4])
+@pytest.mark.parametrize("n_classes", [2, 10, 1000])
+def test_certain_networks_and_zero_entries_stay_finite(scale, n_classes):
+    logits = scale * torch.eye(n_classes)[:8].roll(1, 0)
+    logits = logits.clone().requires_grad_()
+    labels = torch.arange(len(logits)) % n_classes
+    matrix = torch.from_numpy(noise.pair(n_classes, 0.45)).float()
+    slack = torch.zeros_like(matrix, requires_grad=True)
+    for loss in (
+        forward_loss(logits, labels, matrix),
+        reweighted_loss(logits, labels, matrix),
+        revised_loss(logits, labels, matrix, slack),
+    ):
+        logits.grad = slack.grad = None
+        loss.backward()
+        assert torch.isfinite(loss)
+        assert torch.isfinite(logits.grad).all()
+    assert torch.isfinite(slack.grad).all()
+
+
+def test_forward_keeps_the_digits_of_tiny_probabilities():
+    # The label can only come from class 1, whose probability e⁻²⁰⁰ is no float32.
+    matrix = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
+    loss = forward_loss(torch.tensor([[200.0, 0.0]]), torch.tensor([1]), matrix)
+    assert loss.item() == pytest.approx(200 + math.log(2), rel=1e-6)
+
+
+def test_an_impossible_label_moves_nothing():
+    logits = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    loss = forward_loss(logits, torch.tensor([1]), torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
+    loss.backward()
+    assert math.isfinite(loss.item())
+    torch.testing.assert_close(logits.grad, torch.zeros(1, 2), atol=1e-4, rtol=0)
+
+
+def test_weights_can_be_bounded():
+    matrix = torch.tensor([[0.1, 0.9], [0.9, 0.1]])
+    logits, labels = torch.tensor([[9.0, 0.0]]), torch.tensor([0])
+    assert importance_weights(logits, labels, matrix).item() == pytest.approx(1 / 0.1, rel=1e-2)
+    assert importance_weights(logits, labels, matrix, max_weight=2.0).item() == 2.0
+    bounded = reweighted_loss(logits, labels, matrix, max_weight=2.0)
+    torch.testing.assert_close(bounded, 2 * F.cross_entropy(logits, labels))
+
+
+def test_rows_stay_on_the_simplex():
+    matrix = torch.from_numpy(noise.symmetric(4, 0.2)).float()
+    slack = torch.randn(4, 4, generator=torch.Generator().manual_seed(1))
+    revised = revised_transition(matrix, slack)
+    assert (revised >= 0).all()
+    torch.testing.assert_close(revised.sum(1), torch.ones(4))
+    torch.testing.assert_close(revised_transition(matrix, slack, rows="published"), matrix + slack)
+    wiped_out = revised_transition(matrix, torch.full((4, 4), -1.0))
+    torch.testing.assert_close(wiped_out, matrix)
+
+
+@pytest.mark.parametrize("library", [kernels.library, None], ids=["compiled", "torch"])
+def test_modules_agree_with_the_functions(library, monkeypatch):
+    monkeypatch.setattr(kernels, "library", library)
+    logits, labels = torch.randn(6, 3, generator=torch.Generator().manual_seed(2)), torch.arange(6) % 3
+    array = noise.random_diagonal_dominant(3, 0.3, 1)
+    matrix = torch.from_numpy(array).float()
+    torch.testing.assert_close(ForwardLoss(array)(logits, labels), forward_loss(logits, labels, matrix))
+    torch.testing.assert_close(BackwardLoss(matrix)(logits, labels), backward_loss(logits, labels, matrix))
+    torch.testing.assert_close(
+        ReweightedLoss(array, max_weight=1.1)(logits, labels),
+        reweighted_loss(logits, labels, matrix, max_weight=1.1),
+    )
+    revised = RevisedLoss(array)
+    torch.testing.assert_close(revised(logits, labels), revised_loss(logits, labels, matrix, torch.zeros(3, 3)))
+    assert [name for name, _ in revised.named_parameters()] == ["slack"]
+    torch.testing.assert_close(revised.revised, matrix)
+
+
+def test_half_precision_logits_are_widened():
+    logits, labels = torch.randn(6, 3, generator=torch.Generator().manual_seed(2)), torch.arange(6) % 3
+    loss = ForwardLoss(noise.symmetric(3, 0.2))
+    assert loss(logits.bfloat16(), labels).dtype == torch.float32
+
+
+def test_bad_input_is_named():
+    with pytest.raises(TransitionError, match="pass the transpose"):
+        ForwardLoss([[0.9, 0.3], [0.1, 0.7]])
+    with pytest.raises(InputError, match=r"logits of 3 classes.*got 2"):
+        ForwardLoss(noise.symmetric(3, 0.2))(torch.zeros(1, 2), torch.tensor([0]))
+    with pytest.raises(TransitionError, match="singular"):
+        BackwardLoss(np.full((2, 2), 0.5))
+    with pytest.raises(InputError, match="reduction 'mean', 'sum' or 'none', got 'avg'"):
+        forward_loss(torch.zeros(1, 2), torch.tensor([0]), torch.eye(2), reduction="avg")
+    with pytest.raises(InputError, match="rows 'simplex' or 'published'"):
+        revised_transition(torch.eye(2), torch.zeros(2, 2), rows="free")

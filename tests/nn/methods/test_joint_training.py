@@ -1,0 +1,178 @@
+"""Network and matrix learned together: losses against loops, the matrix nears the truth, resume to the bit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import dualt
+from dualt import noise
+from dualt.datasets import load_dataset, split_dataset
+from dualt.errors import InputError
+from dualt.nn.methods import build_method
+from dualt.nn.methods.total_variation import mean_total_variation
+from dualt.nn.pipeline import Settings, train_robustly, training_data
+from dualt.nn.training import Batch
+
+N_CLASSES, N_SAMPLES = 4, 12
+LEARNING = ("volminnet", "total-variation")
+MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
+
+
+@pytest.fixture
+def batch():
+    rng = np.random.default_rng(0)
+    labels = torch.from_numpy(rng.integers(N_CLASSES, size=N_SAMPLES))
+    return Batch(torch.from_numpy(rng.normal(size=(N_SAMPLES, N_CLASSES))), labels, epoch=0, rng=rng)
+
+
+def with_weights(name, **options):
+    """Return a method whose matrix is not the one it starts with, and that matrix from loops."""
+    method = build_method(name, n_classes=N_CLASSES, **options)
+    weights = np.random.default_rng(1).normal(size=(N_CLASSES, N_CLASSES))
+    with torch.no_grad():
+        method.weight.copy_(torch.from_numpy(weights))
+    rows = []
+    for i in range(N_CLASSES):
+        row = [1.0 if i == j else 1 / (1 + N_CLASSES * math.exp(-2 * weights[i, j])) for j in range(N_CLASSES)]
+        rows.append([value / sum(row) for value in row])
+    return method, rows
+
+
+def forward_loss(batch, matrix):
+    total = 0.0
+    for logits, label in zip(batch.x.tolist(), batch.labels.tolist(), strict=True):
+        weights = [math.exp(value) for value in logits]
+        total -= math.log(sum(w / sum(weights) * matrix[i][label] for i, w in enumerate(weights)))
+    return total / N_SAMPLES
+
+
+def test_the_matrix_starts_half_way_to_pure_noise():
+    for n_classes in (2, 10):
+        start = build_method("volminnet", n_classes=n_classes).learned_transition
+        expected = (np.eye(n_classes) + np.full((n_classes, n_classes), 1 / n_classes)) / 2
+        np.testing.assert_allclose(start, expected, rtol=1e-6)
+
+
+def test_volminnet(batch):
+    method, matrix = with_weights("volminnet", volume_weight=0.3)
+    np.testing.assert_allclose(method.learned_transition, matrix, rtol=1e-5)
+    (loss,) = method([lambda x: x], batch)
+    expected = forward_loss(batch, matrix) + 0.3 * math.log(abs(np.linalg.det(matrix)))
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_total_variation(batch):
+    method, matrix = with_weights("total-variation", variation_weight=0.3)
+    (loss,) = method([lambda x: x], batch)
+    probs = batch.x.softmax(1).tolist()
+    distances = [
+        sum(abs(p - q) for p, q in zip(probs[a], probs[b], strict=True)) / 2 for a in range(N_SAMPLES) for b in range(a)
+    ]
+    expected = forward_loss(batch, matrix) - 0.3 * sum(distances) / len(distances)
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    assert mean_total_variation(torch.eye(3)) == 1
+    assert mean_total_variation(torch.eye(3)[:1]) == 0
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_gradients_reach_the_matrix(name, batch):
+    method, _ = with_weights(name)
+    (loss,) = method([lambda x: x], batch)
+    loss.backward()
+    others = ~np.eye(N_CLASSES, dtype=bool)
+    assert (method.weight.grad.numpy()[others] != 0).all()
+    assert (method.weight.grad.diagonal() == 0).all()
+
+
+def test_the_diagonal_stays_the_largest_of_its_row():
+    method = build_method("volminnet", n_classes=N_CLASSES)
+    for value in (-1e3, 1e3):
+        with torch.no_grad():
+            method.weight.fill_(value)
+        matrix = method.learned_transition.numpy()
+        assert np.isfinite(method.log_transition.detach().numpy()).all()
+        assert (matrix.diagonal() == matrix.max(axis=1)).all()
+        np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def data():
+    dataset = load_dataset("synthetic", n_samples=1500, n_test=500)
+    return training_data(split_dataset(dataset, MATRIX, seed=0), dataset)
+
+
+def settings(name, **changes):
+    return Settings(name, network="mlp-small", **{"epochs": 6, "batch_size": 32, "learning_rate": 0.1, **changes})
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_the_learned_matrix_is_near_the_truth(name, data):
+    run = train_robustly(data, 2, settings(name))
+    assert run.test_accuracy > 0.95
+    assert (run.transition, run.estimate, list(run.stages)) == (None, None, [name])
+    assert dualt.l1_error(run.learned_transition, MATRIX) < 0.15 * dualt.l1_error(np.eye(2), MATRIX)
+    assert run.to_dict()["learned_transition"] == run.learned_transition.tolist()
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_an_interrupted_run_goes_on_to_the_bit(name, data, tmp_path):
+    def interrupt(stage, record):
+        if record.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_robustly(data, 2, settings(name), folder=tmp_path, on_epoch=interrupt)
+    resumed = train_robustly(data, 2, settings(name), folder=tmp_path, resume=True)
+    whole = train_robustly(data, 2, settings(name))
+    np.testing.assert_array_equal(resumed.learned_transition, whole.learned_transition)
+    for one, other in zip(resumed.networks[0].parameters(), whole.networks[0].parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_other_options_do_not_resume(data, tmp_path):
+    quick = {"epochs": 1, "method_options": {"volume_weight": 0.1}}
+    train_robustly(data, 2, settings("volminnet", **quick), folder=tmp_path)
+    train_robustly(data, 2, settings("volminnet", **quick), folder=tmp_path, resume=True)
+    with pytest.raises(InputError, match="options"):
+        train_robustly(data, 2, settings("volminnet", epochs=1), folder=tmp_path, resume=True)
+
+
+def test_revision_shows_what_it_has_learned(data):
+    run = train_robustly(data, 2, settings("revision", learning_rate=1e-3, epochs=2, transition=MATRIX))
+    np.testing.assert_array_equal(run.transition, MATRIX)
+    assert 0 < dualt.l1_error(run.learned_transition, MATRIX) < 0.2
+    assert train_robustly(data, 2, settings("ce", epochs=1)).learned_transition is None
+
+
+def test_as_a_classifier(tmp_path):
+    rng = np.random.default_rng(0)
+    clean = rng.integers(2, size=600)
+    features = rng.normal(size=(600, 5)) + 3 * clean[:, None]
+    given = noise.corrupt(clean, MATRIX, 0)
+    model = dualt.RobustNetClassifier(
+        method="volminnet", epochs=10, learning_rate=0.1, random_state=0, method_options={"volume_weight": 1e-3}
+    ).fit(features, given)
+    assert (model.predict(features) == clean).mean() > 0.95
+    assert (model.transition_, model.transition_estimate_, model.out_of_fold_) == (None, None, None)
+    assert dualt.l1_error(model.learned_transition_, MATRIX) < 0.5
+    model.save(tmp_path / "model")
+    loaded = dualt.RobustNetClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.learned_transition_, model.learned_transition_)
+
+
+def test_wrong_options_are_named():
+    with pytest.raises(InputError, match="no option 'volume'"):
+        Settings("volminnet", method_options={"volume": 1})
+    for value in ("much", -1.0, math.nan):
+        with pytest.raises(InputError, match="a number from 0 on"):
+            build_method("volminnet", n_classes=3, volume_weight=value)
+    with pytest.raises(InputError, match="pass n_classes"):
+        build_method("volminnet")
+    with pytest.raises(InputError, match=r"'gamma'\. Its options: variation_weight"):
+        build_method("total-variation", n_classes=3, gamma=0.1)
+    with pytest.raises(InputError, match=r"'forward' has no option 'alpha'\. Its options: none"):
+        build_method("forward", MATRIX, alpha=1)

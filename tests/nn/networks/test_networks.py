@@ -1,0 +1,101 @@
+"""Networks: sizes known from the literature, shapes, seeds, weights from files."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from dualt.errors import FileError, InputError, UnknownNameError
+from dualt.nn.networks import NETWORKS, build_network, load_weights
+
+
+def count(network):
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "n_classes", "expected"),
+    [
+        ("mlp", (1, 28, 28), 10, 784 * 128 + 128 + 128 * 128 + 128 + 128 * 10 + 10),
+        ("mlp-small", (10,), 2, 10 * 25 + 25 + 25 * 25 + 25 + 25 * 2 + 2),
+        ("lenet", (1, 28, 28), 10, 61_706),  # LeCun et al. with full connections
+        ("resnet18", (3, 32, 32), 10, 11_173_962),  # the usual CIFAR variant
+        ("resnet34", (3, 224, 224), 1000, 21_797_672),  # torchvision
+        ("resnet50", (3, 224, 224), 1000, 25_557_032),  # torchvision
+    ],
+)
+def test_number_of_parameters(name, shape, n_classes, expected):
+    assert count(build_network(name, shape, n_classes)) == expected
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("shape", [(1, 8, 8), (1, 28, 28), (3, 32, 32)])
+def test_logits_have_the_right_shape(name, shape):
+    network = build_network(name, shape, 7, width=0.25).eval()
+    with torch.no_grad():
+        assert network(torch.zeros(2, *shape)).shape == (2, 7)
+
+
+def test_large_images_get_the_standard_stem():
+    small, large = build_network("resnet18", (3, 64, 64), 10), build_network("resnet18", (3, 224, 224), 10)
+    assert (small.conv1.kernel_size, small.conv1.stride) == ((3, 3), (1, 1))
+    assert (large.conv1.kernel_size, large.conv1.stride) == ((7, 7), (2, 2))
+    assert isinstance(small.maxpool, nn.Identity)
+    assert isinstance(large.maxpool, nn.MaxPool2d)
+
+
+def test_the_vector_network_has_sixteen_linear_layers():
+    network = build_network("resnet-vector", (10,), 2)
+    assert sum(isinstance(module, nn.Linear) for module in network.modules()) == 16
+
+
+def test_a_seed_fixes_the_weights_and_leaves_the_global_generator_alone():
+    torch.manual_seed(0)
+    before = torch.random.get_rng_state()
+    first, again, other = (build_network("mlp", (4,), 3, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.equal(first[1].weight, again[1].weight)
+    assert not torch.equal(first[1].weight, other[1].weight)
+
+
+def test_a_factory_is_as_good_as_a_name():
+    network = build_network(lambda shape, n_classes: nn.Linear(shape[0], n_classes), (4,), 3)
+    assert count(network) == 15
+
+
+def test_bad_requests_are_named():
+    with pytest.raises(UnknownNameError, match="Did you mean 'resnet18'"):
+        build_network("resnet19", (3, 32, 32), 10)
+    with pytest.raises(InputError, match="Expected images"):
+        build_network("lenet", (10,), 2)
+    with pytest.raises(InputError, match="at least 4×4"):
+        build_network("lenet", (1, 3, 3), 2)
+    with pytest.raises(InputError, match="two classes"):
+        build_network("mlp", (4,), 1)
+
+
+def test_weights_come_from_a_file_but_for_another_head(tmp_path):
+    source = build_network("resnet18", (3, 32, 32), 1000, seed=1, width=0.1)
+    path = tmp_path / "weights.safetensors"
+    save_file(source.state_dict(), path)
+    target = build_network("resnet18", (3, 32, 32), 14, seed=2, width=0.1)
+    head = target.fc.weight.detach().clone()
+    load_weights(target, path)
+    assert torch.equal(target.conv1.weight, source.conv1.weight)
+    assert torch.equal(target.fc.weight, head)
+
+
+def test_unusable_weights_are_named(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    save_file(build_network("resnet18", (3, 32, 32), 10, width=0.1).state_dict(), path)
+    with pytest.raises(InputError, match="another architecture"):
+        load_weights(build_network("resnet18", (1, 32, 32), 10, width=0.1), path)
+    with pytest.raises(InputError, match="another architecture"):
+        load_weights(build_network("resnet34", (3, 32, 32), 10, width=0.1), path)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(FileError, match=r"whole \.safetensors file"):
+        load_weights(build_network("resnet18", (3, 32, 32), 10, width=0.1), path)
+    with pytest.raises(FileError, match="Cannot read weights"):
+        load_weights(build_network("resnet18", (3, 32, 32), 10, width=0.1), tmp_path / "none.safetensors")

@@ -1,0 +1,149 @@
+"""RobustNetClassifier: scikit-learn's contract, string labels, folders."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
+
+import dualt
+from dualt.errors import FileError, InputError, TransitionError, UnknownNameError
+from dualt.nn.classifier import RobustNetClassifier
+
+QUICK = {"epochs": 20, "network_options": {"hidden": (16,), "dropout": 0.0}, "learning_rate": 0.1, "random_state": 0}
+
+
+@parametrize_with_checks([RobustNetClassifier(**QUICK)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    x, y = load_digits(return_X_y=True)
+    return x[:1200], dualt.noise.corrupt(y, dualt.noise.pair(10, 0.3))[:1200], x[1200:], y[1200:]
+
+
+def test_string_labels_and_the_clean_class(digits):
+    x, given, x_test, y_test = digits
+    names = np.array([f"digit {number}" for number in range(10)])
+    model = RobustNetClassifier(epochs=30, random_state=0, learning_rate=0.1, network_options={"dropout": 0.2})
+    model.fit(x, names[given])
+    assert list(model.classes_) == sorted(names)
+    assert (model.predict(x_test) == names[y_test]).mean() > 0.8
+    probs = model.predict_proba(x_test)
+    np.testing.assert_allclose(probs.sum(axis=1), 1)
+    assert model.transition_estimate_.class_names == tuple(sorted(names))
+    np.testing.assert_allclose(model.transition_, model.transition_estimate_.transition)
+    assert set(model.history_) == {"ce", "forward"}
+
+
+def test_a_known_matrix_needs_no_posterior(digits):
+    x, given, x_test, y_test = digits
+    model = RobustNetClassifier(
+        transition=dualt.noise.pair(10, 0.3), epochs=30, random_state=0, learning_rate=0.1,
+        network_options={"dropout": 0.2},
+    ).fit(x, given)  # fmt: skip
+    assert list(model.history_) == ["forward"]
+    assert model.transition_estimate_ is None
+    assert (model.predict(x_test) == y_test).mean() > 0.8
+
+
+def test_folds_say_whether_the_matrix_is_out_of_fold(digits):
+    x, given, *_ = digits
+    model = RobustNetClassifier(transition="clean-count", folds=2, **{**QUICK, "epochs": 2}).fit(x, given)
+    assert list(model.history_) == ["ce-fold-1", "ce-fold-2", "forward"]
+    assert model.out_of_fold_ is True
+    assert RobustNetClassifier(**{**QUICK, "epochs": 1}).fit(x, given).out_of_fold_ is False
+
+
+def test_images_and_convolutions():
+    data = load_digits()
+    images = np.rint(data.images * 255 / 16).astype(np.uint8)[:600]
+    model = RobustNetClassifier("lenet", "ce", epochs=12, random_state=0, learning_rate=0.1)
+    model.fit(images, data.target[:600])
+    assert model.model_.input_shape == (1, 8, 8)
+    assert (model.predict(images) == data.target[:600]).mean() > 0.6
+
+
+def test_a_seed_fixes_the_result(digits):
+    x, given, *_ = digits
+    first, second = (RobustNetClassifier(**QUICK).fit(x[:200], given[:200]).predict_proba(x) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def own_network(input_shape, n_classes):
+    return nn.Linear(input_shape[0], n_classes)
+
+
+@pytest.mark.parametrize("network", ["mlp", own_network])
+def test_saved_and_loaded_it_predicts_the_same(tmp_path, digits, network):
+    x, given, *_ = digits
+    options = {**QUICK, "network_options": QUICK["network_options"] if network == "mlp" else None}
+    model = RobustNetClassifier(network, **options).fit(x[:200], given[:200])
+    model.save(tmp_path / "model")
+    loaded = RobustNetClassifier.load(tmp_path / "model", network=None if network == "mlp" else network)
+    np.testing.assert_array_equal(loaded.predict_proba(x), model.predict_proba(x))
+    np.testing.assert_array_equal(loaded.classes_, model.classes_)
+    np.testing.assert_array_equal(loaded.transition_, model.transition_)
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.json", "weights.safetensors"]
+
+
+def test_damaged_folders_are_named(tmp_path, digits):
+    x, given, *_ = digits
+    with pytest.raises(FileError, match="Cannot read the model"):
+        RobustNetClassifier.load(tmp_path)
+    RobustNetClassifier(own_network, "ce", epochs=1).fit(x[:100], given[:100]).save(tmp_path)
+    with pytest.raises(InputError, match="pass the function that builds it"):
+        RobustNetClassifier.load(tmp_path)
+    with pytest.raises(InputError, match="another architecture"):
+        RobustNetClassifier.load(tmp_path, network=lambda shape, n: nn.Linear(shape[0], n, bias=False))
+    weights = tmp_path / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:50])
+    with pytest.raises(FileError, match="cut short or damaged"):
+        RobustNetClassifier.load(tmp_path, network=own_network)
+
+
+def test_pickle_keeps_the_matrix(digits):
+    x, given, *_ = digits
+    model = RobustNetClassifier(**QUICK).fit(x[:200], given[:200])
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transition_, model.transition_)
+    np.testing.assert_array_equal(again.transition_estimate_.replicates(5), model.transition_estimate_.replicates(5))
+    np.testing.assert_array_equal(again.predict(x), model.predict(x))
+
+
+def test_clone_and_bad_requests(digits):
+    x, given, *_ = digits
+    copy = clone(RobustNetClassifier("lenet", "revision", "spade", epochs=3))
+    assert (copy.network, copy.method, copy.transition, copy.epochs) == ("lenet", "revision", "spade", 3)
+    with pytest.raises(NotFittedError):
+        copy.predict(x)
+    with pytest.raises(UnknownNameError, match="Did you mean 'forward'"):
+        RobustNetClassifier(method="foward").fit(x[:50], given[:50])
+    with pytest.raises(TransitionError, match=r"10×10 transition matrix, got 3×3"):
+        RobustNetClassifier(transition=np.eye(3)).fit(x, given)
+    with pytest.raises(InputError, match="Expected images"):
+        RobustNetClassifier("resnet18").fit(x[:50], given[:50])
+
+
+def test_a_label_that_the_matrix_excludes_is_named(digits):
+    x, given, *_ = digits
+    matrix = np.eye(10)
+    matrix[3, 3], matrix[3, 4] = 0, 1
+    with pytest.raises(TransitionError, match="no sample is ever labelled 3"):
+        RobustNetClassifier(transition=matrix, epochs=1).fit(x, given)
+
+
+def test_torch_stays_unseeded():
+    state = torch.random.get_rng_state()
+    rng = np.random.default_rng(0)
+    RobustNetClassifier(**QUICK).fit(rng.normal(size=(40, 3)), np.arange(40) % 2)
+    assert torch.equal(torch.random.get_rng_state(), state)

@@ -1,0 +1,158 @@
+"""Checkpoints: resumed runs are the uninterrupted ones, and damage is named."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
+
+from dualt.errors import FileError, InputError
+from dualt.nn.methods import build_method
+from dualt.nn.networks import build_network
+from dualt.nn.training import Recipe, train
+
+RECIPES = {
+    "ce": Recipe(epochs=4, learning_rate=0.1, momentum=0.9, batch_size=50, milestones=(2,)),
+    "co-teaching": Recipe(
+        epochs=4, optimizer="adam", learning_rate=0.01, linear_from=2, batch_size=50, report="last-ten"
+    ),
+    "revision": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50),
+}
+
+
+def run(method, path=None, **options):
+    networks = [small_network(seed=k) for k in range(2 if method == "co-teaching" else 1)]
+    built = build_method(method, [[0.8, 0.2], [0.3, 0.7]])
+    return train(networks, built, synthetic_data(), RECIPES[method], checkpoint=path, **options)
+
+
+@pytest.mark.parametrize("method", RECIPES)
+def test_interrupted_and_resumed_is_uninterrupted(method, tmp_path):
+    path = tmp_path / "run.safetensors"
+
+    def interrupt(record):
+        if record.epoch == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(method, path, on_epoch=interrupt)
+    seen = []
+    resumed = run(method, path, resume=True, on_epoch=lambda record: seen.append(record.epoch))
+    whole = run(method)
+    assert seen == [2, 3]
+    assert_same_weights(weights_of(resumed.networks), weights_of(whole.networks))
+    assert_same_weights(resumed.method.state_dict().values(), whole.method.state_dict().values())
+    without_time = [{**vars(r), "seconds": 0} for r in resumed.history.records]
+    assert without_time == [{**vars(r), "seconds": 0} for r in whole.history.records]
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {folder!r})
+from test_checkpoint import RECIPES, run
+calls = 0
+def kill(x, rng):
+    global calls
+    calls += 1
+    if calls == {at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+run("ce", sys.argv[1], augment=kill)
+"""
+
+
+def test_killed_in_the_middle_of_an_epoch(tmp_path):
+    path = tmp_path / "run.safetensors"
+    script = KILLED.format(folder=str(Path(__file__).parent), at=25)  # Ten batches an epoch: in the third.
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    seen = []
+    resumed = run("ce", path, resume=True, on_epoch=lambda record: seen.append(record.epoch))
+    assert seen == [2, 3]
+    assert_same_weights(weights_of(resumed.networks), weights_of(run("ce").networks))
+
+
+DISK_FULL = """
+import resource, signal, sys
+sys.path.insert(0, {folder!r})
+from dualt.errors import FileError
+from test_checkpoint import run
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def fill(record):
+    if record.epoch == 1:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    run("ce", sys.argv[1], on_epoch=fill)
+except FileError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_leaves_the_earlier_checkpoint(tmp_path):
+    path = tmp_path / "run.safetensors"
+    script = DISK_FULL.format(folder=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=True, capture_output=True, text=True)
+    assert "Cannot write" in done.stdout
+    assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
+    seen = []
+    run("ce", path, resume=True, on_epoch=lambda record: seen.append(record.epoch))
+    assert seen == [2, 3]
+
+
+def test_a_finished_run_is_taken_up_as_it_is(tmp_path):
+    path = tmp_path / "run.safetensors"
+    first = run("ce", path)
+    again = run("ce", path, resume=True)
+    assert_same_weights(weights_of(first.networks), weights_of(again.networks))
+    assert again.history == first.history
+
+
+def test_damage_is_named(tmp_path):
+    path = tmp_path / "run.safetensors"
+    run("ce", path)
+    whole = path.read_bytes()
+    for cut in (0, 5, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(FileError, match="cut short or damaged"):
+            run("ce", path, resume=True)
+    save_file({"x": torch.zeros(1)}, path)
+    with pytest.raises(FileError, match="Expected a checkpoint of dualt"):
+        run("ce", path, resume=True)
+
+
+def test_another_architecture_or_setting_is_refused(tmp_path):
+    path = tmp_path / "run.safetensors"
+    run("ce", path)
+    other = build_network("mlp", (10,), 2, hidden=(8, 8))
+    with pytest.raises(InputError, match="another architecture"):
+        train([other], build_method("ce"), synthetic_data(), RECIPES["ce"], checkpoint=path, resume=True)
+    changed = RECIPES["ce"].changed(learning_rate=0.5)
+    with pytest.raises(InputError, match=r"was made with learning_rate = 0.1, not 0.5"):
+        train([small_network()], build_method("ce"), synthetic_data(), changed, checkpoint=path, resume=True)
+
+
+def test_another_matrix_method_or_noise_is_refused(tmp_path):
+    path = tmp_path / "run.safetensors"
+    run("revision", path)
+    recipe = RECIPES["revision"]
+    other = build_method("revision", [[0.9, 0.1], [0.3, 0.7]])
+    with pytest.raises(InputError, match="made with transition_checksum"):
+        train([small_network()], other, synthetic_data(), recipe, checkpoint=path, resume=True)
+    same = build_method("revision", [[0.8, 0.2], [0.3, 0.7]])
+    with pytest.raises(InputError, match="made with labels_checksum"):
+        train([small_network()], same, synthetic_data(rate=0.3), recipe, checkpoint=path, resume=True)
+    with pytest.raises(InputError, match="made with method = 'Revision', not 'CrossEntropy'"):
+        train([small_network()], build_method("ce"), synthetic_data(), recipe, checkpoint=path, resume=True)
+
+
+def test_checkpoints_hold_nothing_but_tensors_and_json(tmp_path):
+    path = tmp_path / "run.safetensors"
+    run("revision", path)
+    names = set(load_file(path))
+    assert {"network.0.1.weight", "best.network.0.1.weight", "method.loss.slack", "optimizer.0.exp_avg"} <= names

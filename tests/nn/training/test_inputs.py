@@ -1,0 +1,86 @@
+"""Samples as tensors, and augmentation, against loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from dualt.datasets import LazyImages
+from dualt.nn.training import Part, as_inputs
+from dualt.nn.training import inputs as module
+from dualt.nn.training.augment import shift, shift_and_flip
+
+
+def test_bytes_are_scaled_and_channels_standardised():
+    images = np.random.default_rng(0).integers(256, size=(5, 3, 4, 4), dtype=np.uint8)
+    mean, std = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
+    x = as_inputs(images, mean, std).take(torch.tensor([3, 0]))
+    for row, sample in enumerate((3, 0)):
+        for channel in range(3):
+            expected = (images[sample, channel] / 255 - mean[channel]) / std[channel]
+            np.testing.assert_allclose(x[row, channel], expected, atol=1e-6)
+
+
+def test_grey_images_get_a_channel_and_vectors_stay():
+    grey = as_inputs(np.zeros((2, 8, 8), np.uint8))
+    assert (grey.shape, len(grey)) == ((1, 8, 8), 2)
+    table = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    vectors = as_inputs(table, [1, 1], [1, 2])
+    np.testing.assert_allclose(vectors.take(torch.tensor([0, 1])), [[0, 0.5], [2, 1.5]])
+    np.testing.assert_array_equal(table, [[1, 2], [3, 4]])
+
+
+def test_images_on_disk_and_samples_too_many_for_the_memory_are_streamed(tmp_path, monkeypatch):
+    images = np.random.default_rng(1).integers(256, size=(4, 6, 6), dtype=np.uint8)
+    paths = [tmp_path / f"{number}.png" for number in range(4)]
+    for image, path in zip(images, paths, strict=True):
+        Image.fromarray(image).save(path)
+    index = torch.tensor([2, 1])
+    expected = as_inputs(images, 0.4, 0.2).take(index)
+    lazy = as_inputs(LazyImages(paths, (6, 6), mode="L"), 0.4, 0.2)
+    assert isinstance(lazy, module.StreamedInputs)
+    assert lazy.shape == (1, 6, 6)
+    torch.testing.assert_close(lazy.take(index), expected)
+    monkeypatch.setattr(module, "_IN_MEMORY_BYTES", 10)
+    streamed = as_inputs(images, 0.4, 0.2)
+    assert isinstance(streamed, module.StreamedInputs)
+    torch.testing.assert_close(streamed.take(index), expected)
+
+
+def test_a_subset_takes_its_own_rows():
+    part = Part(as_inputs(np.arange(10, dtype=np.float32)[:, None]), torch.arange(10) * 10)
+    some = part.subset(np.array([7, 2, 5]))
+    assert some.labels.tolist() == [70, 20, 50]
+    assert some.inputs.take(torch.tensor([2, 0])).squeeze(1).tolist() == [5, 7]
+    assert (len(some.inputs), some.inputs.shape) == (3, (1,))
+
+
+def test_shift_matches_the_loop():
+    x = torch.randn(6, 2, 5, 7, generator=torch.Generator().manual_seed(0))
+    moved = shift(x, np.random.default_rng(3))
+    corners = np.random.default_rng(3).integers(0, 9, size=(2, 6))
+    for sample in range(6):
+        padded = torch.zeros(2, 13, 15)
+        padded[:, 4:9, 4:11] = x[sample]
+        top, left = corners[:, sample]
+        torch.testing.assert_close(moved[sample], padded[:, top : top + 5, left : left + 7])
+
+
+def test_flip_mirrors_some_and_only_mirrors():
+    x = torch.randn(40, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    flipped = shift_and_flip(x, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    mirrored = rng.random(40) < 0.5
+    moved = shift(x, rng)
+    assert 5 < mirrored.sum() < 35
+    for sample in range(40):
+        expected = moved[sample].flip(2) if mirrored[sample] else moved[sample]
+        assert torch.equal(flipped[sample], expected)
+
+
+@pytest.mark.parametrize("augment", [shift, shift_and_flip])
+def test_augmentation_is_seeded(augment):
+    x = torch.randn(4, 3, 8, 8)
+    assert torch.equal(augment(x, np.random.default_rng(1)), augment(x, np.random.default_rng(1)))

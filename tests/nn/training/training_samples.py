@@ -1,0 +1,46 @@
+"""Small data and networks that the tests of training share."""
+
+from __future__ import annotations
+
+import torch
+
+from dualt import noise
+from dualt.datasets import load_dataset, split_dataset
+from dualt.nn.networks import build_network
+from dualt.nn.training import Part, TrainingData, as_inputs
+
+
+def synthetic_data(n_samples=600, rate=0.2, seed=0):
+    dataset = load_dataset("synthetic", n_samples=n_samples, n_test=300, seed=seed)
+    return as_training_data(dataset, noise.symmetric(2, rate), seed)
+
+
+def digits_data(rate=0.3, seed=0):
+    dataset = load_dataset("digits")
+    return as_training_data(dataset, noise.symmetric(10, rate), seed)
+
+
+def as_training_data(dataset, transition, seed):
+    split = split_dataset(dataset, transition, seed=seed)
+
+    def part(samples, labels):
+        return Part(as_inputs(samples, dataset.mean, dataset.std), torch.from_numpy(labels))
+
+    return TrainingData(
+        part(split.train_x, split.train_noisy),
+        part(split.val_x, split.val_noisy),
+        part(split.test_x, split.test_y),
+    )
+
+
+def small_network(seed=0, dropout=0.2):
+    return build_network("mlp", (10,), 2, seed=seed, hidden=(16, 16), dropout=dropout)
+
+
+def weights_of(networks):
+    return [value.clone() for network in networks for value in network.state_dict().values()]
+
+
+def assert_same_weights(first, second):
+    for a, b in zip(first, second, strict=True):
+        assert torch.equal(a, b)

@@ -1,0 +1,202 @@
+"""Sums over seeds by hand, marks as in the paper, the paper's numbers beside ours, files that can be read."""
+
+import csv
+import io
+import xml.etree.ElementTree as ET
+
+import pytest
+from PIL import Image
+
+from dualt.reproduce import load_experiment, render, results_of, runs_of
+from dualt.reproduce.tables import LATEX, MARKDOWN, tables_of, to_csv, to_latex, to_markdown
+
+
+def done(run, **content):
+    return {"id": run.identity, "status": "done", "n_samples": 100, **content}
+
+
+def table1(values, **changes):
+    """Return table 1 for MNIST with accuracies by (estimator, method), one per seed."""
+    changes = {"datasets": ["mnist"], "noise": ["sym-20"], "seeds": 2, **changes}
+    experiment = load_experiment("table1", "paper", changes)
+    records = {}
+    for run in runs_of(experiment):
+        given = values.get((run.estimator, run.method))
+        if given is not None:
+            records[run.identity] = done(run, test_accuracy=given[run.posterior.seed])
+    return experiment, results_of(experiment, records)
+
+
+VALUES = {
+    (None, "ce"): (0.90, 0.92),
+    ("t", "forward"): (0.95, 0.97),
+    ("dual-t", "forward"): (0.96, 0.98),
+    ("t", "revision"): (0.94, 0.94),
+    ("dual-t", "revision"): (0.93, 0.93),
+}
+
+
+def test_mean_and_deviation_beside_the_papers():
+    _, results = table1(VALUES)
+    assert len(results) == 13
+    first = results[0]
+    assert (first.mean, first.n_seeds) == (pytest.approx(91.0), 2)
+    # Two values 2 apart: the deviation of a sample is √2.
+    assert first.sd == pytest.approx(2**0.5)
+    assert first.published.mean == 95.77
+    assert first.difference == pytest.approx(91.0 - 95.77)
+
+
+def test_bold_star_and_gaps_as_in_the_paper():
+    experiment, results = table1(VALUES)
+    (table,) = tables_of(experiment, results, MARKDOWN)
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert len(rows) == 13
+    assert rows["CE"] == ("91.00 ± 1.41", "95.77 ± 0.11", "-4.77")
+    assert rows["T Forward"] == ("96.00 ± 1.41", "96.85 ± 0.07", "-0.85")
+    assert rows["DT Forward"] == ("**97.00**\\* ± 1.41", "**97.24** ± 0.07", "-0.24")
+    assert rows["T Revision"][0] == "**94.00** ± 0.00"
+    assert rows["DT Coteaching"] == ("–", "**97.52**\\* ± 0.07", "–")
+    (latex,) = tables_of(experiment, results, LATEX)
+    assert {row[0]: row[1] for row in latex.rows}["DT Forward"] == r"\mathbf{97.00}^* \pm 1.41"
+
+
+def test_several_noises_are_columns():
+    experiment, results = table1(VALUES, noise=["sym-20", "pair-45"])
+    (table,) = tables_of(experiment, results, MARKDOWN)
+    assert table.columns[1::3] == ("sym-20", "pair-45")
+    assert all(len(row) == 1 + 2 * 3 for row in table.rows)
+
+
+def figure2():
+    experiment = load_experiment("figure2", "paper", {"sizes": [500, 1000], "seeds": 2})
+    records = {}
+    for run in runs_of(experiment):
+        if run.estimator is not None and run.posterior.noise == "sym-20":
+            error = {"t": 0.5, "dual-t": 0.2}[run.estimator] + 0.1 * run.posterior.seed
+            records[run.identity] = done(run, l1_error=2 * error, l1_error_per_class=error)
+    return experiment, results_of(experiment, records)
+
+
+def test_curves_as_a_table():
+    experiment, results = figure2()
+    (table,) = tables_of(experiment, results, MARKDOWN)
+    assert table.columns == ("noise", "samples", "T", "DT", "seeds")
+    assert table.rows[0] == ("sym-20", "100", "0.550 ± 0.071", "**0.250** ± 0.071", "2")
+    assert table.rows[-1] == ("pair-45", "1000", "–", "–", "0")
+    assert results[0].total_error == pytest.approx(1.1)
+
+
+def test_what_is_not_the_papers_is_said():
+    experiment, results = table1(VALUES, epochs=7, network="mlp")
+    text = to_markdown(experiment, results)
+    assert "Not the paper's: epochs, network.mnist;" in text
+    assert "Not the paper's" not in to_markdown(*table1(VALUES, epochs=100))
+    assert "7 epochs" in text
+    assert "Not the paper's" not in to_markdown(*table1(VALUES))
+
+
+def test_latex_and_csv_can_be_read_again():
+    experiment, results = table1(VALUES)
+    latex = to_latex(experiment, results)
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
+    body = [line for line in latex.splitlines() if line.endswith(r"\\")]
+    assert {line.count("&") for line in body} == {3}
+    rows = list(csv.DictReader(io.StringIO(to_csv(results))))
+    assert len(rows) == 13
+    assert float(rows[0]["mean"]) == pytest.approx(91.0)
+    assert float(rows[0]["paper_mean"]) == 95.77
+    assert rows[-1]["estimator"] == "dual-t"
+
+
+FLOOR = {"clean": {"t": 0.2, "joint": 0.1, "oracle": 0.0}, "sym-20": {"t": 0.4, "joint": 0.45, "oracle": 0.05}}
+
+
+def floor(missing=()):
+    changes = {
+        "datasets": ["digits", "mnist"],
+        "noise": list(FLOOR),
+        "seeds": 1,
+        "estimators": ["t", "joint", "oracle"],
+    }
+    experiment = load_experiment("floor", "laptop", changes)
+    records = {}
+    for run in runs_of(experiment):
+        where = (run.posterior.dataset, run.posterior.noise, run.estimator)
+        if run.estimator is not None and where not in missing:
+            error = FLOOR[run.posterior.noise][run.estimator] * (1 if run.posterior.dataset == "digits" else 3)
+            records[run.identity] = done(run, l1_error=10 * error, l1_error_per_class=error)
+    return experiment, results_of(experiment, records)
+
+
+def test_means_over_everything_beside_the_floor():
+    experiment, results = floor()
+    digits, _, overall = tables_of(experiment, results, MARKDOWN)
+    assert digits.columns == ("noise", "samples", "T", "joint", "oracle (floor)", "seeds")
+    assert digits.rows[0][2:5] == ("0.200", "**0.100**", "0.000"), "the floor is no rival"
+    assert overall.heading == "All, means over 4 of 4 points"
+    assert overall.columns == ("", "digits", "MNIST", "all", "worst")
+    assert overall.rows == (
+        ("T", "0.300", "0.900", "0.600", "1.200"),
+        ("joint", "0.275", "0.825", "**0.550**", "1.350"),
+        ("oracle (floor)", "0.025", "0.075", "0.050", "0.150"),
+    )
+    text = to_markdown(experiment, results)
+    assert "Not the paper's" not in text
+    assert "The floor counts" in text
+
+
+def test_means_are_taken_where_every_estimator_has_a_value():
+    experiment, results = floor(missing=[("digits", "clean", "joint"), ("mnist", "clean", "oracle")])
+    *_, overall = tables_of(experiment, results, MARKDOWN)
+    assert overall.heading == "All, means over 2 of 4 points"
+    assert overall.rows[0] == ("T", "0.400", "1.200", "**0.800**", "1.200")
+    empty = load_experiment("floor")
+    *_, nothing = tables_of(empty, results_of(empty, {}), LATEX)
+    assert nothing.rows[0] == ("T", "--", "--")
+
+
+def test_the_papers_numbers_stand_beside_its_own_experiments_only():
+    changes = {
+        "datasets": ["mnist"],
+        "noise": ["pair-45"],
+        "estimators": ["dual-t", "true"],
+        "methods": ["ce", "forward"],
+    }
+    experiment = load_experiment("better-matrices", "laptop", changes)
+    results = results_of(experiment, {run.identity: done(run, test_accuracy=0.9) for run in runs_of(experiment)})
+    (table,) = tables_of(experiment, results, MARKDOWN)
+    assert table.columns == ("", "pair-45")
+    assert [row[0] for row in table.rows] == ["CE", "DT Forward", "true T Forward"]
+    assert {result.published for result in results} == {None}
+
+
+@pytest.mark.parametrize("make", [figure2, floor, lambda: table1(VALUES)])
+def test_figures_are_pictures_and_come_out_the_same(tmp_path, make):
+    experiment, results = make()
+    paths = render(experiment, results, tmp_path)
+    assert [path.suffix for path in paths] == [".md", ".tex", ".csv", ".png", ".svg"]
+    with Image.open(paths[3]) as image:
+        assert image.size[0] > 400
+    drawn = ET.fromstring(paths[4].read_text())
+    assert drawn.tag.endswith("svg")
+    before = [path.read_bytes() for path in paths]
+    render(experiment, results, tmp_path)
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_nothing_done_is_tables_without_figures(tmp_path):
+    experiment = load_experiment("figure4", "paper")
+    paths = render(experiment, results_of(experiment, {}), tmp_path)
+    assert [path.suffix for path in paths] == [".md", ".tex", ".csv"]
+
+
+def test_failures_are_counted_and_not_averaged():
+    experiment = load_experiment("figure2", "paper", {"sizes": [500], "seeds": 2, "noise": ["sym-20"]})
+    runs = [run for run in runs_of(experiment) if run.estimator == "t"]
+    records = {
+        runs[0].identity: done(runs[0], l1_error=0.4, l1_error_per_class=0.2),
+        runs[1].identity: {"id": runs[1].identity, "status": "failed", "error": "x"},
+    }
+    first = results_of(experiment, records)[0]
+    assert (first.mean, first.sd, first.n_seeds, first.failed) == (0.2, None, 1, 1)

@@ -1,0 +1,196 @@
+"""Every notice: data that calls for it, and data that nearly does."""
+
+import ast
+import inspect
+
+import numpy as np
+import pytest
+
+import dualt
+from dualt import noise
+from dualt.results import diagnostics
+
+N_CLASSES, PER_CLASS = 3, 200
+
+
+def labelled(transition=None, per_class=PER_CLASS):
+    transition = noise.symmetric(N_CLASSES, 0.2) if transition is None else np.asarray(transition)
+    clean = np.repeat(np.arange(len(transition)), per_class)
+    return clean, noise.corrupt(clean, transition, rng=0, exact=True)
+
+
+def confident(classes, n_classes=N_CLASSES, sure=0.96):
+    return np.full((len(classes), n_classes), (1 - sure) / (n_classes - 1)) + np.eye(n_classes)[classes] * (
+        sure - (1 - sure) / (n_classes - 1)
+    )
+
+
+def plain():
+    """Confident predictions of the clean class, a fifth of the labels wrong: nothing to say."""
+    clean, noisy = labelled()
+    return confident(clean), noisy
+
+
+def without_labels(n_last):
+    """The last class keeps `n_last` labels."""
+    probs, noisy = plain()
+    last = np.flatnonzero(noisy == N_CLASSES - 1)
+    keep = np.ones(len(noisy), bool)
+    keep[last[n_last:]] = False
+    return probs[keep], noisy[keep]
+
+
+def never_predicted():
+    clean, noisy = labelled()
+    return confident(np.where(clean == 2, 1, clean)), noisy
+
+
+def unsure(top):
+    """The surest example of class 0 has the probability `top`."""
+    clean, noisy = labelled(noise.symmetric(4, 0.2))
+    probs = confident(clean, 4)
+    probs[clean == 0] = [top, *[(1 - top) / 3] * 3]
+    return probs, noisy
+
+
+def two_alike(share):
+    """Classes 1 and 2 leave the same labels, but for `share` of them."""
+    clean, noisy = labelled([[0.8, 0.1, 0.1], [0.1, 0.45 + share, 0.45 - share], [0.1, 0.45 - share, 0.45 + share]])
+    return confident(clean), noisy
+
+
+def mostly_wrong(rate):
+    clean, noisy = labelled(noise.asymmetric({0: {1: rate}, 1: {2: 0.1}}, n_classes=3))
+    return confident(clean), noisy
+
+
+def agreeing(share):
+    noisy = np.repeat(np.arange(N_CLASSES), 1000)
+    predicted = noisy.copy()
+    predicted[: round((1 - share) * len(noisy))] = 1
+    return confident(predicted), noisy
+
+
+def exact_posteriors():
+    truth = noise.symmetric(N_CLASSES, 0.3)
+    clean, noisy = labelled(truth)
+    return truth[clean], noisy
+
+
+def over_confident():
+    clean, noisy = labelled(noise.symmetric(N_CLASSES, 0.3))
+    return confident(clean, sure=0.999), noisy
+
+
+def at_chance(signal):
+    """Predictions that have nothing, or a little, to do with the labels."""
+    rng = np.random.default_rng(0)
+    noisy = rng.integers(0, N_CLASSES, 3000)
+    return confident(np.where(rng.random(3000) < signal, noisy, rng.integers(0, N_CLASSES, 3000)), sure=0.5), noisy
+
+
+def noise_by_difficulty(unsure_rate):
+    """Labels are right where the classifier is sure, and wrong with `unsure_rate` where it is not."""
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, N_CLASSES, 4000)
+    hard = rng.random(4000) < 0.5
+    noisy = np.where(hard & (rng.random(4000) < unsure_rate), (clean + 1) % N_CLASSES, clean)
+    return np.where(hard[:, None], confident(clean, sure=0.6), confident(clean)), noisy
+
+
+def many_classes(per_class):
+    clean, noisy = labelled(noise.symmetric(50, 0.4), per_class)
+    return confident(clean, 50), noisy
+
+
+CASES = {
+    "class-without-labels": ("spade", without_labels(0), without_labels(1)),
+    "few-labels": ("spade", without_labels(29), without_labels(30)),
+    "class-never-predicted": ("spade", never_predicted(), plain()),
+    "low-anchor-confidence": ("spade", unsure(0.39), unsure(0.41)),
+    "near-singular": ("spade", two_alike(0.0), two_alike(0.05)),
+    "off-diagonal-row": ("spade", mostly_wrong(0.55), mostly_wrong(0.45)),
+    "looks-in-sample": ("spade", agreeing(0.981), agreeing(0.979)),
+    "uninformative": ("spade", at_chance(0.0), at_chance(0.3)),
+    "noise-rises": ("spade", noise_by_difficulty(0.4), noise_by_difficulty(0.1)),
+    "few-labels-for-classes": ("spade", many_classes(100), many_classes(1000)),
+    "double-counting": ("dual-t", exact_posteriors(), over_confident()),
+}
+
+
+def codes(method, data):
+    return [notice.code for notice in dualt.estimate_transition(*data, method).warnings]
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_notice_comes_when_it_should_and_only_then(code):
+    method, calling, nearly = CASES[code]
+    assert code in codes(method, calling)
+    assert code not in codes(method, nearly)
+
+
+def test_every_notice_has_its_case():
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(diagnostics))) if isinstance(node, ast.Call)]
+    made = {call.args[0].value for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Notice"}
+    assert made == set(CASES) | {"in-sample"}
+
+
+@pytest.mark.parametrize("method", ["clean-count", "dual-t"])
+def test_what_is_known_of_the_rows_is_carried_and_heeded(method):
+    """In-sample probabilities are dual-T's trade, and nobody guesses where it is known."""
+    found = {
+        known: dualt.estimate_transition(*agreeing(0.99), method, out_of_fold=known) for known in (None, True, False)
+    }
+    warned = {known: {notice.code for notice in estimate.warnings} for known, estimate in found.items()}
+    assert all(estimate.out_of_fold is known for known, estimate in found.items())
+    assert all(estimate.to_dict()["out_of_fold"] is known for known, estimate in found.items())
+    assert [known for known in found if "looks-in-sample" in warned[known]] == [None]
+    assert [known for known in found if "in-sample" in warned[known]] == ([False] if method == "clean-count" else [])
+
+
+@pytest.mark.parametrize("method", ["dual-t", "spade", "top-count", "confident-joint"])
+def test_plain_data_gives_no_notice(method):
+    assert codes(method, plain()) == []
+
+
+def test_only_dual_t_double_counts():
+    """The figure is a property of the data, the notice one of the method."""
+    estimate = dualt.estimate_transition(*exact_posteriors(), "t")
+    assert estimate.diagnostics.double_counting == pytest.approx(1, abs=0.05)
+    assert "double-counting" not in [notice.code for notice in estimate.warnings]
+    assert dualt.estimate_transition(*over_confident(), "dual-t").diagnostics.double_counting < 0.05
+
+
+def test_notices_name_the_classes_and_say_what_to_do():
+    probs, noisy = without_labels(0)
+    estimate = dualt.estimate_transition(probs, noisy, "spade", class_names=["ant", "bee", "cat"])
+    (notice,) = [notice for notice in estimate.warnings if notice.code == "class-without-labels"]
+    assert "'cat'" in notice.message
+    assert "'ant'" not in notice.message
+    assert str(notice) == f"{notice.message} {notice.advice}"
+    assert notice.advice.endswith(".")
+
+
+def test_long_lists_of_classes_are_cut():
+    estimate = dualt.estimate_transition(np.full((40, 20), 0.05), np.zeros(40, int), "spade")
+    (notice,) = [notice for notice in estimate.warnings if notice.code == "class-without-labels"]
+    assert "'5' and 14 more" in notice.message
+
+
+def test_figures_by_hand():
+    probs = np.array([[0.7, 0.3], [0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
+    figures = dualt.estimate_transition(probs, [0, 1, 1, 1], "spade").diagnostics
+    assert figures.label_counts.tolist() == [1, 3]
+    assert figures.predicted_counts.tolist() == [2, 2]
+    assert figures.support.tolist() == [2, 2]
+    assert figures.agreement == 0.75
+    np.testing.assert_allclose(figures.anchor_confidence, [0.9, 0.8])
+    assert figures.condition_number == pytest.approx(np.linalg.cond([[0.5, 0.5], [0, 1]]))
+    # T♠ = [[½, ½], [0, 1]], T♣ = [[.9, .1], [.2, .8]]: 1 − 1.2 / 1 is below zero.
+    assert figures.double_counting == 0
+    assert figures.to_dict()["label_counts"] == [1, 3]
+
+
+def test_a_matrix_that_is_all_alike_has_an_infinite_or_huge_condition():
+    figures = dualt.estimate_transition(*two_alike(0.0), "spade").diagnostics
+    assert not figures.condition_number <= dualt.transition.NEAR_SINGULAR

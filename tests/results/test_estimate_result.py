@@ -1,0 +1,143 @@
+import json
+
+import numpy as np
+import pytest
+
+import dualt
+from dualt import noise
+from dualt.errors import FileError, InputError
+from dualt.estimators import ESTIMATORS
+from dualt.io import load_named_transition, load_transition
+from dualt.rows.counts import normalize_counts, resample_counts
+
+
+def sharp_case(seed, n=3000, n_classes=4):
+    """Over-confident, right predictions: counting estimators have no bias here."""
+    rng = np.random.default_rng(seed)
+    truth = noise.random_diagonal_dominant(n_classes, 0.3, 5)
+    clean = rng.integers(0, n_classes, n)
+    noisy = noise.corrupt(clean, truth, rng=rng)
+    probs = np.eye(n_classes)[clean] * 0.98 + 0.005
+    return probs + 1e-4 * rng.random(probs.shape), noisy, truth
+
+
+@pytest.mark.parametrize("method", ["spade", "dual-t"])
+def test_intervals_cover_the_truth_as_often_as_they_say(method):
+    """200 data sets × 16 entries at 90 %: where there is no bias, coverage is near nominal."""
+    inside = []
+    for seed in range(200):
+        probs, noisy, truth = sharp_case(seed, n=600)
+        probs = probs / probs.sum(axis=1, keepdims=True)
+        low, high = dualt.estimate_transition(probs, noisy, method).confidence_interval(0.9)
+        inside.append((low <= truth) & (truth <= high))
+    assert 0.85 < np.mean(inside) < 0.96
+
+
+def test_resampled_counts_have_the_moments_of_a_multinomial():
+    counts = np.array([[40, 10], [0, 50]])
+    rng = np.random.default_rng(0)
+    drawn = np.array([resample_counts(counts, rng) for _ in range(4000)])
+    assert (drawn.sum(axis=(1, 2)) == 100).all()
+    np.testing.assert_allclose(drawn.mean(axis=0), counts, atol=0.4)
+    np.testing.assert_allclose(drawn.var(axis=0), counts * (1 - counts / 100), rtol=0.1, atol=1e-9)
+
+
+def test_a_zero_count_does_not_claim_certainty():
+    """No error among 30 labels rules out rates above 1 − 0.05^(1/30), not all rates."""
+    estimate = dualt.estimate_transition([[0.9, 0.1]] * 30 + [[0.1, 0.9]] * 30, [0] * 30 + [1] * 30, "spade")
+    low, high = estimate.confidence_interval(0.95)
+    assert high[0, 1] == pytest.approx(1 - 0.05 ** (1 / 30))
+    assert low[0, 0] == pytest.approx(0.05 ** (1 / 30))
+
+
+def test_noise_rate_is_the_share_of_wrong_labels():
+    probs, noisy, _ = sharp_case(1, n=40_000)
+    probs = probs / probs.sum(axis=1, keepdims=True)
+    estimate = dualt.estimate_transition(probs, noisy, "spade")
+    clean = probs.argmax(axis=1)
+    assert estimate.noise_rate == pytest.approx(np.mean(noisy != clean), abs=1e-3)
+    low, high = estimate.noise_rate_interval()
+    assert low <= estimate.noise_rate <= high
+    assert high - low < 0.02
+    np.testing.assert_allclose(estimate.clean_prior, np.bincount(clean) / len(clean), atol=1e-3)
+
+
+def test_intervals_are_reproducible_and_grow_with_the_level():
+    probs, noisy, _ = sharp_case(2)
+    probs = probs / probs.sum(axis=1, keepdims=True)
+    for method in ESTIMATORS:
+        options = {"clean_labels": noisy} if method == "oracle" else {}
+        first, second = (dualt.estimate_transition(probs, noisy, method, **options) for _ in range(2))
+        np.testing.assert_array_equal(first.confidence_interval(0.9)[1], second.confidence_interval(0.9)[1])
+        narrow, wide = first.confidence_interval(0.5), first.confidence_interval(0.99)
+        assert (wide[0] <= narrow[0]).all()
+        assert (narrow[1] <= wide[1]).all()
+
+
+@pytest.mark.parametrize("options", [{"anchor": "quantile"}, {"anchor": "top-mean", "top_k": 3}])
+def test_anchor_variants_have_intervals(options):
+    rng = np.random.default_rng(0)
+    estimate = dualt.estimate_transition(rng.dirichlet(np.ones(3), 400), rng.integers(0, 3, 400), "dual-t", **options)
+    low, high = estimate.confidence_interval()
+    assert (high - low).min() > 0
+
+
+def test_empty_rows_become_unit_vectors():
+    np.testing.assert_array_equal(normalize_counts(np.array([[0, 0], [1, 3]])), [[1, 0], [0.25, 0.75]])
+
+
+def test_saved_estimates_come_back(tmp_path):
+    probs, noisy, _ = sharp_case(3)
+    probs = probs / probs.sum(axis=1, keepdims=True)
+    estimate = dualt.estimate_transition(probs, noisy, class_names=["ant", "bee", "cat", "dog"])
+    for suffix, atol in ((".json", 0), (".npy", 0), (".csv", 1e-9)):
+        path = tmp_path / f"t{suffix}"
+        estimate.save(path)
+        np.testing.assert_allclose(load_transition(path), estimate.transition, atol=atol + 1e-15)
+    content = json.loads((tmp_path / "t.json").read_text())
+    assert content["class_names"] == ["ant", "bee", "cat", "dog"]
+    assert content["noise_rate"] == pytest.approx(estimate.noise_rate)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["t.csv", "t.json", "t.npy"]
+
+
+def test_saving_where_it_cannot_be_done_says_so(tmp_path):
+    estimate = dualt.estimate_transition([[0.9, 0.1], [0.1, 0.9]], [0, 1])
+    with pytest.raises(FileError, match="does not exist"):
+        estimate.save(tmp_path / "absent" / "t.json")
+    with pytest.raises(FileError, match="ends in"):
+        estimate.save(tmp_path / "t.txt")
+    with pytest.raises(FileError, match="folder"):
+        estimate.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_repr_says_the_main_thing():
+    estimate = dualt.estimate_transition([[0.9, 0.1], [0.1, 0.9]] * 50, [0, 1] * 50)
+    assert "method='clean-count', n_samples=100, n_classes=2" in repr(estimate)
+
+
+def test_the_level_must_be_a_share():
+    estimate = dualt.estimate_transition([[0.9, 0.1], [0.1, 0.9]], [0, 1])
+    with pytest.raises(InputError, match="level"):
+        estimate.confidence_interval(95)
+
+
+def test_replicates_do_not_touch_the_data():
+    """Two hundred replicates after the rows are gone."""
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(5), 2000), rng.integers(0, 5, 2000)
+    estimate = dualt.estimate_transition(probs, labels)
+    probs[:] = np.nan
+    replicates = estimate.replicates(200)
+    assert replicates.shape == (200, 5, 5)
+    assert np.isfinite(replicates).all()
+
+
+def test_hostile_class_names_survive_a_csv(tmp_path):
+    names = ["=cmd()", 'a "quoted", name']
+    estimate = dualt.estimate_transition([[0.9, 0.1], [0.1, 0.9]], [0, 1], class_names=names)
+    estimate.save(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().startswith("'=cmd()")
+    matrix, read_names = load_named_transition(tmp_path / "t.csv")
+    np.testing.assert_allclose(matrix, estimate.transition, atol=1e-9)
+    assert list(read_names) == names

@@ -1,0 +1,88 @@
+"""Pictures show the numbers they are made of."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dualt
+from dualt.reproduce.records import plot_record, read_record
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+RECORDS = Path(__file__).parents[2] / "docs" / "reproduction" / "records"
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+def test_the_heat_map_shows_every_entry_where_it_belongs():
+    matrix = np.array([[0.9, 0.1, 0.0], [0.25, 0.7, 0.05], [0.0, 0.0, 1.0]])
+    ax = dualt.plot_transition(matrix, ["cat", "dog", "fox"])
+    np.testing.assert_array_equal(ax.images[0].get_array(), matrix)
+    numbers = {text.get_position(): text.get_text() for text in ax.texts}
+    assert numbers[(0, 1)] == "25"  # column 0 (given cat), row 1 (true dog)
+    assert len(numbers) == 9
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["cat", "dog", "fox"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("given label", "true class")
+
+
+def test_many_classes_get_no_numbers_and_no_names():
+    ax = dualt.plot_transition(dualt.noise.symmetric(100, 0.2))
+    assert not ax.texts
+    assert "99" not in [tick.get_text() for tick in ax.get_yticklabels()]
+
+
+def test_an_estimate_draws_itself_into_axes_of_ones_own():
+    estimate = dualt.estimate_transition([[0.9, 0.1], [0.2, 0.8]] * 50, [0, 1] * 50)
+    ax = pyplot.figure().subplots()
+    assert estimate.plot(ax) is ax
+    assert ax.get_title() == f"{estimate.noise_rate:.1%} of the labels are wrong"
+    assert len(pyplot.get_fignums()) == 1
+
+
+def test_curves_leave_out_what_is_not_known():
+    ax = dualt.plot_curves({"loss": [3, 2, 1], "validation_accuracy": [0.1, None, 0.3], "test_accuracy": [None] * 3})
+    (line,) = ax.lines
+    np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
+    np.testing.assert_array_equal(line.get_ydata(), [0.1, np.nan, 0.3])
+
+
+@pytest.mark.parametrize("curves", [{}, {"loss": [1.0]}, {"test_accuracy": [None, None]}])
+def test_no_curves_is_an_error(curves):
+    with pytest.raises(dualt.errors.InputError, match="validation_accuracy or test_accuracy"):
+        dualt.plot_curves(curves)
+
+
+def test_a_record_draws_both_accuracies():
+    path = next(path for path in sorted(RECORDS.glob("*.json")) if "curves" in json.loads(path.read_text()))
+    record = read_record(path)
+    ax = plot_record(record)
+    assert len(ax.lines) == 2
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), record["curves"]["test_accuracy"])
+    assert record["spec"]["posterior"]["noise"] in ax.get_title()
+
+
+@pytest.mark.parametrize(
+    ("module", "use", "message"),
+    [
+        ("matplotlib", "estimate.plot()", "Drawing a transition matrix needs the extra [plot]"),
+        ("pandas", "estimate.to_frame()", "A data frame needs the extra [tables]"),
+    ],
+)
+def test_an_absent_extra_is_named(module, use, message):
+    code = (
+        f"import sys; sys.modules['{module}'] = None; import dualt\n"
+        "estimate = dualt.estimate_transition([[.9, .1], [.2, .8]], [0, 1])\n"
+        f"try: {use}\nexcept dualt.errors.MissingExtraError as error: print(error)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.startswith(message)

@@ -1,0 +1,264 @@
+"""However the rows are cut into blocks, and however many threads read them, every result is that of the whole."""
+
+import pickle
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dualt
+from dualt import noise
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
+from dualt.estimators import ESTIMATORS, estimate_posterior, estimate_verified
+from dualt.issues import find_posterior_issues
+from dualt.rows import NoisyPosterior, PosteriorSummary
+from dualt.rows.blocks import ArrayBlock, aligned, block_starts, coder_for, pieces
+from dualt.rows.floats import as_rows
+from dualt.rows.remote import summarize_block
+from dualt.rows.threads import ordered_map
+from dualt.transition import chunk_rows
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A block that can only be read in order, a few rows at a time, as a compressed file is."""
+
+    pred_probs: np.ndarray
+    noisy_labels: np.ndarray
+    rows: int
+    name: str = "streamed"
+
+    @property
+    def shape(self):
+        return self.pred_probs.shape
+
+    @property
+    def dtype(self):
+        return self.pred_probs.dtype
+
+    def read(self):
+        for low in range(0, len(self.pred_probs), self.rows):
+            yield self.pred_probs[low : low + self.rows].copy(), self.noisy_labels[low : low + self.rows].copy()
+
+    def read_labels(self):
+        for _, labels in self.read():
+            yield labels
+
+
+def sample(n_samples, n_classes, dtype=np.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    clean = rng.integers(0, n_classes, n_samples)
+    logits = rng.normal(size=(n_samples, n_classes)) + 4 * np.eye(n_classes)[clean]
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    return probs.astype(dtype), noise.corrupt(clean, noise.symmetric(n_classes, 0.3), rng)
+
+
+def cut(probs, labels, limits, streamed=()):
+    """Return blocks with these limits; those whose number is in `streamed` can only be read in order."""
+    edges = [0, *sorted(limits), len(probs)]
+    parts = [(probs[a:b], labels[a:b]) for a, b in pairwise(edges) if b > a]
+    rows = 1 + len(probs) // 15
+    return [Streamed(*part, rows) if k in streamed else ArrayBlock(*part, f"b{k}") for k, part in enumerate(parts)]
+
+
+def same_estimate(a, b):
+    assert a.summary == b.summary
+    np.testing.assert_array_equal(a.transition, b.transition)
+    np.testing.assert_array_equal(a.fit.support, b.fit.support)
+
+
+@settings(max_examples=30)
+@given(
+    st.integers(1, 300),
+    st.lists(st.integers(0, 300), max_size=6),
+    st.sampled_from([np.float16, np.float32, np.float64]),
+    st.sampled_from([1, 3]),
+)
+def test_the_summary_of_blocks_is_that_of_the_whole(n_samples, limits, dtype, threads):
+    probs, labels = sample(n_samples, 3, dtype)
+    blocks = cut(probs, labels, [min(limit, n_samples) for limit in limits], streamed={1, 2})
+    posterior = NoisyPosterior.from_blocks(blocks, threads=threads)
+    assert posterior.summary == NoisyPosterior.from_arrays(probs, labels).summary
+    merged = [summarize_block(b, posterior.coder, start=s) for b, s in zip(blocks, block_starts(blocks), strict=False)]
+    assert reduce(PosteriorSummary.merge, merged) == posterior.summary
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("method", [name for name in ESTIMATORS if name not in ("oracle", "joint", "hoc")])
+def test_every_counting_estimator_gives_the_same_from_blocks_to_the_last_bit(method, threads):
+    probs, labels = sample(150_000, 10)
+    rows = chunk_rows(10, 4)
+    blocks = cut(probs, labels, [1, 1000, rows - 1, rows + 1, 149_999], streamed={1})
+    same_estimate(
+        estimate_posterior(NoisyPosterior.from_blocks(blocks, threads=threads), method),
+        dualt.estimate_transition(probs, labels, method),
+    )
+
+
+@pytest.mark.parametrize("method", ["joint", "hoc", "oracle"])
+def test_estimators_that_gather_rows_give_the_same_from_blocks(method):
+    probs, labels = sample(200, 3, np.float64)
+    options = {"clean_labels": np.roll(labels, 1)} if method == "oracle" else {}
+    posterior = NoisyPosterior.from_blocks(cut(probs, labels, [5, 90], streamed={1}))
+    same_estimate(
+        estimate_posterior(posterior, method, **options), dualt.estimate_transition(probs, labels, method, **options)
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_issues_of_blocks_are_those_of_the_whole_to_the_last_bit(threads):
+    probs, labels = sample(120_000, 10)
+    posterior = NoisyPosterior.from_blocks(cut(probs, labels, [17, 70_000], streamed={1}), threads=threads)
+    found, whole = find_posterior_issues(posterior), dualt.find_label_issues(probs, labels)
+    for name in ("given", "probability_right", "suggested", "suggested_probability", "is_issue", "by_pair", "ranking"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+
+
+def test_threads_change_nothing_for_arrays(monkeypatch):
+    monkeypatch.setattr(dualt.rows.blocks, "_LEAST_ENTRIES", 1000)
+    probs, labels = sample(120_000, 10)
+    assert len(list(pieces([ArrayBlock(probs, labels)], threads=2))) == 2
+    same_estimate(
+        dualt.estimate_transition(probs, labels, threads=2), dualt.estimate_transition(probs, labels, threads=1)
+    )
+    issues, alone = (dualt.find_label_issues(probs, labels, "dual-t", threads=threads) for threads in (2, 1))
+    np.testing.assert_array_equal(issues.probability_right, alone.probability_right)
+
+
+def test_verified_rows_are_found_in_their_blocks():
+    probs, labels = sample(3000, 3)
+    rows = np.random.default_rng(0).choice(3000, 200, replace=False)
+    posterior = NoisyPosterior.from_blocks(cut(probs, labels, [1, 1500, 1501], streamed={1, 3}))
+    found, codes = posterior.take(rows)
+    np.testing.assert_array_equal(found, probs[rows])
+    np.testing.assert_array_equal(codes, labels[rows])
+    blended = estimate_verified(posterior, estimate_posterior(posterior), rows, labels[rows])
+    whole = dualt.estimate_transition(probs, labels, verified=(rows, labels[rows]))
+    np.testing.assert_array_equal(blended.transition, whole.transition)
+
+
+def test_taking_rows_opens_only_their_blocks():
+    opened = []
+
+    class Counted(ArrayBlock):
+        def read(self):
+            opened.append(self.name)
+            return super().read()
+
+    probs, labels = sample(100, 2)
+    blocks = [Counted(probs[k : k + 10], labels[k : k + 10], str(k)) for k in range(0, 100, 10)]
+    NoisyPosterior.from_blocks(blocks).take(np.array([95, 33, 31]))
+    assert opened == ["30", "90"]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(1, 12))
+def test_chunks_are_the_same_however_the_blocks_are_cut(lengths, rows):
+    numbers = np.arange(sum(lengths))
+    edges = np.cumsum([0, *lengths])
+    blocks = [ArrayBlock(np.c_[numbers[a:b], numbers[a:b]], numbers[a:b]) for a, b in pairwise(edges)]
+    chunks = [np.concatenate([piece.noisy_labels for piece in chunk]).tolist() for chunk in aligned(blocks, rows)]
+    assert chunks == [numbers[low : low + rows].tolist() for low in range(0, len(numbers), rows)]
+    for chunk in aligned(blocks, rows):
+        assert all(piece.start == piece.noisy_labels[0] for piece in chunk)
+
+
+def test_class_names_are_the_union_over_blocks():
+    probs = np.full((2, 3), 1 / 3)
+    blocks = [ArrayBlock(probs, np.array(names), str(names)) for names in (["b", "a"], ["a", "long name"])]
+    assert coder_for(blocks).names == ("a", "b", "long name")
+    assert coder_for(blocks, ["long name", "b", "a"]).names == ("long name", "b", "a")
+    mixed = [ArrayBlock(probs, np.array([1, 10])), ArrayBlock(probs, np.array(["10", "9"]))]
+    posterior = NoisyPosterior.from_blocks(mixed)
+    assert posterior.coder.names == ("1", "9", "10")
+    np.testing.assert_array_equal(posterior.take(np.arange(4))[1], [0, 2, 2, 1])
+    with pytest.raises(LabelsError, match="Expected 3 different labels"):
+        coder_for(blocks[:1])
+
+
+def test_what_is_wrong_in_a_block_is_told_with_its_name_and_row():
+    probs, labels = sample(30, 3)
+    bad = probs.copy()
+    bad[25, 1] = np.nan
+    with pytest.raises(ProbabilitiesError, match=r"^In b2: .*row 25.*first row counts as 20"):
+        _ = NoisyPosterior.from_blocks(cut(bad, labels, [10, 20])).summary
+    streamed = [ArrayBlock(bad[:10], labels[:10], "a"), Streamed(bad[10:], labels[10:], 4, "b")]
+    with pytest.raises(ProbabilitiesError, match=r"^In b: .*row 25.*first row counts as 10\."):
+        _ = NoisyPosterior.from_blocks(streamed).summary
+    wrong = np.where(np.arange(30) == 12, 3, labels)
+    for threads in (1, 2):
+        with pytest.raises(LabelsError, match=r"^In b1: .*got 3 at row 12"):
+            _ = NoisyPosterior.from_blocks(cut(probs, wrong, [10, 20]), threads=threads).summary
+
+
+def test_blocks_that_do_not_belong_together_are_refused():
+    probs, labels = sample(6, 3)
+    first = ArrayBlock(probs, labels, "one")
+    with pytest.raises(InputError, match="at least one block"):
+        NoisyPosterior.from_blocks([])
+    with pytest.raises(InputError, match="Expected 3 columns of probabilities in two as in one, got 2"):
+        NoisyPosterior.from_blocks([first, ArrayBlock(np.full((2, 2), 0.5, np.float32), labels[:2], "two")])
+    with pytest.raises(InputError, match="float32 in one and float64 in two"):
+        NoisyPosterior.from_blocks([first, ArrayBlock(probs.astype(np.float64), labels, "two")])
+    for threads in (0, -1, 1.5, "2"):
+        with pytest.raises(InputError, match="at least one thread"):
+            dualt.estimate_transition(probs, labels, threads=threads)
+
+
+def test_progress_tells_the_rows_of_every_pass():
+    probs, labels = sample(100, 2)
+    told = []
+    posterior = NoisyPosterior.from_blocks(
+        cut(probs, labels, [40]), on_progress=lambda done, total: told.append((done, total))
+    )
+    _ = posterior.summary
+    assert told == [(40, 100), (100, 100)]
+    list(posterior.chunks())
+    assert told[2:] == [(100, 100)]
+
+
+def test_ordered_map_keeps_the_order_bounds_what_waits_and_raises_in_place():
+    drawn = []
+
+    def numbers():
+        for number in range(100):
+            drawn.append(number)
+            yield number
+
+    for threads in (1, 2, 5):
+        drawn.clear()
+        results = ordered_map(lambda number: number**2, numbers(), threads)
+        assert [next(results) for _ in range(3)] == [0, 1, 4]
+        assert len(drawn) <= 3 + threads
+        assert list(results) == [number**2 for number in range(3, 100)]
+        failing = ordered_map(lambda number: 1 // (3 - number), range(100), threads)
+        assert [next(failing) for _ in range(3)] == [0, 0, 1]
+        with pytest.raises(ZeroDivisionError):
+            next(failing)
+
+
+@given(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=40))
+def test_halves_become_the_same_floats_as_numpy_makes(bits):
+    halves = np.array([bits], np.uint16).view(np.float16)
+    np.testing.assert_array_equal(as_rows(halves, np.dtype(np.float32)), halves.astype(np.float32))
+
+
+def test_every_probability_in_half_precision_is_converted_exactly():
+    halves = np.arange(0x3C01, dtype=np.uint16).view(np.float16)[:, None]  # from 0 to 1, with subnormals
+    rows = as_rows(halves, np.dtype(np.float32))
+    assert rows.dtype == np.float32
+    np.testing.assert_array_equal(rows, halves.astype(np.float32))
+    with np.errstate(invalid="ignore"):
+        swapped = halves.astype(">f2")
+    np.testing.assert_array_equal(as_rows(swapped, np.dtype(np.float32)), rows)
+
+
+def test_blocks_can_be_sent_elsewhere():
+    probs, labels = sample(50, 3)
+    block = pickle.loads(pickle.dumps(ArrayBlock(probs, labels, "x")))
+    summary = summarize_block(block, coder_for([block]))
+    assert isinstance(summary, PosteriorSummary)
+    assert summary == NoisyPosterior.from_arrays(probs, labels).summary

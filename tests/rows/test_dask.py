@@ -1,0 +1,307 @@
+"""Dask's collections and clusters: equal to memory to the last bit, lazy, and alive after a worker's death."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import dualt
+from dualt.cli import app
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
+from dualt.rows.dask import ClusterPosterior, as_posterior, spans
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+
+N, C = 3_000, 100  # a chunk of so many classes has 2,048 rows, more than the blocks here
+NAMES = np.array([f"class {number}" for number in range(C)])
+RNG = np.random.default_rng(0)
+CLEAN = RNG.integers(0, C, N)
+PROBS = (0.6 * np.eye(C)[CLEAN] + 0.4 * RNG.dirichlet(np.full(C, 0.05), N)).astype(np.float64)
+LABELS = dualt.noise.corrupt(CLEAN, dualt.noise.pair(C, 0.3), rng=1)
+
+
+def same(found, expected):
+    """Everything that an estimate says is equal to the last bit."""
+    assert found.summary == expected.summary
+    assert found.class_names == expected.class_names
+    np.testing.assert_array_equal(found.transition, expected.transition)
+    np.testing.assert_array_equal(found.fit.support, expected.fit.support)
+    assert found.diagnostics.to_dict() == expected.diagnostics.to_dict()
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return dualt.estimate_transition(PROBS, LABELS)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+    with distributed.LocalCluster(n_workers=2, processes=True, **options) as running:
+        yield running
+
+
+@given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=8), rows=st.integers(1, 50))
+def test_spans_are_whole_chunks_and_all_rows(lengths, rows):
+    starts = np.cumsum([0, *lengths]).tolist()
+    covered = []
+    for span in spans(starts, rows):
+        numbers = [row for block, low, high in span for row in range(starts[block] + low, starts[block] + high)]
+        assert numbers[0] % rows == 0
+        assert len(numbers) % rows == 0 or numbers[-1] == starts[-1] - 1
+        assert starts[span[0][0]] <= numbers[0] < starts[span[0][0] + 1]
+        covered += numbers
+    assert covered == list(range(starts[-1]))
+
+
+@pytest.mark.parametrize("method", ["t", "dual-t", "spade", "confident-joint", "top-count", "clean-count"])
+def test_every_estimator_gives_what_it_gives_in_memory(method):
+    probs, labels = da.from_array(PROBS, chunks=(700, 33)), da.from_array(LABELS, chunks=999)
+    same(dualt.estimate_transition(probs, labels, method), dualt.estimate_transition(PROBS, LABELS, method))
+
+
+@pytest.mark.parametrize("cut", [1, 500, 2_621, N])
+def test_the_cut_changes_nothing(expected, cut):
+    edges = [*range(0, N, max(cut, 300)), N]
+    lengths = tuple(high - low for low, high in pairwise(edges))
+    lengths = (cut, *lengths[1:-1], N - cut - sum(lengths[1:-1])) if cut == 1 else lengths
+    same(dualt.estimate_transition(da.from_array(PROBS, chunks=(lengths, C)), LABELS), expected)
+
+
+FRAME = pd.DataFrame(PROBS, columns=NAMES)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        NAMES[LABELS],
+        pd.Series(NAMES[LABELS]),
+        LABELS.tolist(),
+        dd.from_pandas(pd.Series(NAMES[LABELS]), npartitions=5),
+        dd.from_pandas(pd.Series(NAMES[LABELS], name="y").to_frame(), npartitions=2),
+        dd.from_pandas(pd.Series(NAMES[LABELS], dtype="category"), npartitions=2),
+        dd.from_pandas(pd.Series(LABELS), npartitions=2),
+        dd.from_pandas(pd.Series(LABELS, dtype="Int64"), npartitions=4),
+        da.from_array(NAMES[LABELS], chunks=800),
+        da.from_array(NAMES[LABELS].astype(object), chunks=800),
+        da.from_array(np.eye(C)[LABELS], chunks=(800, 50)),
+        da.from_array(LABELS[:, None], chunks=(1_000, 1)),
+    ],
+    ids=lambda labels: f"{type(labels).__module__}.{getattr(labels, 'dtype', '')}",
+)
+def test_data_frames_and_all_kinds_of_labels(labels, expected):
+    found = dualt.estimate_transition(dd.from_pandas(FRAME, npartitions=4), labels)
+    assert found.class_names == tuple(NAMES)
+    np.testing.assert_array_equal(found.transition, expected.transition)
+    assert found.summary == expected.summary
+
+
+@pytest.mark.parametrize("method", ["hoc", "joint"])
+def test_estimators_that_take_rows_home(method):
+    probs, labels = PROBS[:400, :3] + 0.1, LABELS[:400] % 3
+    probs /= probs.sum(axis=1, keepdims=True)
+    lazily = da.from_array(probs, chunks=(90, 3))
+    same(dualt.estimate_transition(lazily, labels, method), dualt.estimate_transition(probs, labels, method))
+
+
+def test_string_labels_of_an_array_name_the_classes():
+    labels = da.from_array(NAMES[LABELS], chunks=750)
+    found = dualt.estimate_transition(da.from_array(PROBS, chunks=(750, C)), labels, "spade")
+    same(found, dualt.estimate_transition(PROBS, NAMES[LABELS], "spade"))
+
+
+def test_unknown_sizes_and_empty_partitions():
+    """Rows chosen by a condition: Dask does not know how many they are, and one partition has none."""
+    chosen = (np.arange(N) % 3 > 0) & ((np.arange(N) < 600) | (np.arange(N) >= 1_200))
+    wanted = dualt.estimate_transition(PROBS[chosen], LABELS[chosen])
+    lazily = da.from_array(chosen, chunks=600)
+    probs = da.from_array(PROBS, chunks=(600, C))[lazily]
+    labels = da.from_array(LABELS, chunks=600)[lazily]
+    assert np.isnan(probs.shape[0])
+    same(dualt.estimate_transition(probs, labels), wanted)
+    assert np.isnan(probs.shape[0])
+    frame = dd.from_pandas(FRAME.assign(given=LABELS, chosen=chosen), npartitions=5)
+    frame = frame[frame["chosen"]]
+    found = dualt.estimate_transition(frame[NAMES.tolist()], frame["given"])
+    np.testing.assert_array_equal(found.transition, wanted.transition)
+
+
+def test_float32_and_verified_rows():
+    probs = PROBS.astype(np.float32)
+    rows = np.random.default_rng(5).choice(N, 150, replace=False)
+    wanted = dualt.estimate_transition(probs, LABELS, verified=(rows, CLEAN[rows]))
+    lazily = da.from_array(probs, chunks=(640, C))
+    same(dualt.estimate_transition(lazily, LABELS, verified=(rows, CLEAN[rows])), wanted)
+
+
+def test_rows_come_home_in_order():
+    told = []
+    posterior = as_posterior(da.from_array(PROBS, chunks=(111, C)), LABELS)
+    assert isinstance(posterior, ClusterPosterior)
+    posterior = replace(posterior, on_progress=lambda done, total: told.append((done, total)))
+    chunks = list(posterior.chunks())
+    np.testing.assert_array_equal(np.concatenate([probs for probs, _ in chunks]), PROBS)
+    np.testing.assert_array_equal(np.concatenate([codes for _, codes in chunks]), LABELS)
+    assert told == [(N, N), (2_048, N), (N, N)]  # the summary, then chunk by chunk
+    wanted = np.array([2_999, 5, 5, 700])
+    np.testing.assert_array_equal(posterior.take(wanted)[0], PROBS[wanted])
+    np.testing.assert_array_equal(posterior.take(wanted)[1], LABELS[wanted])
+    assert len(posterior.take(wanted[:0])[1]) == 0
+    read = [np.concatenate(list(block.read_labels())) for block in posterior.blocks]
+    np.testing.assert_array_equal(np.concatenate(read), LABELS)
+
+
+@pytest.mark.parametrize("options", [{}, {"top": 77}, {"top": 0}, {"top": N}, {"threshold": 0.3}], ids=str)
+def test_issues_are_a_lazy_frame(options):
+    # Rounded, so that many labels are equally suspect and the first of them must be taken.
+    probs = np.round(PROBS * 4) + 0.01
+    probs /= probs.sum(axis=1, keepdims=True)
+    lazily = da.from_array(probs, chunks=(450, C))
+    found = dualt.find_label_issues(lazily, NAMES[LABELS], "spade", class_names=NAMES, **options)
+    assert isinstance(found, dd.DataFrame)
+    assert found.known_divisions
+    wanted = dualt.find_label_issues(probs, NAMES[LABELS], "spade", class_names=NAMES, **options).to_frame()
+    pd.testing.assert_frame_equal(found.compute(), wanted, check_dtype=False, check_index_type=False)
+
+
+def test_scores_are_not_computed_before_they_are_asked_for():
+    passes = []
+
+    def seen(block):
+        passes.append(len(block))
+        return block
+
+    lazily = da.from_array(PROBS, chunks=(N, C)).map_blocks(seen, meta=np.empty((0, C)))
+    issues = dualt.find_label_issues(lazily, LABELS, dualt.noise.pair(C, 0.3))
+    assert passes == [N]  # the summary's
+    issues.compute(scheduler="synchronous")
+    assert passes == [N, N]
+
+
+@pytest.mark.parametrize(
+    ("probs", "labels", "error", "message"),
+    [
+        (PROBS, LABELS[:-1], InputError, "3,000 rows and 2,999 labels"),
+        (PROBS, da.from_array(LABELS[:-1], chunks=100), InputError, "3,000 rows and 2,999 labels"),
+        (PROBS, np.where(np.arange(N) == 2_500, C, LABELS), LabelsError, "got 100 at row 2500"),
+        (PROBS, da.from_array(np.where(np.arange(N) == 2_500, C, LABELS)), LabelsError, "got 100 at row 2500"),
+        (np.where(np.arange(N)[:, None] == 2_500, np.nan, PROBS), LABELS, ProbabilitiesError, "nan at row 2500"),
+        (PROBS[:, 0], LABELS, ProbabilitiesError, "got shape"),
+        (PROBS[:0], LABELS[:0], ProbabilitiesError, "at least one row"),
+        (PROBS.astype(str), LABELS, ProbabilitiesError, "numeric"),
+        (PROBS, dd.from_pandas(pd.DataFrame(np.eye(C)[LABELS]), npartitions=2), LabelsError, "one column"),
+        (PROBS, dask.delayed(LABELS), LabelsError, "Dask array or series, got Delayed"),
+        (
+            PROBS,
+            da.from_array(np.array([*LABELS[:-1].tolist(), None], dtype=object), chunks=1_000),
+            LabelsError,
+            "In partition 2: .*None at row 999",
+        ),
+    ],
+)
+def test_unusable_input_is_refused(probs, labels, error, message):
+    with pytest.raises(error, match=message):
+        dualt.estimate_transition(da.from_array(probs, chunks=600), labels, "spade")
+
+
+def test_only_arrays_and_frames_are_probabilities():
+    with pytest.raises(ProbabilitiesError, match="Dask array or data frame, got Series"):
+        dualt.estimate_transition(dd.from_pandas(FRAME, npartitions=2)[NAMES[0]], LABELS)
+
+
+def test_without_dask_objects_dask_is_not_loaded():
+    code = "import sys, dualt; dualt.estimate_transition([[.9, .1], [.2, .8]], [0, 1]); print('dask' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+
+
+def test_on_a_cluster_the_result_is_the_same_though_a_worker_dies(cluster, expected, tmp_path):
+    fatal = tmp_path / "killed"
+
+    def kill_once(block):
+        if block[0, 0] == PROBS[1_200, 0] and not fatal.exists():
+            fatal.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    with distributed.Client(cluster) as client:
+        workers = set(client.run(os.getpid).values())
+        probs = da.from_array(PROBS, chunks=(600, C)).map_blocks(kill_once, meta=np.empty((0, C)))
+        same(dualt.estimate_transition(probs, LABELS), expected)
+        assert int(fatal.read_text()) in workers
+        assert os.getpid() not in workers
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Three shards of 1,000 rows each, a folder for probabilities and one for labels."""
+    for name in ("probs", "labels"):
+        (tmp_path / name).mkdir()
+    for number in range(3):
+        part = slice(1_000 * number, 1_000 * (number + 1))
+        np.save(tmp_path / "probs" / f"{number}.npy", PROBS[part])
+        np.save(tmp_path / "labels" / f"{number}.npy", LABELS[part])
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["estimate", *map(str, arguments)])
+
+
+def test_the_command_line_sends_paths_to_a_cluster(cluster, shards, monkeypatch, expected):
+    monkeypatch.chdir(shards)
+    monkeypatch.setattr("dualt.io.shards._DIVIDED_ENTRIES", 300 * C)
+    result = run("probs", "labels", "--dask", cluster.scheduler_address, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == json.loads(json.dumps(expected.to_dict()))
+
+
+def test_what_is_wrong_in_a_shard_comes_home_as_one_line(cluster, shards):
+    wrong = PROBS[1_000:2_000].copy()
+    wrong[7, 0] = 9
+    np.save(shards / "probs" / "1.npy", wrong)
+    result = run(shards / "probs", shards / "labels", "--dask", cluster.scheduler_address)
+    assert result.exit_code == 2
+    assert "1.npy" in result.stderr
+    assert "row 1007" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_two_workers_of_this_machine(shards):
+    target = shards / "matrix.npy"
+    result = run(shards / "probs", shards / "labels", "--dask", "local", "-m", "spade", "-o", target)
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(np.load(target), dualt.estimate_transition(PROBS, LABELS, "spade").transition)
+
+
+def test_a_cluster_that_is_not_there_is_named(shards, monkeypatch):
+    monkeypatch.setattr("dualt.rows.cluster._TIMEOUT", "1s")
+    result = run(shards / "probs", shards / "labels", "--dask", "tcp://127.0.0.1:9")
+    assert result.exit_code == 2
+    assert "Expected a Dask scheduler at tcp://127.0.0.1:9" in result.stderr
+    assert "dask scheduler" in result.stderr
+
+
+def test_a_cluster_without_workers_or_of_another_version_is_refused(cluster, shards, monkeypatch):
+    monkeypatch.setattr("dualt.rows.cluster.__version__", "9.9")
+    result = run(shards / "probs", shards / "labels", "--dask", cluster.scheduler_address)
+    assert result.exit_code == 2
+    assert f"Expected dualt 9.9 on every worker, got {dualt.__version__}" in result.stderr
+    monkeypatch.setattr("dualt.rows.cluster._TIMEOUT_OF_WORKERS", "1s")
+    with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
+        result = run(shards / "probs", shards / "labels", "--dask", empty.scheduler_address)
+    assert result.exit_code == 2
+    assert "got none in 1s" in result.stderr

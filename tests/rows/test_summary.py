@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualt import kernels
+from dualt.errors import InputError
+from dualt.labels import LabelCoder
+from dualt.rows.anchors import AnchorTracker, RowSampler, priority
+from dualt.rows.summary import CONFIDENCE_UNIT, summarize
+from tests.strategies import posteriors
+
+
+@pytest.fixture(scope="module", params=["compiled", "numpy"], autouse=True)
+def way(request):
+    """Run every test with the compiled pass and with its twin."""
+    if request.param == "compiled" and kernels.library is None:
+        pytest.skip("no compiled library")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "numpy":
+            patch.setattr(kernels, "library", None)
+        yield
+
+
+def coder(probs):
+    return LabelCoder(tuple(map(str, range(probs.shape[1]))), by_name=False)
+
+
+def reference(probs, labels, n_anchors):
+    """The same by loops over rows."""
+    n_classes = probs.shape[1]
+    counts = np.zeros((n_classes, n_classes), int)
+    for row, label in zip(probs, labels, strict=True):
+        counts[list(row).index(max(row)), label] += 1
+    anchors = [sorted(range(len(probs)), key=lambda i, j=j: (-probs[i, j], i))[:n_anchors] for j in range(n_classes)]
+    return counts, [ranked + [-1] * (n_anchors - len(ranked)) for ranked in anchors]
+
+
+@given(posteriors(dtype=np.float32), st.integers(1, 5))
+def test_summary_equals_a_loop(data, n_anchors):
+    probs, labels = data
+    summary = summarize(probs, labels, coder(probs), n_anchors=n_anchors)
+    counts, anchors = reference(probs, labels, n_anchors)
+    assert summary.counts.tolist() == counts.tolist()
+    assert summary.anchor_index.tolist() == anchors
+    for j, ranked in enumerate(anchors):
+        for k, index in enumerate(ranked):
+            np.testing.assert_array_equal(summary.anchor_rows[j, k], probs[index] if index >= 0 else 0)
+    for j in range(probs.shape[1]):
+        own = probs[labels == j, j].astype(float)
+        assert abs(summary.confidence_sums[j] * CONFIDENCE_UNIT - own.sum()) <= CONFIDENCE_UNIT * (len(own) + 1)
+
+
+@given(posteriors(), st.integers(0, 119), st.integers(1, 4), st.integers(1, 150))
+def test_merged_parts_equal_one_pass(data, cut, n_anchors, sample_size):
+    probs, labels = data
+    cut = min(cut, len(probs) - 1)
+    options = {"n_anchors": n_anchors, "sample_size": sample_size}
+    whole = summarize(probs, labels, coder(probs), **options)
+    if cut:
+        first = summarize(probs[:cut], labels[:cut], coder(probs), **options)
+        second = summarize(probs[cut:], labels[cut:], coder(probs), start=cut, **options)
+        assert first.merge(second) == whole
+        assert second.merge(first) == whole
+    assert whole != summarize(probs, labels, coder(probs), start=1, **options)
+
+
+@given(posteriors())
+def test_the_input_is_not_changed(data):
+    probs, labels = data
+    before = probs.copy(), labels.copy()
+    probs.setflags(write=False)
+    labels.setflags(write=False)
+    summarize(probs, labels, coder(probs))
+    np.testing.assert_array_equal(probs, before[0])
+    np.testing.assert_array_equal(labels, before[1])
+
+
+@pytest.mark.parametrize("n_classes", [3, 60])
+def test_chunks_and_panels_leave_no_seam(n_classes):
+    """Enough rows for several panels and, with sixty classes, several chunks in each."""
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(n_classes, 0.3), 150_000).astype(np.float32)
+    probs[::7] = probs[0]
+    labels = rng.integers(0, n_classes, len(probs))
+    summary = summarize(probs, labels, coder(probs), n_anchors=6, sample_size=1000)
+    counts = np.zeros((n_classes, n_classes), int)
+    np.add.at(counts, (probs.argmax(axis=1), labels), 1)
+    np.testing.assert_array_equal(summary.counts, counts)
+    for j in range(n_classes):
+        np.testing.assert_array_equal(summary.anchor_index[j], np.argsort(-probs[:, j], kind="stable")[:6])
+    chosen = np.sort(np.argsort(priority(np.arange(len(probs))), kind="stable")[:1000])
+    np.testing.assert_array_equal(summary.sample_index, chosen)
+    np.testing.assert_array_equal(summary.sample_rows, probs[chosen])
+    np.testing.assert_array_equal(summary.sample_labels, labels[chosen])
+
+
+def test_layouts_and_types_give_the_same_summary():
+    rng = np.random.default_rng(1)
+    probs = np.round(rng.dirichlet(np.ones(4), 500) * 256) / 256
+    probs[:, 0] += 1 - probs.sum(axis=1)
+    probs = np.clip(probs, 0, 1)
+    labels = rng.integers(0, 4, 500)
+    expected = summarize(probs, labels, coder(probs))
+    for other in (
+        np.asfortranarray(probs),
+        probs.astype(">f8"),
+        probs.astype(np.float32),
+        probs.astype(np.float16),
+        np.repeat(probs, 2, axis=0)[::2],
+    ):
+        assert summarize(other, labels, coder(probs)) == expected
+
+
+def test_summaries_of_other_classes_do_not_merge():
+    two = summarize(np.full((1, 2), 0.5), np.array([0]), LabelCoder(("a", "b"), by_name=False))
+    three = summarize(np.full((1, 3), 1 / 3), np.array([0]), LabelCoder(("a", "b", "c"), by_name=False))
+    with pytest.raises(InputError, match="2 and 3 classes"):
+        two.merge(three)
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=10), st.integers(1, 60))
+def test_sampler_does_not_depend_on_the_cut(lengths, size):
+    pieces, whole, start = RowSampler(size), RowSampler(size), 0
+    for length in lengths:
+        pieces.read(start, length)
+        start += length
+    whole.read(0, start)
+    np.testing.assert_array_equal(pieces.chosen(), whole.chosen())
+    assert len(whole.chosen()) == min(size, start)
+
+
+def test_the_sample_is_uniform():
+    """Each tenth of a million rows holds a tenth of the sample, within five standard deviations."""
+    sampler = RowSampler(20_000)
+    sampler.read(0, 1_000_000)
+    share = np.histogram(sampler.chosen(), bins=10, range=(0, 1_000_000))[0]
+    assert np.abs(share - 2000).max() < 5 * np.sqrt(2000 * 0.9)
+
+
+def test_ascending_data_is_tracked_too():
+    """Every chunk beats the one before: the worst case of the buffer."""
+    values = np.linspace(0, 1, 40_000, dtype=np.float32)
+    tracker = AnchorTracker(2, 3, np.dtype(np.float32))
+    chunk = np.stack([values, 1 - values], axis=1)
+    for start in range(0, len(chunk), 100):
+        part = chunk[start : start + 100]
+        tracker.read(part, part.argmax(axis=1), part.max(axis=1), start)
+    assert tracker.best().tolist() == [[39_999, 39_998, 39_997], [0, 1, 2]]
