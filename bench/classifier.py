@@ -40,7 +40,7 @@ def accuracies(base: Any, noise: str, seed: int) -> list[float]:
 
     features, clean = load_digits(return_X_y=True)
     train, test, train_y, test_y = train_test_split(features, clean, test_size=0.3, stratify=clean, random_state=seed)
-    noisy = dualt.noise.corrupt(train_y, dualt.noise.from_name(noise, 10, rng=seed), rng=seed)
+    noisy = dualt.noise.corrupt(train_y, dualt.noise.from_name(noise, 10, random_state=seed), random_state=seed)
     models = [clone(base), *(dualt.RobustClassifier(base, correction=name) for name in CORRECTIONS)]
     return [float(model.fit(train, noisy).score(test, test_y)) for model in models]
 

@@ -28,13 +28,13 @@ METHODS = {"clean-count": 1.0, "confident-joint": 1.0, "dual-t": 1.0, "joint": 0
 def sample(distance: float, name: str, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return exact noisy posteriors of Gaussian classes, given labels, and the matrix."""
     rng = np.random.default_rng(seed)
-    truth = noise.from_name(name, N_CLASSES, rng=seed)
+    truth = noise.from_name(name, N_CLASSES, random_state=seed)
     clean = rng.integers(0, N_CLASSES, N_SAMPLES)
     centres = distance * np.eye(N_CLASSES)
     points = rng.normal(size=(N_SAMPLES, N_CLASSES)) + centres[clean]
     posterior = np.exp(-0.5 * ((points[:, None] - centres) ** 2).sum(axis=2))
     posterior /= posterior.sum(axis=1, keepdims=True)
-    return posterior @ truth, noise.corrupt(clean, truth, rng=seed), truth
+    return posterior @ truth, noise.corrupt(clean, truth, random_state=seed), truth
 
 
 def coverage(method: str, distance: float, name: str, replications: int) -> float:

@@ -55,7 +55,7 @@ def measure_case(features: Any, clean: Any, model: Any, noise: str, seed: int) -
     from dualt.crossfit import out_of_fold_probabilities
 
     truth = dualt.noise.from_name(noise, int(clean.max()) + 1)
-    given = dualt.noise.corrupt(clean, truth, rng=seed)
+    given = dualt.noise.corrupt(clean, truth, random_state=seed)
     probs = out_of_fold_probabilities(model, features, given)
     wrong = given != clean
     found = dualt.find_label_issues(probs, given)

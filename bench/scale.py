@@ -49,19 +49,19 @@ def write_shards(folder: Path, shape: Shape) -> None:
         )
 
 
-def opened(folder: Path, n_shards: int | None = None, threads: int = 1) -> Any:
+def opened(folder: Path, n_shards: int | None = None, n_jobs: int = 1) -> Any:
     """Return the posterior of the first shards, nothing of it read yet."""
     from dualt.io import open_shards
     from dualt.rows import NoisyPosterior
 
     blocks = open_shards(folder / "probs*.npy", folder / "labels*.npy").blocks
-    return NoisyPosterior.from_blocks(blocks[:n_shards], threads=threads)
+    return NoisyPosterior.from_blocks(blocks[:n_shards], n_jobs=n_jobs)
 
 
-def estimate(folder: Path, method: str | None, n_shards: int | None = None, threads: int = 1) -> Any:
+def estimate(folder: Path, method: str | None, n_shards: int | None = None, n_jobs: int = 1) -> Any:
     from dualt.estimators import estimate_posterior
 
-    return estimate_posterior(opened(folder, n_shards, threads), method)
+    return estimate_posterior(opened(folder, n_shards, n_jobs), method)
 
 
 def read_and_sum(folder: Path) -> None:
@@ -84,16 +84,16 @@ def measure_stream(folder: Path, repeats: int) -> dict[str, Any]:
     """Return seconds of reading, of dual-t with one and two threads, and of the default, and their memory."""
     estimate(folder, "dual-t", 1)  # imports, and files into the page cache
     found: dict[str, Any] = {"dual-t memory": peak_megabytes(lambda: estimate(folder, "dual-t"))}
-    found["two threads memory"] = peak_megabytes(lambda: estimate(folder, "dual-t", threads=2))
+    found["two threads memory"] = peak_megabytes(lambda: estimate(folder, "dual-t", n_jobs=2))
     runs: dict[str, Callable[[], Any]] = {
         "read": lambda: read_and_sum(folder),
         "dual-t": lambda: estimate(folder, "dual-t"),
-        "two threads": lambda: estimate(folder, "dual-t", threads=2),
+        "two threads": lambda: estimate(folder, "dual-t", n_jobs=2),
     }
     found |= best_of(runs, repeats)
     slow: dict[str, Callable[[], Any]] = {
         "default": partial(estimate, folder, None),
-        "default two threads": partial(estimate, folder, None, threads=2),
+        "default two threads": partial(estimate, folder, None, n_jobs=2),
     }
     found |= best_of(slow, 3 if found["dual-t"] < 0.5 else 1)
     found |= {f"{name} memory": peak_megabytes(run) for name, run in slow.items()}  # apart: watching takes time
@@ -112,7 +112,7 @@ def measure_dask(folder: Path, repeats: int) -> tuple[float, float]:
     with connected("local"):
         on_workers()  # the workers import
         estimate(folder, "dual-t", 1)
-        runs = {"threads": lambda: estimate(folder, "dual-t", threads=2), "workers": on_workers}
+        runs = {"threads": lambda: estimate(folder, "dual-t", n_jobs=2), "workers": on_workers}
         best = best_of(runs, repeats)
     return best["threads"], best["workers"]
 
@@ -124,12 +124,12 @@ def measure_growth(folder: Path, n_shards: int, repeats: int) -> list[float]:
     return list(best_of({str(part): partial(estimate, folder, "dual-t", part) for part in parts}, repeats).values())
 
 
-def measure_issues(folder: Path, threads: int) -> tuple[float, float, int]:
+def measure_issues(folder: Path, n_jobs: int) -> tuple[float, float, int]:
     """Return seconds, peak megabytes and number of issues of `dualt issues` without its table."""
     from dualt.issues import find_posterior_issues
 
     flagged: list[int] = []
-    find = lambda: flagged.append(int(find_posterior_issues(opened(folder, threads=threads)).is_issue.sum()))  # noqa: E731
+    find = lambda: flagged.append(int(find_posterior_issues(opened(folder, n_jobs=n_jobs)).is_issue.sum()))  # noqa: E731
     return (*timed(find), flagged[0])
 
 
@@ -148,7 +148,7 @@ def measure_soak(folder: Path, seconds: float) -> list[float]:
     levels: list[float] = []
     started = time.perf_counter()
     while len(levels) < 5 or time.perf_counter() - started < seconds:
-        estimate(folder, "dual-t", threads=1 + len(levels) % 2)
+        estimate(folder, "dual-t", n_jobs=1 + len(levels) % 2)
         levels.append(anonymous_megabytes())
     return levels
 

@@ -123,7 +123,7 @@ def sharpness() -> Figure:
     """Draw each estimator's error as exact probabilities are made less, and more, confident than they should be."""
     transition = dualt.noise.pair(5, 0.3)
     clean, true = sample(20_000, seed=0)
-    given = dualt.noise.corrupt(true, transition, rng=1)
+    given = dualt.noise.corrupt(true, transition, random_state=1)
     powers = np.array([0.5, 0.7, 1, 1.5, 2, 3, 5, 8, 12])
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     ax = figure.subplots()
@@ -154,7 +154,7 @@ def intervals() -> Figure:
         covered = 0
         for number in range(30):
             clean, true = sample(2_000, seed=number, spread=5.0)
-            given = dualt.noise.corrupt(true, transition, rng=1_000 + number)
+            given = dualt.noise.corrupt(true, transition, random_state=1_000 + number)
             estimate = dualt.estimate_transition(clean @ transition, given, method)
             low, high = (bound[0, 1] for bound in estimate.confidence_interval())
             hit = low <= transition[0, 1] <= high

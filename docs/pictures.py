@@ -39,7 +39,7 @@ font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asia
 def terminal() -> str:
     """Estimate from digits with a known noise, and return what the terminal shows, as SVG."""
     features, clean = load_digits(return_X_y=True)
-    noisy = dualt.noise.corrupt(clean, dualt.noise.pair(10, 0.3), rng=0)
+    noisy = dualt.noise.corrupt(clean, dualt.noise.pair(10, 0.3), random_state=0)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     probs = out_of_fold_probabilities(model, features, noisy)
     console = Console(

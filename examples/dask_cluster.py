@@ -28,7 +28,7 @@ def main(address: str | None = None) -> None:
     with Client(cluster):
         true = np.random.default_rng(0).integers(N_CLASSES, size=N_SAMPLES)
         transition = dualt.noise.pair(N_CLASSES, 0.25)
-        labels = da.from_array(dualt.noise.corrupt(true, transition, rng=1), chunks=CHUNK)
+        labels = da.from_array(dualt.noise.corrupt(true, transition, random_state=1), chunks=CHUNK)
         probs = da.from_array(true, chunks=CHUNK).map_blocks(
             probabilities, new_axis=1, chunks=((CHUNK,) * (N_SAMPLES // CHUNK), (N_CLASSES,)), dtype=np.float32
         )

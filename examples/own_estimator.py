@@ -37,7 +37,7 @@ def make_data(n_samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     logits = 2 * np.eye(4)[clean] + rng.normal(size=(n_samples, 4))
     posterior = np.exp(2 * logits)
     probs = posterior / posterior.sum(axis=1, keepdims=True) @ transition
-    return probs, dualt.noise.corrupt(clean, transition, rng=1), transition
+    return probs, dualt.noise.corrupt(clean, transition, random_state=1), transition
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ def main() -> None:
     METHODS["gce"] = Registered(GeneralizedCrossEntropy, Recipe(epochs=100, learning_rate=0.01))
     images, digits = load_digits(return_X_y=True)
     x, test_x, clean, test_y = train_test_split(images / 16, digits, test_size=0.3, random_state=0)
-    noisy = dualt.noise.corrupt(clean, dualt.noise.symmetric(10, 0.4), rng=0)
+    noisy = dualt.noise.corrupt(clean, dualt.noise.symmetric(10, 0.4), random_state=0)
 
     figure, ax = pyplot.subplots(layout="constrained")
     settings = {"transition": dualt.noise.symmetric(10, 0.4), "epochs": 25, "learning_rate": 0.5, "threads": 1}

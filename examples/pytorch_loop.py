@@ -56,7 +56,7 @@ def main() -> None:
     images, digits = load_digits(return_X_y=True)
     x, test_x, clean, test_y = train_test_split(images / 16, digits, test_size=0.3, random_state=0)
     transition = dualt.noise.pair(10, 0.3)
-    noisy = torch.from_numpy(dualt.noise.corrupt(clean, transition, rng=0))
+    noisy = torch.from_numpy(dualt.noise.corrupt(clean, transition, random_state=0))
     x, test_x = (torch.tensor(part, dtype=torch.float32) for part in (x, test_x))
 
     estimate = dualt.estimate_transition(out_of_fold(x, noisy), noisy)

@@ -33,7 +33,7 @@ def decide(path: Path, issues: dualt.LabelIssues, clean: np.ndarray, n_rows: int
 def main() -> None:
     """Spoil a tenth of the digits' labels, and review the 100 most suspect."""
     features, clean = load_digits(return_X_y=True)
-    labels = dualt.noise.corrupt(clean, dualt.noise.symmetric(10, 0.1), rng=0)
+    labels = dualt.noise.corrupt(clean, dualt.noise.symmetric(10, 0.1), random_state=0)
     io.save_labels("labels.npy", labels)
     model = RandomForestClassifier(60, min_samples_leaf=2, random_state=0)
     probs = cross_val_predict(model, features, labels, cv=3, method="predict_proba")

@@ -43,7 +43,7 @@ def main() -> None:
     names = sorted(TOPICS)
     flips = {"politics": {"science": 0.33}, "cooking": {"sport": 0.2}}
     noise = dualt.noise.asymmetric(flips, class_names=names)
-    labels = dualt.noise.corrupt(topics, noise, rng=1, class_names=names)
+    labels = dualt.noise.corrupt(topics, noise, random_state=1, class_names=names)
 
     model = make_pipeline(TfidfVectorizer(), LogisticRegression())
     robust = dualt.RobustClassifier(model).fit(texts, labels)

@@ -18,7 +18,7 @@ def readme_files(run):
     """Probabilities, labels, pictures, a review and features, as the README names them."""
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 4)) + 3 * np.eye(3, 4)[CLEAN]
-    given = noise.corrupt(CLEAN, noise.pair(3, 0.3), rng=0)
+    given = noise.corrupt(CLEAN, noise.pair(3, 0.3), random_state=0)
     probs = np.eye(3)[CLEAN] * 0.7 + 0.1
     np.save("probs.npy", probs)
     np.save("images.npy", rng.integers(0, 255, (300, 8, 8), dtype=np.uint8))
@@ -116,7 +116,7 @@ def hugging_face(run):
         num_train_epochs=4, per_device_train_batch_size=50, per_device_eval_batch_size=500, learning_rate=0.01,
     )  # fmt: skip
     true = np.arange(2000) % 4
-    others = texts(true, noise.corrupt(true, noise.symmetric(4, 0.2), rng=1))
+    others = texts(true, noise.corrupt(true, noise.symmetric(4, 0.2), random_state=1))
     trainer = Trainer(args=arguments, train_dataset=others, model_init=lambda: BertForSequenceClassification(config))
     trainer.train()
     run.names |= {"trainer": trainer, "dataset": texts(run.names["true"], run.names["labels"])}

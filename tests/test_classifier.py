@@ -39,7 +39,7 @@ def test_scikit_learn_accepts_it(correction):
 def test_it_beats_the_plain_classifier_on_pair_noise(digits, seed):
     features, clean = digits
     train, test, train_y, test_y = train_test_split(features, clean, test_size=0.3, stratify=clean, random_state=seed)
-    noisy = noise.corrupt(train_y, noise.pair(10, 0.3), rng=seed)
+    noisy = noise.corrupt(train_y, noise.pair(10, 0.3), random_state=seed)
     plain = LogisticRegression().fit(train, noisy).score(test, test_y)
     robust = dualt.RobustClassifier(LogisticRegression()).fit(train, noisy).score(test, test_y)
     assert robust > plain
@@ -51,7 +51,7 @@ def small_case(seed=0, n=240):
     clean = np.arange(n) % 3
     features = rng.normal(size=(n, 4)) + 3 * np.eye(3, 4)[clean]
     names = np.array(["ant", "bee", "cat"])
-    return features, noise.corrupt(names[clean], noise.symmetric(3, 0.25), rng=seed), names[clean]
+    return features, noise.corrupt(names[clean], noise.symmetric(3, 0.25), random_state=seed), names[clean]
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
@@ -182,7 +182,7 @@ def test_verified_labels_enter_the_matrix():
 @pytest.mark.parametrize("names", [["b", "a", "c"], [10, 3, 7], [1.0, 0.0, 2.0]])
 def test_estimate_and_issues_carry_the_names_of_the_classes(names):
     clean = np.arange(150) % 3
-    given = noise.corrupt(clean, noise.pair(3, 0.2), rng=0)
+    given = noise.corrupt(clean, noise.pair(3, 0.2), random_state=0)
     features = np.random.default_rng(0).normal(size=(150, 3)) + 4 * np.eye(3)[clean]
     model = dualt.RobustClassifier().fit(features, np.array(names)[given])
     assert model.transition_estimate_.class_names == tuple(map(str, sorted(names)))

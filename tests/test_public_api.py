@@ -17,7 +17,7 @@ LABELS = np.arange(60) % 3
 CLASSES = {
     name: found
     for name, found in vars(classes).items()
-    if inspect.isclass(found) and issubclass(found, classes.TransitionEstimator) and hasattr(found, "method")
+    if inspect.isclass(found) and issubclass(found, classes.TransitionEstimator) and hasattr(found, "estimator")
 }
 PROMISED = (
     "estimate_transition", "TransitionEstimate", "TEstimator", "DualTEstimator", "clean_posterior", "l1_error",
@@ -25,7 +25,7 @@ PROMISED = (
     "from_cleanlab", "plot_curves", "plot_transition",
 )  # fmt: skip
 FIELDS = (
-    "transition", "method", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",
+    "transition", "estimator", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",
     "confidence_interval", "diagnostics", "warnings", "to_dict", "save", "plot", "to_frame", "to_cleanlab",
 )  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_public_functions_and_classes_say_what_they_do():
 
 def test_every_estimator_that_needs_no_truth_has_a_class():
     needed = {name for name, entry in ESTIMATORS.items() if not entry.needs_clean_labels}
-    assert {found.method for found in CLASSES.values()} == needed
+    assert {found.estimator for found in CLASSES.values()} == needed
     assert CLASSES.keys() <= set(dualt.__all__)
     assert CLASSES.keys() <= set(dualt.estimators.__all__)
 
@@ -84,7 +84,7 @@ def test_every_estimator_says_what_it_does_in_one_line():
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_classes_take_what_the_functions_take(name):
-    function = ESTIMATORS[CLASSES[name].method].function
+    function = ESTIMATORS[CLASSES[name].estimator].function
     assert CLASSES[name]().get_params() == (function.__kwdefaults__ or {})
 
 
@@ -92,10 +92,10 @@ def test_classes_take_what_the_functions_take(name):
 def test_classes_are_thin(name):
     estimator = CLASSES[name]()
     assert estimator.fit(PROBS, LABELS, class_names=["a", "b", "c"]) is estimator
-    expected = dualt.estimate_transition(PROBS, LABELS, estimator.method)
+    expected = dualt.estimate_transition(PROBS, LABELS, estimator.estimator)
     np.testing.assert_array_equal(estimator.transition_, expected.transition)
     assert estimator.class_names_ == ("a", "b", "c")
-    assert estimator.estimate_.method == estimator.method
+    assert estimator.estimate_.estimator == estimator.estimator
     copy = clone(estimator)
     assert copy.get_params() == estimator.get_params()
     assert not hasattr(copy, "transition_")
@@ -122,7 +122,7 @@ def test_errors_are_what_python_expects_too():
         assert error is dualt.errors.DualtWarning or issubclass(error, dualt.errors.DualtError)
 
 
-@pytest.mark.parametrize("use", ["dualt.nn.losses", "dualt.RobustNetClassifier"])
+@pytest.mark.parametrize("use", ["dualt.losses", "dualt.RobustNetClassifier"])
 def test_an_absent_extra_is_named(use):
     """Without torch, what needs it says which extra brings it, in Python and on the command line."""
     hide = "import sys; sys.modules['torch'] = None; import dualt; from dualt.errors import MissingExtraError\n"

@@ -21,7 +21,7 @@ def test_to_noisy_is_a_sum_over_clean_classes(transition, seed):
 def test_compose_applies_one_noise_after_the_other():
     first, second = dualt.noise.pair(3, 0.2), dualt.noise.symmetric(3, 0.3)
     clean = np.repeat(np.arange(3), 40_000)
-    twice = dualt.noise.corrupt(dualt.noise.corrupt(clean, first, rng=0), second, rng=1)
+    twice = dualt.noise.corrupt(dualt.noise.corrupt(clean, first, random_state=0), second, random_state=1)
     counted = np.array([np.bincount(twice[clean == i], minlength=3) / 40_000 for i in range(3)])
     np.testing.assert_allclose(dualt.compose(first, second), counted, atol=0.012)
 

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import dualt
 from dualt.errors import InputError, ProbabilitiesError, TransitionError
-from dualt.estimators import DEFAULT_METHOD
+from dualt.estimators import DEFAULT_ESTIMATOR
 from dualt.rows import NoisyPosterior
 from dualt.validation import (
     as_probability_table,
@@ -214,7 +214,7 @@ def test_junk_probabilities_with_good_labels(data, junk, value, row):
 @given(posteriors(dtype=np.float16))
 def test_half_precision_is_near_enough_to_one(data):
     estimate_or_refuse(*data)
-    dualt.estimate_transition(*data, DEFAULT_METHOD)
+    dualt.estimate_transition(*data, DEFAULT_ESTIMATOR)
 
 
 @pytest.mark.parametrize(

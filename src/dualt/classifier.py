@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, indexab
 
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, UnknownNameError
-from dualt.estimators import DEFAULT_METHOD, estimate_posterior, estimate_verified
+from dualt.estimators import DEFAULT_ESTIMATOR, estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
@@ -68,7 +68,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     >>> from sklearn.datasets import load_iris
     >>> import dualt
     >>> X, y = load_iris(return_X_y=True)
-    >>> noisy = dualt.noise.corrupt(y, dualt.noise.pair(3, 0.3), rng=1)
+    >>> noisy = dualt.noise.corrupt(y, dualt.noise.pair(3, 0.3), random_state=1)
     >>> model = dualt.RobustClassifier(LogisticRegression(max_iter=1000)).fit(X, noisy)
     >>> bool(model.score(X, y) > 0.9)
     True
@@ -78,7 +78,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self,
         estimator: Any = None,
         correction: Literal["reweight", "posterior", "clean"] = "reweight",
-        transition: str | ArrayLike | TransitionEstimate = DEFAULT_METHOD,
+        transition: str | ArrayLike | TransitionEstimate = DEFAULT_ESTIMATOR,
         cv: Any = 5,
         random_state: int | None = 0,
     ) -> None:

@@ -9,16 +9,16 @@ import numpy as np
 
 from dualt.errors import InputError
 
-RngLike: TypeAlias = "np.random.Generator | int | None"
+RandomState: TypeAlias = "np.random.Generator | int | None"
 
 
-def as_generator(rng: RngLike) -> np.random.Generator:
-    """Return `rng` itself if it is a generator, else one seeded with it (`None`: from the system)."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if rng is not None and not (isinstance(rng, (int, np.integer)) and rng >= 0):
-        raise InputError(f"Expected a generator or a seed, a whole number from 0 on, got {rng!r}.")
-    return np.random.default_rng(rng)
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return `random_state` itself if it is a generator, else one seeded with it (`None`: from the system)."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is not None and not (isinstance(random_state, (int, np.integer)) and random_state >= 0):
+        raise InputError(f"Expected a generator or a seed, a whole number from 0 on, got {random_state!r}.")
+    return np.random.default_rng(random_state)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:

@@ -280,11 +280,11 @@ def _is_count(value: Any, least: int) -> bool:
         return False
 
 
-def check_threads(threads: Any) -> int:
+def check_n_jobs(n_jobs: Any) -> int:
     """Return the number of threads if it is a whole number of at least one."""
-    if not (isinstance(threads, (int, np.integer)) and threads >= 1):
-        raise InputError(f"Expected at least one thread, a whole number, got {threads!r}.")
-    return int(threads)
+    if not (isinstance(n_jobs, (int, np.integer)) and n_jobs >= 1):
+        raise InputError(f"Expected n_jobs, a whole number of at least 1, got {n_jobs!r}.")
+    return int(n_jobs)
 
 
 def check_indices(indices: Any, n_samples: int) -> NDArray[np.intp]:

@@ -135,7 +135,7 @@ def posterior():
 
 def audit(truth, n, seed=0):
     clean = np.arange(n) % len(truth)
-    return clean, noise.corrupt(clean, truth, rng=seed)
+    return clean, noise.corrupt(clean, truth, random_state=seed)
 
 
 def test_the_row_is_kappa_times_the_candidate_plus_the_counts(posterior):

@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     clean = rng.integers(0, 3, 3000)
-    noisy = noise.corrupt(clean, noise.pair(3, 0.4), rng=1)
+    noisy = noise.corrupt(clean, noise.pair(3, 0.4), random_state=1)
     seen = np.where((clean == 2) & (rng.random(3000) < 0.5), 0, clean)
     np.save("clean.npy", clean)
     np.save("labels.npy", noisy)
@@ -46,7 +46,7 @@ def test_verified_labels_bring_the_estimate_nearer_to_the_truth(folder):
     result = run("estimate", "probs.npy", "labels.npy", "--verified", "audit.csv", "--json")
     assert result.exit_code == 0, result.output
     helped = json.loads(result.output)
-    assert helped["method"].endswith("+ 400 verified")
+    assert helped["estimator"].endswith("+ 400 verified")
     truth = noise.pair(3, 0.4)
     assert dualt.l1_error(helped["transition"], truth) < 0.7 * dualt.l1_error(plain["transition"], truth)
 

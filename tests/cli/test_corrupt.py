@@ -38,8 +38,8 @@ def test_noise_is_put_in_at_its_rate(folder, name):
 
 
 def test_the_command_does_what_the_function_does(folder):
-    result = run("y.npy", "--noise", "sym-0.3", "--seed", 7, "-o", "out/a.npy", "--json")
-    expected = dualt.noise.corrupt(CLEAN, dualt.noise.symmetric(3, 0.3), rng=7)
+    result = run("y.npy", "--noise", "sym-0.3", "--random-state", 7, "-o", "out/a.npy", "--json")
+    expected = dualt.noise.corrupt(CLEAN, dualt.noise.symmetric(3, 0.3), random_state=7)
     np.testing.assert_array_equal(np.load("out/a.npy"), expected)
     content = json.loads(result.stdout)
     assert content["n_changed"] == np.count_nonzero(expected != CLEAN)
@@ -102,7 +102,7 @@ def test_a_column_of_a_table(folder):
         (["nan.npy", "--noise", "sym-0.2"], "nan at row 1"),
         (["inf.npy", "--noise", "sym-0.2"], "inf at row 1"),
         (["ids.npy", "--noise", "sym-0.2"], "1000000"),
-        (["y.npy", "--noise", "sym-0.2", "--seed", "-1"], "seed"),
+        (["y.npy", "--noise", "sym-0.2", "--random-state", "-1"], "seed"),
         (["y.npy", "--noise", "sym-0.2", "-o", "absent/a.npy"], "does not exist"),
         (["y.npy", "--noise", "sym-0.2", "-o", "out/a.docx"], "ends in"),
         (["y.npy", "--noise", "sym-0.2", "-o", "out"], "it is a folder|ends in"),

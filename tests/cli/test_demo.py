@@ -20,7 +20,7 @@ def run(*arguments):
 
 
 def test_every_estimator_is_held_against_the_truth(folder):
-    result = run("--noise", "sym-0.2", "--no-network", "--json", "--seed", "3", "--report", "page.html")
+    result = run("--noise", "sym-0.2", "--no-network", "--json", "--random-state", "3", "--report", "page.html")
     assert result.exit_code == 0, result.exception
     content = json.loads(result.stdout)
     assert content["errors"].keys() == ESTIMATORS.keys()

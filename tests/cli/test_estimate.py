@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt.cli import app
-from dualt.estimators import DEFAULT_METHOD, ESTIMATORS
+from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS
 from tests.bad_input import BAD_INPUT, LABELS, PROBS
 
 N = 300
@@ -21,7 +21,7 @@ N = 300
 def files(tmp_path):
     """Probabilities and labels of three classes, a fifth of them wrong, and an empty folder for output."""
     clean = np.arange(N) % 3
-    noisy = dualt.noise.corrupt(clean, dualt.noise.symmetric(3, 0.2), rng=0, exact=True)
+    noisy = dualt.noise.corrupt(clean, dualt.noise.symmetric(3, 0.2), random_state=0, exact=True)
     np.save(tmp_path / "probs.npy", np.where(clean[:, None] == np.arange(3), 0.96, 0.02))
     np.save(tmp_path / "labels.npy", noisy)
     (tmp_path / "out").mkdir()
@@ -88,15 +88,15 @@ def test_unreadable_files_are_refused(files, place, kind):
         (["-o", "out/t.docx"], "ends in"),
         (["-o", "out/t.docx", "--report", "out/page.html"], "ends in"),
         (["--report", "absent/page.html"], "the folder absent does not exist"),
-        (["-m", "dual_t"], "Did you mean 'dual-t'"),
-        (["-m", "oracle"], "clean_labels"),
+        (["-e", "dual_t"], "Did you mean 'dual-t'"),
+        (["-e", "oracle"], "clean_labels"),
         (["--level", "95"], r"--level in \(0, 1\), got 95"),
         (["--level", "nan"], "--level"),
         (["--set", "share"], "NAME=VALUE"),
-        (["--set", "shares=0.5", "-m", "top-count"], "no option 'shares'"),
-        (["--set", "share=2", "-m", "top-count"], r"share in \(0, 1\), got 2"),
-        (["--set", "share=lots", "-m", "top-count"], r"share in \(0, 1\), got 'lots'"),
-        (["--set", "anchor=mean", "-m", "t"], "Unknown anchor 'mean'"),
+        (["--set", "shares=0.5", "-e", "top-count"], "no option 'shares'"),
+        (["--set", "share=2", "-e", "top-count"], r"share in \(0, 1\), got 2"),
+        (["--set", "share=lots", "-e", "top-count"], r"share in \(0, 1\), got 'lots'"),
+        (["--set", "anchor=mean", "-e", "t"], "Unknown anchor 'mean'"),
         (["--classes", "absent.txt"], "No such file"),
         (["--label", "absent"], "absent"),
     ],
@@ -135,7 +135,7 @@ def test_json_is_all_that_is_printed(files):
     result = run(files / "probs.npy", files / "labels.npy", "--json", "--compare", "--level", "0.8")
     content = json.loads(result.stdout)
     assert result.stderr == ""
-    assert content["method"] == DEFAULT_METHOD
+    assert content["estimator"] == DEFAULT_ESTIMATOR
     assert content["interval"]["level"] == 0.8
     assert content["compared"].keys() == {name for name in ESTIMATORS if name != "oracle"}
     np.testing.assert_allclose(content["noise_rate"], 0.2, atol=0.05)
@@ -146,7 +146,7 @@ def test_json_is_all_that_is_printed(files):
 
 def test_the_picture_says_the_main_things(files):
     (files / "c.txt").write_text("ant\nbee\ncat\n")
-    result = run(files / "probs.npy", files / "labels.npy", "-m", "spade", "--classes", files / "c.txt", "--compare")
+    result = run(files / "probs.npy", files / "labels.npy", "-e", "spade", "--classes", files / "c.txt", "--compare")
     assert "20.0% of the labels are wrong (95% interval" in result.stdout
     assert "300 rows, 3 classes, method spade" in result.stdout
     for word in ("ant", "bee", "cat", *(name for name in ESTIMATORS if name != "oracle")):
@@ -155,7 +155,7 @@ def test_the_picture_says_the_main_things(files):
 
 def test_notices_come_in_plain_words_with_advice(files):
     np.save(files / "labels.npy", np.zeros(N, int))
-    result = run(files / "probs.npy", files / "labels.npy", "-m", "spade")
+    result = run(files / "probs.npy", files / "labels.npy", "-e", "spade")
     assert "Worth knowing" in result.stdout
     assert "No row is given the label '1', '2'." in result.stdout
     assert "collect labels for it" in result.stdout
@@ -166,14 +166,14 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, n_classes):
     names = [f"[/{number}]" for number in range(n_classes)]
     frame = pd.DataFrame(np.full((60, n_classes), 1 / n_classes), columns=names).assign(label=names[0])
     frame.to_csv(tmp_path / "[bold]p.csv", index=False)
-    result = run(tmp_path / "[bold]p.csv", "--label", "label", "-m", "spade", "--compare")
+    result = run(tmp_path / "[bold]p.csv", "--label", "label", "-e", "spade", "--compare")
     assert result.exit_code == 0, result.exception
     assert "[/0]" in result.stdout
     assert "[bold]p.csv" in run(tmp_path / "[bold]p.csv", "--label", "label").stdout
 
 
 def test_options_reach_the_estimator(files):
-    result = run(files / "probs.npy", files / "labels.npy", "-m", "top-count", "--set", "share=0.25", "--json")
+    result = run(files / "probs.npy", files / "labels.npy", "-e", "top-count", "--set", "share=0.25", "--json")
     expected = dualt.estimate_transition(
         np.load(files / "probs.npy"), np.load(files / "labels.npy"), "top-count", share=0.25
     )
@@ -191,7 +191,7 @@ def test_one_table_of_probabilities_and_labels(tmp_path, suffix):
         frame.to_parquet(path)
     else:
         frame.to_csv(path, index=False, sep={"csv": ",", "tsv": "\t"}[suffix])
-    content = json.loads(run(path, "--label", "given", "--json", "-m", "spade").stdout)
+    content = json.loads(run(path, "--label", "given", "--json", "-e", "spade").stdout)
     assert content["class_names"] == ["cat", "dog"]
     expected = dualt.estimate_transition(PROBS, LABELS, "spade").transition
     np.testing.assert_allclose(content["transition"], expected)
@@ -204,14 +204,14 @@ def test_one_table_of_probabilities_and_labels(tmp_path, suffix):
 def test_every_kind_of_array_in_a_file(tmp_path, probs, labels):
     np.save(tmp_path / "p.npy", probs)
     np.save(tmp_path / "y.npy", labels)
-    content = json.loads(run(tmp_path / "p.npy", tmp_path / "y.npy", "--json", "-m", "spade").stdout)
+    content = json.loads(run(tmp_path / "p.npy", tmp_path / "y.npy", "--json", "-e", "spade").stdout)
     np.testing.assert_allclose(content["transition"], dualt.estimate_transition(PROBS, LABELS, "spade").transition)
 
 
 def test_text_labels_beside_a_table_of_named_columns(tmp_path):
     FRAME[["dog", "cat"]].to_csv(tmp_path / "p.csv", index=False)
     (tmp_path / "y.txt").write_text("\n".join(WORDS))
-    content = json.loads(run(tmp_path / "p.csv", tmp_path / "y.txt", "--json", "-m", "spade").stdout)
+    content = json.loads(run(tmp_path / "p.csv", tmp_path / "y.txt", "--json", "-e", "spade").stdout)
     assert content["class_names"] == ["dog", "cat"]
     np.testing.assert_allclose(content["transition"], [[1, 0], [0.5, 0.5]])
 
@@ -220,7 +220,7 @@ def test_twelve_numbered_classes_in_a_text_file(tmp_path):
     """Numbers in text must not be sorted as text: 10 comes after 9."""
     np.save(tmp_path / "p.npy", np.eye(12))
     (tmp_path / "y.txt").write_text("\n".join(map(str, range(12))))
-    content = json.loads(run(tmp_path / "p.npy", tmp_path / "y.txt", "--json", "-m", "spade").stdout)
+    content = json.loads(run(tmp_path / "p.npy", tmp_path / "y.txt", "--json", "-e", "spade").stdout)
     np.testing.assert_array_equal(content["transition"], np.eye(12))
 
 

@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     clean = rng.integers(0, 3, 300)
-    noisy = noise.corrupt(clean, noise.symmetric(3, 0.2), rng=1)
+    noisy = noise.corrupt(clean, noise.symmetric(3, 0.2), random_state=1)
     np.save("clean.npy", clean)
     np.save("probs.npy", np.eye(3)[clean] * 0.7 + 0.1)
     np.save("labels.npy", noisy)
@@ -86,7 +86,7 @@ def test_a_review_goes_back_into_the_labels(folder):
     ("arguments", "message"),
     [
         (["issues", "probs.npy", "labels.npy", "--transition", "four.npy"], "3×3"),
-        (["issues", "probs.npy", "labels.npy", "--transition", "four.npy", "--method", "t"], "got both"),
+        (["issues", "probs.npy", "labels.npy", "--transition", "four.npy", "--estimator", "t"], "got both"),
         (["issues", "probs.npy", "labels.npy", "--top", "3", "--threshold", "0.5"], "got both"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "absent"], "absent"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "empty"], "empty"),

@@ -48,8 +48,8 @@ def inputs(data):
         "folders": [data / "p", data / "y"],
         "tables": [data / "tables", "--format", "parquet", *tables],
         "one table": [data / "whole.parquet", *tables],
-        "threads": [data / "p", data / "y", "--threads", "2"],
-        "whole, threads": [data / "probs.npy", data / "labels.npy", "--threads", "2"],
+        "threads": [data / "p", data / "y", "--n-jobs", "2"],
+        "whole, threads": [data / "probs.npy", data / "labels.npy", "--n-jobs", "2"],
     }
 
 
@@ -124,7 +124,7 @@ def test_bad_shards_are_one_line_that_names_them_and_nothing_is_written(data):
     refused(run("issues", *issues), r"part3\.npy.*header promises")
     assert not (data / "issues.csv").exists()
     assert not list(data.glob(".*"))
-    refused(run("estimate", data / "probs.npy", data / "labels.npy", "--threads", 0), "at least one thread")
+    refused(run("estimate", data / "probs.npy", data / "labels.npy", "--n-jobs", 0), "Expected n_jobs")
     refused(run("estimate", data / "p", data / "y", "--format", "csv"), r"end in \.csv, got the folder")
 
 

@@ -43,9 +43,9 @@ def parts(tmp_path):
     return paths
 
 
-@pytest.mark.parametrize("method", ["t", "dual-t", "spade"])
+@pytest.mark.parametrize("estimator", ["t", "dual-t", "spade"])
 def test_merging_gives_the_estimate_of_the_whole(parts, method):
-    content = json.loads(run("merge", *parts, "-m", method, "--json", "--level", "0.9").stdout)
+    content = json.loads(run("merge", *parts, "-e", method, "--json", "--level", "0.9").stdout)
     table = pd.concat(pd.read_csv(path.with_suffix(".csv")) for path in parts)
     expected = dualt.estimate_transition(table[NAMES], table["given"], method)
     assert content == json.loads(json.dumps(expected.to_dict(0.9)))
@@ -54,7 +54,7 @@ def test_merging_gives_the_estimate_of_the_whole(parts, method):
 def test_dual_t_unless_another_is_wanted_and_options_reach_it(parts):
     options = ["--set", "anchor=top-mean", "--set", "top_k=3"]
     content = json.loads(run("merge", *parts, *options, "--json", "--compare").stdout)
-    assert content["method"] == "dual-t"
+    assert content["estimator"] == "dual-t"
     expected = dualt.estimate_transition(PROBS, LABELS, "dual-t", class_names=NAMES, anchor="top-mean", top_k=3)
     np.testing.assert_allclose(content["transition"], expected.transition)
     assert content["compared"].keys() == {"t", "dual-t", "spade"}
@@ -91,8 +91,8 @@ def test_summarize_for_machines(tmp_path):
 
 
 def test_wrong_use_is_refused(parts, tmp_path):
-    refused(run("merge", *parts, "-m", "clean-count"), "has to read the data again")
-    refused(run("merge", *parts, "-m", "dual_t"), "Did you mean 'dual-t'?")
+    refused(run("merge", *parts, "-e", "clean-count"), "has to read the data again")
+    refused(run("merge", *parts, "-e", "dual_t"), "Did you mean 'dual-t'?")
     refused(run("merge", *parts, parts[0]), "same rows in summaries number 1 and 4")
     refused(run("merge", tmp_path / "absent.npz"), "No such file")
     refused(run("merge", tmp_path / "0.csv"), "Cannot read")

@@ -21,7 +21,7 @@ from dualt.errors import FileError, InputError, UnknownNameError
 app = typer.Typer()
 app.command()(train)
 app.command()(predict)
-QUICK = ["--epochs", "10", "--learning-rate", "0.1", "--batch-size", "32", "--threads", "1"]
+QUICK = ["--epochs", "10", "--learning-rate", "0.1", "--batch-size", "32", "--n-jobs", "1"]
 
 
 def run(*arguments):

@@ -19,7 +19,9 @@ NUMBERED = from_arrays(
 @settings(deadline=None)
 @given(n_samples=st.none() | st.integers(2, N), fraction=st.floats(0.001, 0.999), seed=st.integers(0, 2**32))
 def test_every_sample_is_in_one_part_with_its_own_label(n_samples, fraction, seed):
-    split = split_dataset(NUMBERED, symmetric(4, 0.5), seed=seed, validation_fraction=fraction, n_samples=n_samples)
+    split = split_dataset(
+        NUMBERED, symmetric(4, 0.5), random_state=seed, validation_fraction=fraction, n_samples=n_samples
+    )
     used = np.concatenate([split.train_index, split.val_index])
     assert len(np.unique(used)) == len(used) == (n_samples or N)
     assert len(split.val_index) == min(max(round(fraction * len(used)), 1), len(used) - 1)
@@ -37,7 +39,7 @@ def test_both_parts_are_noisy_at_the_rate_and_the_input_stays():
     data = load_dataset("synthetic", n_samples=20_000, n_test=10)
     before = data.train_y.copy()
     transition = np.array([[0.7, 0.3], [0.1, 0.9]])
-    split = split_dataset(data, transition, seed=5)
+    split = split_dataset(data, transition, random_state=5)
     for noisy, clean in ((split.train_noisy, split.train_clean), (split.val_noisy, split.val_clean)):
         assert noisy.dtype == np.int64
         for label in (0, 1):
@@ -57,15 +59,15 @@ def test_without_a_transition_labels_stay():
 
 
 def test_each_draw_has_a_stream_of_its_own():
-    base = split_dataset(NUMBERED, pair(4, 0.45), seed=1)
-    again = split_dataset(NUMBERED, pair(4, 0.45), seed=1)
+    base = split_dataset(NUMBERED, pair(4, 0.45), random_state=1)
+    again = split_dataset(NUMBERED, pair(4, 0.45), random_state=1)
     np.testing.assert_array_equal(base.train_noisy, again.train_noisy)
-    other_noise = split_dataset(NUMBERED, symmetric(4, 0.2), seed=1)
+    other_noise = split_dataset(NUMBERED, symmetric(4, 0.2), random_state=1)
     np.testing.assert_array_equal(base.train_index, other_noise.train_index)
     assert (base.train_noisy != other_noise.train_noisy).any()
-    other_fraction = split_dataset(NUMBERED, pair(4, 0.45), seed=1, validation_fraction=0.5)
+    other_fraction = split_dataset(NUMBERED, pair(4, 0.45), random_state=1, validation_fraction=0.5)
     assert noisy_by_row(base) == noisy_by_row(other_fraction)
-    other_seed = split_dataset(NUMBERED, pair(4, 0.45), seed=2)
+    other_seed = split_dataset(NUMBERED, pair(4, 0.45), random_state=2)
     assert set(base.val_index) != set(other_seed.val_index)
 
 
@@ -75,7 +77,7 @@ def noisy_by_row(split):
 
 
 def test_smaller_subsamples_are_parts_of_larger_ones():
-    small, large = (split_dataset(NUMBERED, n_samples=n, seed=9) for n in (50, 400))
+    small, large = (split_dataset(NUMBERED, n_samples=n, random_state=9) for n in (50, 400))
     rows = [set(split.train_index) | set(split.val_index) for split in (small, large)]
     assert rows[0] < rows[1]
 

@@ -213,7 +213,7 @@ def test_no_class_starves_of_few_examples_with_much_pair_noise(estimator, seed, 
     """Without balanced rounds one digit of ten loses its examples to another: errors of .31, .42 and .40."""
     features, clean = load_digits(return_X_y=True)
     truth = noise.pair(10, 0.45)
-    noisy = noise.corrupt(clean, truth, rng=seed)
+    noisy = noise.corrupt(clean, truth, random_state=seed)
     classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     posterior = NoisyPosterior.from_arrays(out_of_fold_probabilities(classifier, features, noisy, cv=3), noisy)
     assert np.abs(estimator(posterior).transition - truth).sum() / 10 < most
@@ -240,7 +240,7 @@ def test_the_interval_covers_where_the_assumptions_hold(shrink):
     covered = []
     for seed in range(120):
         clean = np.arange(1200) % 4
-        noisy = noise.corrupt(clean, truth, rng=seed)
+        noisy = noise.corrupt(clean, truth, random_state=seed)
         estimate = dualt.estimate_transition(np.where(np.eye(4)[clean] > 0, 0.97, 0.01), noisy, shrink=shrink)
         low, high = estimate.confidence_interval(0.95)
         covered.append((low <= truth) & (truth <= high))

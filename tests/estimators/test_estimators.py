@@ -16,7 +16,7 @@ QUICK = [name for name, entry in ESTIMATORS.items() if not entry.needs_clean_lab
 def separable(transition, per_class=200, dtype=np.float64):
     """Exact posteriors of separable classes, with labels that realise each row exactly."""
     clean = np.repeat(np.arange(len(transition)), per_class)
-    noisy = noise.corrupt(clean, transition, rng=0, exact=True)
+    noisy = noise.corrupt(clean, transition, random_state=0, exact=True)
     return transition[clean].astype(dtype), noisy, clean
 
 

@@ -140,8 +140,8 @@ def small():
 def test_a_seed_settles_the_result(small):
     probs, labels, fit = small
     posterior = NoisyPosterior.from_arrays(probs, labels)
-    np.testing.assert_array_equal(joint(posterior, rng=0).transition, fit.transition)
-    other = joint(posterior, rng=1).transition
+    np.testing.assert_array_equal(joint(posterior, random_state=0).transition, fit.transition)
+    other = joint(posterior, random_state=1).transition
     assert 0 < mean_row_error(other, fit.transition) < 0.1
 
 

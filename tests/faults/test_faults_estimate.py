@@ -124,7 +124,7 @@ def shards(inputs, tmp_path):
 
 @pytest.mark.parametrize(("action", "words"), [("vanish", "No such file"), ("cut", "its header promises")])
 def test_a_shard_that_changes_between_two_passes(action, words, shards, out, expected):
-    arguments = ("estimate", *shards, "-m", "clean-count", "-o", out / "t.json")
+    arguments = ("estimate", *shards, "-e", "clean-count", "-o", out / "t.json")
     whole = (shards[0] / "1.npy").read_bytes()
     error = dualt(*arguments, fault="spoil-shard", at=action, code=2)
     assert words in one_line(error)
@@ -146,7 +146,7 @@ def test_a_shard_cut_while_it_is_mapped_kills_the_process_and_nothing_else(input
                 np.tile(np.load(inputs / f"{name}.npy"), (4, 1) if name == "probs" else 4),
             )
     (out / "t.json").write_bytes(b"the result of last week")
-    arguments = ("estimate", tmp_path / "probs", tmp_path / "labels", "-m", "clean-count", "-o", out / "t.json")
+    arguments = ("estimate", tmp_path / "probs", tmp_path / "labels", "-e", "clean-count", "-o", out / "t.json")
     dualt(*arguments, fault="spoil-shard", at="cut in place", code=-signal.SIGBUS)
     assert content(out) == {"t.json": b"the result of last week"}
 

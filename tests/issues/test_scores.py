@@ -49,7 +49,7 @@ def test_exact_posteriors_give_exact_probabilities():
     """Separable classes: the true class is certain, so a label is right or wrong with certainty."""
     transition = noise.pair(4, 0.3)
     clean = np.repeat(np.arange(4), 100)
-    given_labels = noise.corrupt(clean, transition, rng=0, exact=True)
+    given_labels = noise.corrupt(clean, transition, random_state=0, exact=True)
     found = dualt.find_label_issues(transition[clean], given_labels, transition)
     assert found.expected_count == pytest.approx(120, abs=0.5)
     np.testing.assert_array_equal(found.is_issue, given_labels != clean)
@@ -76,7 +76,7 @@ def case(request):
 def test_ranking_beats_self_confidence_where_noise_has_structure(case, name, gain):
     (features, clean), model = case
     transition = noise.from_name(name, int(clean.max()) + 1)
-    given_labels = noise.corrupt(clean, transition, rng=3)
+    given_labels = noise.corrupt(clean, transition, random_state=3)
     probs = out_of_fold_probabilities(model, features, given_labels)
     found = dualt.find_label_issues(probs, given_labels)
     wrong = given_labels != clean
@@ -90,7 +90,7 @@ def test_ranking_beats_self_confidence_where_noise_has_structure(case, name, gai
 def test_one_count_everywhere():
     rng = np.random.default_rng(0)
     clean = rng.integers(0, 3, 900)
-    given_labels = noise.corrupt(clean, noise.symmetric(3, 0.2), rng=1)
+    given_labels = noise.corrupt(clean, noise.symmetric(3, 0.2), random_state=1)
     probs = np.eye(3)[clean] * 0.8 + 0.2 / 3
     found = dualt.find_label_issues(probs, given_labels)
     off = found.by_pair.sum() - np.trace(found.by_pair)

@@ -21,7 +21,7 @@ QUICK = {"network": "mlp-small", "epochs": 6, "batch_size": 32}
 @pytest.fixture(scope="module")
 def sample():
     dataset = load_dataset("synthetic", n_samples=1500, n_test=500)
-    split = split_dataset(dataset, MATRIX, seed=0)
+    split = split_dataset(dataset, MATRIX, random_state=0)
     return training_data(split, dataset), split
 
 

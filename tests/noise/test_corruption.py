@@ -11,7 +11,7 @@ from tests.strategies import transitions
 def test_frequencies_follow_the_rows():
     transition = noise.random_diagonal_dominant(4, 0.4, 3)
     clean = np.repeat(np.arange(4), 50_000)
-    noisy = noise.corrupt(clean, transition, rng=1)
+    noisy = noise.corrupt(clean, transition, random_state=1)
     for label in range(4):
         shares = np.bincount(noisy[clean == label], minlength=4) / 50_000
         # Five standard deviations of a share of 50,000 draws.
@@ -21,9 +21,9 @@ def test_frequencies_follow_the_rows():
 def test_same_seed_same_noise_and_the_input_is_kept():
     clean = np.arange(1000) % 3
     before = clean.copy()
-    first = noise.corrupt(clean, noise.symmetric(3, 0.5), rng=7)
-    np.testing.assert_array_equal(first, noise.corrupt(clean, noise.symmetric(3, 0.5), rng=7))
-    assert (first != noise.corrupt(clean, noise.symmetric(3, 0.5), rng=8)).any()
+    first = noise.corrupt(clean, noise.symmetric(3, 0.5), random_state=7)
+    np.testing.assert_array_equal(first, noise.corrupt(clean, noise.symmetric(3, 0.5), random_state=7))
+    assert (first != noise.corrupt(clean, noise.symmetric(3, 0.5), random_state=8)).any()
     np.testing.assert_array_equal(clean, before)
 
 
@@ -31,7 +31,7 @@ def test_same_seed_same_noise_and_the_input_is_kept():
 def test_exact_counts_are_within_one_of_the_ideal(transition, seed, per_class):
     n_classes = len(transition)
     clean = np.random.default_rng(seed).permutation(np.repeat(np.arange(n_classes), per_class + 1))
-    noisy = noise.corrupt(clean, transition, rng=seed, exact=True)
+    noisy = noise.corrupt(clean, transition, random_state=seed, exact=True)
     counts = np.zeros((n_classes, n_classes))
     for true, given_label in zip(clean, noisy, strict=True):
         counts[true, given_label] += 1
@@ -40,7 +40,7 @@ def test_exact_counts_are_within_one_of_the_ideal(transition, seed, per_class):
 
 def test_exact_noise_flips_where_flooring_every_cell_would_not():
     clean = np.repeat(np.arange(100), 50)
-    noisy = noise.corrupt(clean, noise.symmetric(100, 0.5), rng=0, exact=True)
+    noisy = noise.corrupt(clean, noise.symmetric(100, 0.5), random_state=0, exact=True)
     assert np.count_nonzero(noisy != clean) == 2500
     # Equal remainders are dealt at random, not to the first classes.
     assert np.bincount(noisy, minlength=100)[:25].sum() < 0.4 * len(clean)

@@ -21,7 +21,7 @@ def check_extra_is_named(use):
 
 
 features, clean = load_digits(return_X_y=True)
-labels = dualt.noise.corrupt(clean, dualt.noise.pair(10, 0.3), rng=0)
+labels = dualt.noise.corrupt(clean, dualt.noise.pair(10, 0.3), random_state=0)
 model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
 probs = cross_val_predict(model, features, labels, cv=5, method="predict_proba")
 estimate = dualt.estimate_transition(probs, labels)

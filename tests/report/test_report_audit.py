@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     clean = rng.integers(0, N_CLASSES, N_SAMPLES)
-    noisy = noise.corrupt(clean, noise.pair(N_CLASSES, 0.3), rng=1)
+    noisy = noise.corrupt(clean, noise.pair(N_CLASSES, 0.3), random_state=1)
     np.save("clean.npy", clean)
     np.save("labels.npy", noisy)
     np.save("probs.npy", noise.pair(N_CLASSES, 0.3)[clean] * 0.9 + 0.1 / 3)

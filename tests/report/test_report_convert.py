@@ -13,7 +13,7 @@ def noisy():
     rng = np.random.default_rng(0)
     clean = rng.integers(0, 3, 600)
     probs = np.eye(3)[clean] @ pair(3, 0.3) * 0.9 + rng.uniform(0, 0.1, (600, 3))
-    return probs / probs.sum(axis=1, keepdims=True), corrupt(clean, pair(3, 0.3), rng=0)
+    return probs / probs.sum(axis=1, keepdims=True), corrupt(clean, pair(3, 0.3), random_state=0)
 
 
 def test_a_report_repeats_what_the_estimate_says(noisy):

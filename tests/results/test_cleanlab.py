@@ -15,7 +15,7 @@ CLASSES = ["cat", "dog", "fox"]
 def sample(n_classes=3, n_samples=600):
     rng = np.random.default_rng(0)
     clean = rng.choice(n_classes, n_samples, p=np.arange(1, n_classes + 1) / np.arange(1, n_classes + 1).sum())
-    labels = dualt.noise.corrupt(clean, dualt.noise.pair(n_classes, 0.3), rng=1)
+    labels = dualt.noise.corrupt(clean, dualt.noise.pair(n_classes, 0.3), random_state=1)
     probs = 0.1 / n_classes + 0.9 * np.eye(n_classes)[clean]
     return probs, labels
 
@@ -31,7 +31,7 @@ def test_by_hand():
 @given(st.integers(2, 6), st.integers(0, 1000))
 @settings(max_examples=25, deadline=None)
 def test_there_and_back(n_classes, seed):
-    matrix = dualt.noise.random_diagonal_dominant(n_classes, 0.3, rng=seed)
+    matrix = dualt.noise.random_diagonal_dominant(n_classes, 0.3, random_state=seed)
     counts = np.random.default_rng(seed).integers(50, 500, n_classes)
     found = to_cleanlab(matrix, counts)
     np.testing.assert_allclose(dualt.from_cleanlab(found.noise_matrix), matrix, atol=1e-12)

@@ -16,7 +16,7 @@ N_CLASSES, PER_CLASS = 3, 200
 def labelled(transition=None, per_class=PER_CLASS):
     transition = noise.symmetric(N_CLASSES, 0.2) if transition is None else np.asarray(transition)
     clean = np.repeat(np.arange(len(transition)), per_class)
-    return clean, noise.corrupt(clean, transition, rng=0, exact=True)
+    return clean, noise.corrupt(clean, transition, random_state=0, exact=True)
 
 
 def confident(classes, n_classes=N_CLASSES, sure=0.96):

@@ -16,12 +16,12 @@ def sharp_case(seed, n=3000, n_classes=4):
     rng = np.random.default_rng(seed)
     truth = noise.random_diagonal_dominant(n_classes, 0.3, 5)
     clean = rng.integers(0, n_classes, n)
-    noisy = noise.corrupt(clean, truth, rng=rng)
+    noisy = noise.corrupt(clean, truth, random_state=rng)
     probs = np.eye(n_classes)[clean] * 0.98 + 0.005
     return probs + 1e-4 * rng.random(probs.shape), noisy, truth
 
 
-@pytest.mark.parametrize("method", ["spade", "dual-t"])
+@pytest.mark.parametrize("estimator", ["spade", "dual-t"])
 def test_intervals_cover_the_truth_as_often_as_they_say(method):
     """200 data sets × 16 entries at 90 %: where there is no bias, coverage is near nominal."""
     inside = []
@@ -113,7 +113,7 @@ def test_saving_where_it_cannot_be_done_says_so(tmp_path):
 
 def test_repr_says_the_main_thing():
     estimate = dualt.estimate_transition([[0.9, 0.1], [0.1, 0.9]] * 50, [0, 1] * 50)
-    assert "method='clean-count', n_samples=100, n_classes=2" in repr(estimate)
+    assert "estimator='clean-count', n_samples=100, n_classes=2" in repr(estimate)
 
 
 def test_the_level_must_be_a_share():

@@ -1,4 +1,4 @@
-"""However the rows are cut into blocks, and however many threads read them, every result is that of the whole."""
+"""However the rows are cut into blocks, and however many n_jobs read them, every result is that of the whole."""
 
 import pickle
 from dataclasses import dataclass
@@ -78,28 +78,28 @@ def same_estimate(a, b):
     st.sampled_from([np.float16, np.float32, np.float64]),
     st.sampled_from([1, 3]),
 )
-def test_the_summary_of_blocks_is_that_of_the_whole(n_samples, limits, dtype, threads):
+def test_the_summary_of_blocks_is_that_of_the_whole(n_samples, limits, dtype, n_jobs):
     probs, labels = sample(n_samples, 3, dtype)
     blocks = cut(probs, labels, [min(limit, n_samples) for limit in limits], streamed={1, 2})
-    posterior = NoisyPosterior.from_blocks(blocks, threads=threads)
+    posterior = NoisyPosterior.from_blocks(blocks, n_jobs=n_jobs)
     assert posterior.summary == NoisyPosterior.from_arrays(probs, labels).summary
     merged = [summarize_block(b, posterior.coder, start=s) for b, s in zip(blocks, block_starts(blocks), strict=False)]
     assert reduce(PosteriorSummary.merge, merged) == posterior.summary
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("method", [name for name in ESTIMATORS if name not in ("oracle", "joint", "hoc")])
-def test_every_counting_estimator_gives_the_same_from_blocks_to_the_last_bit(method, threads):
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name not in ("oracle", "joint", "hoc")])
+def test_every_counting_estimator_gives_the_same_from_blocks_to_the_last_bit(method, n_jobs):
     probs, labels = sample(150_000, 10)
     rows = chunk_rows(10, 4)
     blocks = cut(probs, labels, [1, 1000, rows - 1, rows + 1, 149_999], streamed={1})
     same_estimate(
-        estimate_posterior(NoisyPosterior.from_blocks(blocks, threads=threads), method),
+        estimate_posterior(NoisyPosterior.from_blocks(blocks, n_jobs=n_jobs), method),
         dualt.estimate_transition(probs, labels, method),
     )
 
 
-@pytest.mark.parametrize("method", ["joint", "hoc", "oracle"])
+@pytest.mark.parametrize("estimator", ["joint", "hoc", "oracle"])
 def test_estimators_that_gather_rows_give_the_same_from_blocks(method):
     probs, labels = sample(200, 3, np.float64)
     options = {"clean_labels": np.roll(labels, 1)} if method == "oracle" else {}
@@ -109,10 +109,10 @@ def test_estimators_that_gather_rows_give_the_same_from_blocks(method):
     )
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_issues_of_blocks_are_those_of_the_whole_to_the_last_bit(threads):
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_issues_of_blocks_are_those_of_the_whole_to_the_last_bit(n_jobs):
     probs, labels = sample(120_000, 10)
-    posterior = NoisyPosterior.from_blocks(cut(probs, labels, [17, 70_000], streamed={1}), threads=threads)
+    posterior = NoisyPosterior.from_blocks(cut(probs, labels, [17, 70_000], streamed={1}), n_jobs=n_jobs)
     found, whole = find_posterior_issues(posterior), dualt.find_label_issues(probs, labels)
     for name in ("given", "probability_right", "suggested", "suggested_probability", "is_issue", "by_pair", "ranking"):
         np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
@@ -121,11 +121,11 @@ def test_issues_of_blocks_are_those_of_the_whole_to_the_last_bit(threads):
 def test_threads_change_nothing_for_arrays(monkeypatch):
     monkeypatch.setattr(dualt.rows.blocks, "_LEAST_ENTRIES", 1000)
     probs, labels = sample(120_000, 10)
-    assert len(list(pieces([ArrayBlock(probs, labels)], threads=2))) == 2
+    assert len(list(pieces([ArrayBlock(probs, labels)], n_jobs=2))) == 2
     same_estimate(
-        dualt.estimate_transition(probs, labels, threads=2), dualt.estimate_transition(probs, labels, threads=1)
+        dualt.estimate_transition(probs, labels, n_jobs=2), dualt.estimate_transition(probs, labels, n_jobs=1)
     )
-    issues, alone = (dualt.find_label_issues(probs, labels, "dual-t", threads=threads) for threads in (2, 1))
+    issues, alone = (dualt.find_label_issues(probs, labels, "dual-t", n_jobs=n_jobs) for n_jobs in (2, 1))
     np.testing.assert_array_equal(issues.probability_right, alone.probability_right)
 
 
@@ -189,9 +189,9 @@ def test_what_is_wrong_in_a_block_is_told_with_its_name_and_row():
     with pytest.raises(ProbabilitiesError, match=r"^In b: .*row 25.*first row counts as 10\."):
         _ = NoisyPosterior.from_blocks(streamed).summary
     wrong = np.where(np.arange(30) == 12, 3, labels)
-    for threads in (1, 2):
+    for n_jobs in (1, 2):
         with pytest.raises(LabelsError, match=r"^In b1: .*got 3 at row 12"):
-            _ = NoisyPosterior.from_blocks(cut(probs, wrong, [10, 20]), threads=threads).summary
+            _ = NoisyPosterior.from_blocks(cut(probs, wrong, [10, 20]), n_jobs=n_jobs).summary
 
 
 def test_blocks_that_do_not_belong_together_are_refused():
@@ -203,9 +203,9 @@ def test_blocks_that_do_not_belong_together_are_refused():
         NoisyPosterior.from_blocks([first, ArrayBlock(np.full((2, 2), 0.5, np.float32), labels[:2], "two")])
     with pytest.raises(InputError, match="float32 in one and float64 in two"):
         NoisyPosterior.from_blocks([first, ArrayBlock(probs.astype(np.float64), labels, "two")])
-    for threads in (0, -1, 1.5, "2"):
+    for n_jobs in (0, -1, 1.5, "2"):
         with pytest.raises(InputError, match="at least one thread"):
-            dualt.estimate_transition(probs, labels, threads=threads)
+            dualt.estimate_transition(probs, labels, n_jobs=n_jobs)
 
 
 def test_progress_tells_the_rows_of_every_pass():
@@ -228,13 +228,13 @@ def test_ordered_map_keeps_the_order_bounds_what_waits_and_raises_in_place():
             drawn.append(number)
             yield number
 
-    for threads in (1, 2, 5):
+    for n_jobs in (1, 2, 5):
         drawn.clear()
-        results = ordered_map(lambda number: number**2, numbers(), threads)
+        results = ordered_map(lambda number: number**2, numbers(), n_jobs)
         assert [next(results) for _ in range(3)] == [0, 1, 4]
-        assert len(drawn) <= 3 + threads
+        assert len(drawn) <= 3 + n_jobs
         assert list(results) == [number**2 for number in range(3, 100)]
-        failing = ordered_map(lambda number: 1 // (3 - number), range(100), threads)
+        failing = ordered_map(lambda number: 1 // (3 - number), range(100), n_jobs)
         assert [next(failing) for _ in range(3)] == [0, 0, 1]
         with pytest.raises(ZeroDivisionError):
             next(failing)

@@ -30,7 +30,7 @@ NAMES = np.array([f"class {number}" for number in range(C)])
 RNG = np.random.default_rng(0)
 CLEAN = RNG.integers(0, C, N)
 PROBS = (0.6 * np.eye(C)[CLEAN] + 0.4 * RNG.dirichlet(np.full(C, 0.05), N)).astype(np.float64)
-LABELS = dualt.noise.corrupt(CLEAN, dualt.noise.pair(C, 0.3), rng=1)
+LABELS = dualt.noise.corrupt(CLEAN, dualt.noise.pair(C, 0.3), random_state=1)
 
 
 def same(found, expected):
@@ -67,7 +67,7 @@ def test_spans_are_whole_chunks_and_all_rows(lengths, rows):
     assert covered == list(range(starts[-1]))
 
 
-@pytest.mark.parametrize("method", ["t", "dual-t", "spade", "confident-joint", "top-count", "clean-count"])
+@pytest.mark.parametrize("estimator", ["t", "dual-t", "spade", "confident-joint", "top-count", "clean-count"])
 def test_every_estimator_gives_what_it_gives_in_memory(method):
     probs, labels = da.from_array(PROBS, chunks=(700, 33)), da.from_array(LABELS, chunks=999)
     same(dualt.estimate_transition(probs, labels, method), dualt.estimate_transition(PROBS, LABELS, method))
@@ -109,7 +109,7 @@ def test_data_frames_and_all_kinds_of_labels(labels, expected):
     assert found.summary == expected.summary
 
 
-@pytest.mark.parametrize("method", ["hoc", "joint"])
+@pytest.mark.parametrize("estimator", ["hoc", "joint"])
 def test_estimators_that_take_rows_home(method):
     probs, labels = PROBS[:400, :3] + 0.1, LABELS[:400] % 3
     probs /= probs.sum(axis=1, keepdims=True)
@@ -282,7 +282,7 @@ def test_what_is_wrong_in_a_shard_comes_home_as_one_line(cluster, shards):
 
 def test_two_workers_of_this_machine(shards):
     target = shards / "matrix.npy"
-    result = run(shards / "probs", shards / "labels", "--dask", "local", "-m", "spade", "-o", target)
+    result = run(shards / "probs", shards / "labels", "--dask", "local", "-e", "spade", "-o", target)
     assert result.exit_code == 0, result.output
     np.testing.assert_array_equal(np.load(target), dualt.estimate_transition(PROBS, LABELS, "spade").transition)
 

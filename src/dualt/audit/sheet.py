@@ -15,16 +15,16 @@ from dualt.io.arrays import check_readable
 from dualt.io.cells import guard_cell, is_row_number, unguard_cell
 from dualt.io.tables import numbers_if_all_are
 from dualt.labels import as_text_array
-from dualt.rng import RngLike, as_generator
+from dualt.rng import RandomState, as_generator
 
 HEADER = ("index", "given", "true")
 
 
-def draw_audit(labels: NDArray[Any], size: int, rng: RngLike = 0) -> NDArray[np.intp]:
+def draw_audit(labels: NDArray[Any], size: int, random_state: RandomState = 0) -> NDArray[np.intp]:
     """Return the numbers of `size` rows, drawn at random without looking at anything."""
     if not 1 <= size <= len(labels):
         raise InputError(f"Expected a sample of 1 to {len(labels):,} rows, got {size}.")
-    return np.sort(as_generator(rng).choice(len(labels), size, replace=False))
+    return np.sort(as_generator(random_state).choice(len(labels), size, replace=False))
 
 
 def save_audit(path: str | Path, labels: NDArray[Any], rows: NDArray[np.intp]) -> None:

@@ -12,8 +12,8 @@ from dualt.cli.options import (
     Images,
     Json,
     LabelColumn,
+    RandomState,
     Report,
-    Seed,
     Text,
     print_json,
     read_posterior,
@@ -31,7 +31,7 @@ def audit(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Given labels: .npy, .npz, .csv, .parquet, .txt.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV to fill in: index, given, true.")],
     size: Annotated[int, typer.Option("--size", help="How many labels to check.")] = 200,
-    seed: Seed = 0,
+    random_state: RandomState = 0,
     label: LabelColumn = None,
     probs: Annotated[Path | None, typer.Option("--probs", help="Predicted probabilities, for the report.")] = None,
     report: Report = None,
@@ -60,10 +60,10 @@ def audit(
         check_writable_target(target)
     given = as_label_array(io.load_labels(labels, column=label))
     given = given.argmax(axis=1) if given.ndim == 2 else given
-    rows = draw_audit(given, size, rng=seed)
+    rows = draw_audit(given, size, random_state=random_state)
     if report is not None and probs is not None:
         posterior = read_posterior(probs, labels, label, classes)
-        _write_page(report, posterior, rows, seed, images, text)
+        _write_page(report, posterior, rows, random_state, images, text)
     save_audit(output, given, rows)
     if as_json:
         print_json({"output": str(output), "report": report and str(report), "indices": rows.tolist()})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Json, LabelColumn, Seed, print_json
+from dualt.cli.options import Json, LabelColumn, RandomState, print_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ def corrupt(
         int | None, typer.Option("--n-classes", help="Number of classes, if the labels do not show them all.")
     ] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Realise each rate to the nearest label.")] = False,
-    seed: Seed = 0,
+    random_state: RandomState = 0,
     label: LabelColumn = None,
     as_json: Json = False,
 ) -> None:
@@ -51,8 +51,8 @@ def corrupt(
         matrix, names = io.load_named_transition(transition)
     else:
         names = None
-        matrix = noises.from_name(noise or "", n_classes or _count_classes(given), rng=seed)
-    noisy = noises.corrupt(given, matrix, rng=seed, exact=exact, class_names=names)
+        matrix = noises.from_name(noise or "", n_classes or _count_classes(given), random_state=random_state)
+    noisy = noises.corrupt(given, matrix, random_state=random_state, exact=exact, class_names=names)
     io.save_labels(output, noisy)
     changed = int((noisy != given).any(axis=1).sum() if given.ndim == 2 else np.count_nonzero(noisy != given))
     result = {"n_samples": len(given), "n_changed": changed, "output": str(output), "transition": matrix.tolist()}

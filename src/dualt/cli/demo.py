@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Json, Seed, print_json, save_report
+from dualt.cli.options import Json, RandomState, print_json, save_report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def demo(
     network: Annotated[
         bool, typer.Option("--network/--no-network", help="Train networks too, if torch is installed.")
     ] = True,
-    seed: Seed = 0,
+    random_state: RandomState = 0,
     as_json: Json = False,
 ) -> None:
     """Show the main job where the truth is known: digits, noise put in, and found again.
@@ -43,7 +43,7 @@ def demo(
     from dualt import noise as noises
     from dualt.classifier import RobustClassifier
     from dualt.crossfit import out_of_fold_probabilities
-    from dualt.estimators import DEFAULT_METHOD, ESTIMATORS
+    from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS
     from dualt.files import check_writable_target
     from dualt.issues import find_posterior_issues
     from dualt.rows import NoisyPosterior
@@ -52,26 +52,26 @@ def demo(
     check_writable_target(report)
     pixels, digits = load_digits(return_X_y=True)
     features, test_features, clean, test_clean = train_test_split(
-        pixels, digits, test_size=0.25, stratify=digits, random_state=seed
+        pixels, digits, test_size=0.25, stratify=digits, random_state=random_state
     )
-    truth = noises.from_name(noise, 10, rng=seed)
-    noisy = noises.corrupt(clean, truth, rng=seed)
+    truth = noises.from_name(noise, 10, random_state=random_state)
+    noisy = noises.corrupt(clean, truth, random_state=random_state)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     posterior = NoisyPosterior.from_arrays(out_of_fold_probabilities(model, features, noisy), noisy)
     estimates = _estimate_all(posterior, clean)
     errors = {name: l1_error(estimate.transition, truth, normalize=True) for name, estimate in estimates.items()}
-    found = find_posterior_issues(posterior, estimates[DEFAULT_METHOD])
+    found = find_posterior_issues(posterior, estimates[DEFAULT_ESTIMATOR])
     blind = [estimate for name, estimate in estimates.items() if not ESTIMATORS[name].needs_clean_labels]
     images = np.rint(features.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
-    save_report(report, estimates[DEFAULT_METHOD], found, comparison=blind, images=images, title="Digits, demo")
-    models: dict[str, Any] = {"plain": model, "robust": RobustClassifier(model, random_state=seed)}
-    models |= _networks(seed) if network else {}
+    save_report(report, estimates[DEFAULT_ESTIMATOR], found, comparison=blind, images=images, title="Digits, demo")
+    models: dict[str, Any] = {"plain": model, "robust": RobustClassifier(model, random_state=random_state)}
+    models |= _networks(random_state) if network else {}
     accuracy = {
         name: float(each.fit(features, noisy).score(test_features, test_clean)) for name, each in models.items()
     }
     result = {
         "noise": noise,
-        "seed": seed,
+        "random_state": random_state,
         "wrong": int(np.sum(noisy != clean)),
         "expected_wrong": found.expected_count,
         "flagged_and_wrong": int(np.sum(found.is_issue & (noisy != clean))),
@@ -90,7 +90,7 @@ def _networks(seed: int) -> dict[str, Any]:
     """Return networks trained with cross entropy and forward-corrected, if torch is there."""
     from importlib.util import find_spec
 
-    from dualt.estimators import DEFAULT_METHOD
+    from dualt.estimators import DEFAULT_ESTIMATOR
 
     if find_spec("torch") is None:
         return {}
@@ -99,7 +99,7 @@ def _networks(seed: int) -> dict[str, Any]:
     settings: dict[str, Any] = {"epochs": 30, "learning_rate": 0.1, "threads": 1, "random_state": seed}
     return {
         "cross entropy": RobustNetClassifier(method="ce", **settings),
-        "forward": RobustNetClassifier(method="forward", transition=DEFAULT_METHOD, **settings),
+        "forward": RobustNetClassifier(method="forward", transition=DEFAULT_ESTIMATOR, **settings),
     }
 
 
@@ -112,7 +112,7 @@ def _estimate_all(posterior: NoisyPosterior, clean: NDArray[Any]) -> dict[str, T
 
 def _show(result: dict[str, Any], estimates: dict[str, TransitionEstimate], found: LabelIssues) -> None:
     from dualt.cli import picture
-    from dualt.estimators import DEFAULT_METHOD
+    from dualt.estimators import DEFAULT_ESTIMATOR
 
     out = picture.console()
     n_samples, accuracy = len(found), result["accuracy"]
@@ -122,8 +122,8 @@ def _show(result: dict[str, Any], estimates: dict[str, TransitionEstimate], foun
         " truth it did not see:\n"
     )
     out.print(picture.error_table(estimates, result["errors"]))
-    out.print(f"\n[bold]2. The default, {DEFAULT_METHOD}:[/]")
-    picture.show_estimate(out, estimates[DEFAULT_METHOD], 0.95)
+    out.print(f"\n[bold]2. The default, {DEFAULT_ESTIMATOR}:[/]")
+    picture.show_estimate(out, estimates[DEFAULT_ESTIMATOR], 0.95)
     out.print(
         f"\n[bold]3. Wrong labels:[/] {result['flagged']:,} flagged, {result['flagged_and_wrong']:,} of them truly"
         f" wrong. Review them in a browser: [bold]{result['report']}[/]"

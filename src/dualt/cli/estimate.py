@@ -11,19 +11,19 @@ import typer
 from dualt.cli.options import (
     Classes,
     Dask,
+    EstimatorName,
     Format,
     Images,
+    Jobs,
     Json,
     LabelColumn,
     Labels,
     Level,
-    Method,
     Probs,
     ProbsColumns,
     Report,
     Settings,
     Text,
-    Threads,
     parse_settings,
     print_json,
     read_posterior,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def estimate(
     probs: Probs,
     labels: Labels = None,
-    method: Method = None,
+    estimator: EstimatorName = None,
     compare: Annotated[bool, typer.Option("--compare", help="Run every estimator and show them side by side.")] = False,
     settings: Settings = None,
     verified: Annotated[
@@ -58,7 +58,7 @@ def estimate(
     classes: Classes = None,
     columns: ProbsColumns = None,
     ending: Format = None,
-    threads: Threads = 1,
+    n_jobs: Jobs = 1,
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
@@ -87,11 +87,11 @@ def estimate(
             classes,
             columns=columns,
             ending=ending,
-            threads=threads,
+            n_jobs=n_jobs,
             on_progress=on_progress,
             dask=dask,
         )
-        chosen = estimate_posterior(posterior, method, **parse_settings(settings or []))
+        chosen = estimate_posterior(posterior, estimator, **parse_settings(settings or []))
         if verified is not None:
             chosen = _use_verified(posterior, chosen, verified)
         others = _compare(posterior, chosen) if compare else {}
@@ -106,7 +106,7 @@ def estimate(
             content["compared"] = {name: other.to_dict(level) for name, other in others.items()}
         print_json(content)
         return
-    _show(chosen, others, level, defaulted=method is None and verified is None)
+    _show(chosen, others, level, defaulted=estimator is None and verified is None)
     _show_next(shown_inputs(probs, labels, label, columns, ending), compared=compare, output=output, report=report)
 
 
@@ -138,8 +138,8 @@ def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str,
     from dualt.estimators import comparable, estimate_posterior
 
     names = comparable(posterior.n_classes)
-    found = {name: chosen if name == chosen.method else estimate_posterior(posterior, name) for name in names}
-    return found | {chosen.method: chosen}
+    found = {name: chosen if name == chosen.estimator else estimate_posterior(posterior, name) for name in names}
+    return found | {chosen.estimator: chosen}
 
 
 def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], level: float, *, defaulted: bool) -> None:
@@ -149,7 +149,7 @@ def _show(chosen: TransitionEstimate, others: dict[str, TransitionEstimate], lev
     picture.show_estimate(out, chosen, level)
     if defaulted:
         out.print(
-            f"\n[dim]{chosen.method} is the default: of the estimators that hold for noise by class and for noise by"
+            f"\n[dim]{chosen.estimator} is the default: of the estimators that hold for noise by class and for noise by"
             " example alike, it errs least.[/]"
         )
     if others:

@@ -9,17 +9,17 @@ import typer
 
 from dualt.cli.options import (
     Classes,
+    EstimatorName,
     Format,
     Images,
+    Jobs,
     Json,
     LabelColumn,
     Labels,
-    Method,
     Probs,
     ProbsColumns,
     Report,
     Text,
-    Threads,
     print_json,
     read_posterior,
     save_report,
@@ -40,7 +40,7 @@ def issues(
         Path | None,
         typer.Option("-o", "--output", help="CSV of index, given, suggested, probability right, of the suggestion."),
     ] = None,
-    method: Method = None,
+    estimator: EstimatorName = None,
     transition: Annotated[
         Path | None, typer.Option("--transition", help="A known matrix instead of an estimate: .json, .npy or .csv.")
     ] = None,
@@ -55,7 +55,7 @@ def issues(
     classes: Classes = None,
     columns: ProbsColumns = None,
     ending: Format = None,
-    threads: Threads = 1,
+    n_jobs: Jobs = 1,
     as_json: Json = False,
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.
@@ -69,15 +69,15 @@ def issues(
     from dualt.files import check_writable_target
     from dualt.issues import find_posterior_issues, save_issues
 
-    if method is not None and transition is not None:
-        raise InputError("Expected --method or --transition, got both.")
+    if estimator is not None and transition is not None:
+        raise InputError("Expected --estimator or --transition, got both.")
     for target in (output, report):
         if target is not None:
             check_writable_target(target)
-    source = io.load_transition(transition) if transition else method
+    source = io.load_transition(transition) if transition else estimator
     with rows_progress() as on_progress:
         posterior = read_posterior(
-            probs, labels, label, classes, columns=columns, ending=ending, threads=threads, on_progress=on_progress
+            probs, labels, label, classes, columns=columns, ending=ending, n_jobs=n_jobs, on_progress=on_progress
         )
         found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
     if report is not None:

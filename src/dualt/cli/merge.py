@@ -14,7 +14,7 @@ def merge(
     summaries: Annotated[
         list[Path], typer.Argument(metavar="SUMMARY...", help="Files that `dualt summarize` or `merge` has written.")
     ],
-    method: Annotated[str, typer.Option("--method", "-m", help="Estimator: t, dual-t or spade.")] = "dual-t",
+    estimator: Annotated[str, typer.Option("--estimator", "-e", help="Estimator: t, dual-t or spade.")] = "dual-t",
     compare: Annotated[bool, typer.Option("--compare", help="Show all three side by side.")] = False,
     settings: Settings = None,
     level: Level = 0.95,
@@ -42,9 +42,9 @@ def merge(
     for target in outputs or []:
         check_writable_target(target)
     merged = io.merge_summaries([io.load_summary(path) for path in summaries])
-    chosen = estimate_summary(merged.summary, merged.class_names, method, **parse_settings(settings or []))
+    chosen = estimate_summary(merged.summary, merged.class_names, estimator, **parse_settings(settings or []))
     names = [name for name, entry in ESTIMATORS.items() if entry.reads_once] if compare else []
-    others = {name: estimate_summary(merged.summary, merged.class_names, name) for name in names} | {method: chosen}
+    others = {name: estimate_summary(merged.summary, merged.class_names, name) for name in names} | {estimator: chosen}
     for target in outputs or []:
         if target.suffix.lower() == ".npz":
             io.save_summary(target, merged)

@@ -36,8 +36,10 @@ ProbsColumns = Annotated[
     str | None,
     typer.Option("--probs-columns", help="Columns of probabilities, such as 'p_*'; the star stands for the class."),
 ]
-Threads = Annotated[int, typer.Option("--threads", help="How many threads read the rows; results do not change.")]
-Method = Annotated[str | None, typer.Option("--method", "-m", help="Estimator; see --compare for all of them.")]
+Jobs = Annotated[int, typer.Option("--n-jobs", help="How many threads read the rows; results do not change.")]
+EstimatorName = Annotated[
+    str | None, typer.Option("--estimator", "-e", help="How the matrix is found; --compare shows all of them.")
+]
 Dask = Annotated[
     str | None,
     typer.Option("--dask", help="Let a Dask cluster read the files: tcp://host:8786, or local for two workers here."),
@@ -61,7 +63,7 @@ DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+RandomState = Annotated[int, typer.Option("--random-state", help="Seed of everything random.")]
 
 
 def read_posterior(
@@ -72,7 +74,7 @@ def read_posterior(
     *,
     columns: str | None = None,
     ending: str | None = None,
-    threads: int = 1,
+    n_jobs: int = 1,
     on_progress: Progress | None = None,
     dask: str | None = None,
 ) -> NoisyPosterior:
@@ -99,12 +101,12 @@ def read_posterior(
     if io.is_sharded(probs) or (labels is not None and io.is_sharded(labels)) or probs.suffix.lower() == ".parquet":
         shards = io.open_shards(probs, labels, label=label, columns=columns, ending=ending)
         return NoisyPosterior.from_blocks(
-            shards.blocks, shards.class_names if names is None else names, threads=threads, on_progress=on_progress
+            shards.blocks, shards.class_names if names is None else names, n_jobs=n_jobs, on_progress=on_progress
         )
     loaded = io.load_probabilities(probs, exclude=[label] if label and labels in (None, probs) else [], columns=columns)
     given = io.load_labels(labels or probs, column=label)
     return NoisyPosterior.from_arrays(
-        loaded.values, given, loaded.class_names if names is None else names, threads=threads, on_progress=on_progress
+        loaded.values, given, loaded.class_names if names is None else names, n_jobs=n_jobs, on_progress=on_progress
     )
 
 

@@ -33,7 +33,7 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> N
     low, high = estimate.noise_rate_interval(level)
     out.print(
         f"\n[bold]{estimate.noise_rate:.1%} of the labels are wrong[/] ({level:.0%} interval {low:.1%} to {high:.1%})"
-        f"   [dim]{estimate.n_samples:,} rows, {len(estimate.class_names)} classes, method {estimate.method}[/]\n"
+        f"   [dim]{estimate.n_samples:,} rows, {len(estimate.class_names)} classes, estimator {estimate.estimator}[/]\n"
     )
     if len(estimate.class_names) <= WIDE:
         out.print(matrix_table(estimate, level))
@@ -164,7 +164,7 @@ def comparison_table(estimates: Mapping[str, TransitionEstimate], level: float) 
     names = names if len(names) <= WIDE else ()
     title = "Estimators side by side: share of wrong labels" + (", and by class in %" if names else "")
     table = Table(title=title, title_justify="left", box=None, padding=(0, 0))
-    table.add_column("method  ", style="bold", no_wrap=True)
+    table.add_column("estimator  ", style="bold", no_wrap=True)
     table.add_column("wrong", justify="right")
     table.add_column(f"  {level:.0%} interval   ", style="dim", no_wrap=True)
     for name in names:
@@ -203,7 +203,7 @@ def disagreement_table(estimates: Mapping[str, TransitionEstimate]) -> Table:
 def error_table(estimates: Mapping[str, TransitionEstimate], errors: Mapping[str, float]) -> Table:
     """Return each estimator's error against the known matrix, best first, as a number and a bar."""
     table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("method", style="bold")
+    table.add_column("estimator", style="bold")
     table.add_column("finds wrong", justify="right")
     table.add_column("error Σ|T − T̂| / C", justify="right")
     table.add_column("")

@@ -10,12 +10,12 @@ import typer
 from dualt.cli.options import (
     Classes,
     Format,
+    Jobs,
     Json,
     LabelColumn,
     Labels,
     Probs,
     ProbsColumns,
-    Threads,
     print_json,
     read_posterior,
 )
@@ -32,7 +32,7 @@ def summarize(
     classes: Classes = None,
     columns: ProbsColumns = None,
     ending: Format = None,
-    threads: Threads = 1,
+    n_jobs: Jobs = 1,
     as_json: Json = False,
 ) -> None:
     """Read a part of the data once and keep what the estimators need of it, a few megabytes.
@@ -48,7 +48,7 @@ def summarize(
     check_writable_target(output)
     with rows_progress() as on_progress:
         posterior = read_posterior(
-            probs, labels, label, classes, columns=columns, ending=ending, threads=threads, on_progress=on_progress
+            probs, labels, label, classes, columns=columns, ending=ending, n_jobs=n_jobs, on_progress=on_progress
         )
         stored = io.StoredSummary.of(posterior.summary, posterior.coder.names)
     io.save_summary(output, stored)

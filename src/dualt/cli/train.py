@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import DataDir, Json, Seed, parse_settings, print_json
+from dualt.cli.options import DataDir, Json, RandomState, parse_settings, print_json
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
@@ -54,11 +54,11 @@ def train(
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda, ...")] = "auto",
     bf16: Annotated[bool, typer.Option("--bf16", help="Mixed precision.")] = False,
     channels_last: Annotated[bool, typer.Option("--channels-last", help="Memory layout for convolutions.")] = False,
-    threads: Annotated[int | None, typer.Option("--threads", help="Number of CPU threads.")] = None,
+    threads: Annotated[int | None, typer.Option("--n-jobs", help="Number of CPU threads.")] = None,
     tensorboard: Annotated[
         Path | None, typer.Option("--tensorboard", help="Folder for TensorBoard's curves of every stage.")
     ] = None,
-    seed: Seed = 0,
+    random_state: RandomState = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where an interrupted run stopped.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -88,15 +88,17 @@ def train(
         learning_rate=learning_rate,
         patience=patience,
         folds=folds,
-        seed=seed,
+        seed=random_state,
         machine=machine,
         augment=_augmentation(augment),
         method_options=parse_settings(method_settings or []),
     )
     options = {name: value for name, value in {"label": label, "size": size}.items() if value is not None}
     dataset = load_dataset(data, data_dir, **options)
-    corruption = None if noise is None else noises.from_name(noise, dataset.n_classes, rng=seed)
-    split = split_dataset(dataset, corruption, seed=seed, validation_fraction=validation_fraction, n_samples=n_samples)
+    corruption = None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=random_state)
+    split = split_dataset(
+        dataset, corruption, random_state=random_state, validation_fraction=validation_fraction, n_samples=n_samples
+    )
     with (
         joined_world() as world,
         _progress(settings, shown=world.is_main and not as_json) as shown,

@@ -56,7 +56,7 @@ def split_dataset(
     dataset: Dataset,
     transition: ArrayLike | None = None,
     *,
-    seed: int = 0,
+    random_state: int = 0,
     validation_fraction: float = 0.2,
     n_samples: int | None = None,
 ) -> Split:
@@ -71,7 +71,7 @@ def split_dataset(
     dataset
     transition : (n_classes, n_classes)
         The noise; `None` leaves the labels as they come.
-    seed
+    random_state
     validation_fraction
         Share of the samples to validate on.
     n_samples
@@ -84,10 +84,10 @@ def split_dataset(
                 f"Expected no transition: the labels of {dataset.name!r} are noisy already, and noise on top"
                 " of unknown noise has no known matrix. Pass transition=None."
             )
-    index = _subsample(len(dataset.train_y), n_samples, seed)
+    index = _subsample(len(dataset.train_y), n_samples, random_state)
     given = dataset.train_y[index]
-    noisy = given if transition is None else corrupt(given, transition, stream(seed, "noise"))
-    train, val = _divide(len(index), check_fraction(validation_fraction, "validation_fraction"), seed)
+    noisy = given if transition is None else corrupt(given, transition, stream(random_state, "noise"))
+    train, val = _divide(len(index), check_fraction(validation_fraction, "validation_fraction"), random_state)
     return Split(
         train_x=_rows(dataset.train_x, index[train]),
         train_noisy=noisy[train],

@@ -19,18 +19,18 @@ N_FEATURES = 10
 SHIFT = 2.0
 
 
-def load_synthetic(*, n_samples: int = 20_000, n_test: int = 10_000, seed: int = 0) -> Dataset:
-    """Two Gaussians in ten dimensions with means 0 and 2 and unit variance, drawn afresh for every seed.
+def load_synthetic(*, n_samples: int = 20_000, n_test: int = 10_000, random_state: int = 0) -> Dataset:
+    """Two Gaussians in ten dimensions with means 0 and 2 and unit variance, drawn afresh for every random_state.
 
     Parameters
     ----------
     n_samples, n_test
         Points to train and to test on.
-    seed
+    random_state
         Seed of both parts, which are independent.
     """
-    train_x, train_y = _draw(n_samples, stream(seed, "synthetic-train"))
-    test_x, test_y = _draw(n_test, stream(seed, "synthetic-test"))
+    train_x, train_y = _draw(n_samples, stream(random_state, "synthetic-train"))
+    test_x, test_y = _draw(n_test, stream(random_state, "synthetic-test"))
     # Left as drawn, like the paper: its networks see x itself.
     as_drawn = Moments((0.0,) * N_FEATURES, (1.0,) * N_FEATURES)
     return Dataset("synthetic", train_x, train_y, test_x, test_y, ("zero", "two"), published=as_drawn)

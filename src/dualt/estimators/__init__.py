@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from dualt.estimators.registry import (
-    DEFAULT_METHOD,
+    DEFAULT_ESTIMATOR,
     ESTIMATORS,
     comparable,
     estimate_posterior,
@@ -27,7 +27,7 @@ _CLASSES = (
 )
 
 __all__ = [  # noqa: PLE0604
-    "DEFAULT_METHOD",
+    "DEFAULT_ESTIMATOR",
     "ESTIMATORS",
     "comparable",
     "estimate_posterior",

@@ -14,7 +14,7 @@ from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.ordering import canonical_order
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix, count_fit
-from dualt.rng import RngLike, as_generator
+from dualt.rng import RandomState, as_generator
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_same_length
 
@@ -27,7 +27,7 @@ _STEPS = 1_000
 _SCALE = 1e4
 
 
-def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2, rng: RngLike = 0) -> Fit:
+def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2, random_state: RandomState = 0) -> Fit:
     """T̂ whose consensus Σ_i π_i T_ij, Σ_i π_i T_ij T_ik, Σ_i π_i T_ij T_ik T_il fits that of neighbours' labels.
 
     If an example and its two nearest neighbours have the same clean class ("clusterability"), their given labels
@@ -42,7 +42,7 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
         Euclidean distance of two posteriors is Hellinger's.
     n_neighbors
         Neighbours of each example; every two of them make a triple with it.
-    rng
+    random_state
         Seed or generator of the sample of 50,000 examples that stands for more.
 
     Notes
@@ -68,7 +68,7 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
     n_samples = posterior.summary.n_samples
     chosen = np.arange(n_samples)
     if n_samples > _MOST_ROWS:
-        chosen = np.sort(as_generator(rng).choice(n_samples, _MOST_ROWS, replace=False))
+        chosen = np.sort(as_generator(random_state).choice(n_samples, _MOST_ROWS, replace=False))
     probs, labels = posterior.take(chosen)
     space = np.sqrt(probs) if features is None else _as_space(features, n_samples)[chosen]
     triples = count_triples(space, place[labels], n_classes, n_neighbors)

@@ -57,7 +57,7 @@ ESTIMATORS: dict[str, Registered] = {
     "hoc": Registered(hoc, "matches how often nearest neighbours agree in their given labels", for_many_classes=False),
     "oracle": Registered(oracle, "counts clean against given labels: the yardstick", needs_clean_labels=True),
 }
-DEFAULT_METHOD = "clean-count"
+DEFAULT_ESTIMATOR = "clean-count"
 MANY_CLASSES = 100
 _WITH_VERIFIED = ("clean-count", "confident-joint", "top-count", "spade", "dual-t")
 
@@ -74,11 +74,11 @@ def comparable(n_classes: int) -> list[str]:
 def estimate_transition(
     pred_probs: Any,
     noisy_labels: Any,
-    method: str | None = None,
+    estimator: str | None = None,
     *,
     class_names: Sequence[Any] | None = None,
     verified: tuple[Any, Any] | None = None,
-    threads: int = 1,
+    n_jobs: int = 1,
     out_of_fold: bool | None = None,
     **options: Any,
 ) -> TransitionEstimate:
@@ -91,14 +91,14 @@ def estimate_transition(
         data frame.
     noisy_labels : (n_samples,)
         Given labels: class numbers from 0, class names, or one-hot rows.
-    method
+    estimator
         One of `dualt.estimators.ESTIMATORS`; by default `clean-count`.
     class_names
         In the order of the columns; needed for string labels unless each class occurs.
     verified
         (row numbers, true labels) of a *random* sample that a person has checked. They choose among the
         estimators and correct the chosen one as far as they contradict it.
-    threads
+    n_jobs
         How many threads read the rows; the result does not depend on it.
     out_of_fold
         Whether the classifier had not seen the rows whose probabilities these are, if you know: the estimate
@@ -117,44 +117,44 @@ def estimate_transition(
     array([[0.8, 0.2],
            [0.2, 0.8]])
     """
-    posterior = as_posterior(pred_probs, noisy_labels, class_names, threads=threads)
+    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
     posterior = replace(posterior, out_of_fold=out_of_fold)
-    estimate = estimate_posterior(posterior, method, **options)
+    estimate = estimate_posterior(posterior, estimator, **options)
     return estimate if verified is None else estimate_verified(posterior, estimate, *verified)
 
 
-def estimate_posterior(posterior: NoisyPosterior, method: str | None = None, **options: Any) -> TransitionEstimate:
+def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, **options: Any) -> TransitionEstimate:
     """Estimate from a `NoisyPosterior`, whose one pass several estimators can share."""
-    method = DEFAULT_METHOD if method is None else method
-    fit = _registered(method, options).function(posterior, **options)
-    return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
+    estimator = DEFAULT_ESTIMATOR if estimator is None else estimator
+    fit = _registered(estimator, options).function(posterior, **options)
+    return TransitionEstimate(estimator, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
 
 
 def estimate_summary(
-    summary: PosteriorSummary, class_names: Sequence[Any], method: str, **options: Any
+    summary: PosteriorSummary, class_names: Sequence[Any], estimator: str, **options: Any
 ) -> TransitionEstimate:
     """Estimate from a summary alone, with one of the estimators that read the rows once: `t`, `dual-t`, `spade`."""
-    entry = _registered(method, options)
+    entry = _registered(estimator, options)
     if not entry.reads_once:
         known = ", ".join(name for name, other in ESTIMATORS.items() if other.reads_once)
         raise InputError(
-            f"Estimator {method!r} has to read the data again, which a summary does not hold. Estimate from the"
+            f"Estimator {estimator!r} has to read the data again, which a summary does not hold. Estimate from the"
             f" probabilities and labels themselves, or use one that a summary is enough for: {known}."
         )
     fit = entry.function(SummaryOnly(summary), **options)
-    return TransitionEstimate(method, check_class_names(class_names, summary.n_classes), fit, summary)
+    return TransitionEstimate(estimator, check_class_names(class_names, summary.n_classes), fit, summary)
 
 
-def _registered(method: str, options: Mapping[str, Any]) -> Registered:
+def _registered(estimator: str, options: Mapping[str, Any]) -> Registered:
     """Return the estimator of that name, if it is one and has these options."""
-    if method not in ESTIMATORS:
-        raise UnknownNameError("estimator", method, ESTIMATORS)
-    allowed = set(getattr(ESTIMATORS[method].function, "__kwdefaults__", None) or {})
+    if estimator not in ESTIMATORS:
+        raise UnknownNameError("estimator", estimator, ESTIMATORS)
+    allowed = set(getattr(ESTIMATORS[estimator].function, "__kwdefaults__", None) or {})
     for name in options:
         if name not in allowed:
             known = ", ".join(sorted(allowed)) or "none"
-            raise InputError(f"Estimator {method!r} has no option {name!r}. Its options: {known}.")
-    return ESTIMATORS[method]
+            raise InputError(f"Estimator {estimator!r} has no option {name!r}. Its options: {known}.")
+    return ESTIMATORS[estimator]
 
 
 def estimate_verified(
@@ -172,11 +172,11 @@ def estimate_verified(
     rows, labels = check_indices(indices, posterior.summary.n_samples), as_label_array(clean_labels)
     check_same_length(len(rows), len(labels))
     check_random_audit(posterior, rows)
-    candidates = {estimate.method: estimate.fit}
+    candidates = {estimate.estimator: estimate.fit}
     for name in _WITH_VERIFIED:
         if name not in candidates:
             candidates[name] = ESTIMATORS[name].function(posterior)
     _, given = posterior.take(rows)
     name, _, fit = blend_verified(posterior, candidates, posterior.coder.encode(labels), given)
-    method = f"{name} + {len(rows)} verified"
-    return TransitionEstimate(method, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
+    estimator = f"{name} + {len(rows)} verified"
+    return TransitionEstimate(estimator, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)

@@ -17,7 +17,7 @@ from dualt.estimators.t import AnchorChoice
 from dualt.labels import LabelCoder, as_label_array
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Matrix
-from dualt.rng import RngLike
+from dualt.rng import RandomState
 from dualt.rows.summary import summarize
 from dualt.validation import as_probability_table
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: `fit` checks, computes and sets `estimate_`, `transition_` and `class_names_`."""
 
-    method: ClassVar[str]
+    estimator: ClassVar[str]
     estimate_: TransitionEstimate
     transition_: Matrix
     class_names_: tuple[str, ...]
@@ -36,7 +36,7 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
     def fit(self, pred_probs: Any, noisy_labels: Any, *, class_names: Any = None) -> Self:
         """Estimate the transition matrix of `noisy_labels` from their predicted probabilities."""
         return self._take(
-            estimate_transition(pred_probs, noisy_labels, self.method, class_names=class_names, **self.get_params())
+            estimate_transition(pred_probs, noisy_labels, self.estimator, class_names=class_names, **self.get_params())
         )
 
     def _take(self, estimate: TransitionEstimate) -> Self:
@@ -71,7 +71,7 @@ class IncrementalEstimator(TransitionEstimator):
         coder = LabelCoder.for_labels(labels, table.shape[1], names)
         summary = summarize(table, labels, coder, start=before.n_samples if before else 0)
         whole = before.merge(summary) if before else summary
-        return self._take(estimate_summary(whole, coder.names, self.method, **self.get_params()))
+        return self._take(estimate_summary(whole, coder.names, self.estimator, **self.get_params()))
 
 
 def _first_names(
@@ -111,7 +111,7 @@ class TEstimator(IncrementalEstimator):
            [0.3, 0.7]])
     """
 
-    method = "t"
+    estimator = "t"
 
     def __init__(self, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5) -> None:
         self.anchor = anchor
@@ -128,19 +128,19 @@ class DualTEstimator(TEstimator):
         How anchors are chosen; see `dualt.estimators.t.t_estimator`.
     """
 
-    method = "dual-t"
+    estimator = "dual-t"
 
 
 class SpadeEstimator(IncrementalEstimator):
     """T♠ alone (Eq. 4): given labels counted by predicted class."""
 
-    method = "spade"
+    estimator = "spade"
 
 
 class ConfidentJointEstimator(TransitionEstimator):
     """The confident joint: examples that clear their class's mean confidence, calibrated to the label counts."""
 
-    method = "confident-joint"
+    estimator = "confident-joint"
 
 
 class TopCountEstimator(TransitionEstimator):
@@ -152,7 +152,7 @@ class TopCountEstimator(TransitionEstimator):
         Which part of a class counts as its most confident.
     """
 
-    method = "top-count"
+    estimator = "top-count"
 
     def __init__(self, share: float = 0.5) -> None:
         self.share = share
@@ -167,7 +167,7 @@ class CleanCountEstimator(TransitionEstimator):
         See `dualt.estimators.clean_count.clean_count`.
     """
 
-    method = "clean-count"
+    estimator = "clean-count"
 
     def __init__(self, confidence: float = 0.9, shrink: bool = True) -> None:
         self.confidence = confidence
@@ -179,15 +179,15 @@ class JointEstimator(TransitionEstimator):
 
     Parameters
     ----------
-    shrink, rng
+    shrink, random_state
         See `dualt.estimators.joint.training.joint`.
     """
 
-    method = "joint"
+    estimator = "joint"
 
-    def __init__(self, shrink: bool = True, rng: RngLike = 0) -> None:
+    def __init__(self, shrink: bool = True, random_state: RandomState = 0) -> None:
         self.shrink = shrink
-        self.rng = rng
+        self.random_state = random_state
 
 
 class HocEstimator(TransitionEstimator):
@@ -195,13 +195,13 @@ class HocEstimator(TransitionEstimator):
 
     Parameters
     ----------
-    features, n_neighbors, rng
+    features, n_neighbors, random_state
         See `dualt.estimators.hoc.hoc`.
     """
 
-    method = "hoc"
+    estimator = "hoc"
 
-    def __init__(self, features: Any = None, n_neighbors: int = 2, rng: RngLike = 0) -> None:
+    def __init__(self, features: Any = None, n_neighbors: int = 2, random_state: RandomState = 0) -> None:
         self.features = features
         self.n_neighbors = n_neighbors
-        self.rng = rng
+        self.random_state = random_state

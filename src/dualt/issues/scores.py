@@ -97,7 +97,7 @@ def find_label_issues(
     threshold: float | None = None,
     top: int | None = None,
     class_names: Sequence[Any] | None = None,
-    threads: int = 1,
+    n_jobs: int = 1,
 ) -> LabelIssues:
     """Find the labels that are probably wrong, and the class that each should have.
 
@@ -118,7 +118,7 @@ def find_label_issues(
         Flag this many, instead.
     class_names
         In the order of the columns.
-    threads
+    n_jobs
         How many threads read the rows; the result does not depend on it.
 
     Returns
@@ -135,7 +135,7 @@ def find_label_issues(
     >>> issues.ranking[0], issues.suggested[8]
     (np.int64(8), np.uint8(0))
     """
-    posterior = as_posterior(pred_probs, noisy_labels, class_names, threads=threads)
+    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
     if not isinstance(posterior, ClusterPosterior):
         return find_posterior_issues(posterior, transition, threshold=threshold, top=top)
     known = _known(posterior, transition, threshold, top)

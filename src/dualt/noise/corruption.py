@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.labels import LabelCoder, as_label_array
-from dualt.rng import RngLike, as_generator
+from dualt.rng import RandomState, as_generator
 from dualt.validation import check_transition
 
 
 def corrupt(
     labels: Any,
     transition: ArrayLike,
-    rng: RngLike = 0,
+    random_state: RandomState = 0,
     *,
     exact: bool = False,
     class_names: Sequence[Any] | None = None,
@@ -29,7 +29,7 @@ def corrupt(
         Class numbers from 0, or names. Names stand for the rows of `transition` in sorted order
         unless `class_names` gives another.
     transition : (n_classes, n_classes)
-    rng
+    random_state
         Seed or generator.
     exact
         Realise each row's counts to the nearest whole label (largest remainder) instead of drawing
@@ -48,7 +48,7 @@ def corrupt(
     array = as_label_array(labels)
     coder = LabelCoder.for_labels(array, len(matrix), class_names)
     codes = coder.encode(array)
-    generator = as_generator(rng)
+    generator = as_generator(random_state)
     noisy = _deal(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
     if array.ndim == 2:
         return np.eye(len(matrix), dtype=array.dtype)[noisy]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError, UnknownNameError
-from dualt.rng import RngLike, as_generator
+from dualt.rng import RandomState, as_generator
 from dualt.validation import check_class_names, check_fraction, check_n_classes
 
 
@@ -95,14 +95,14 @@ def _index_of(name: Any, index: Mapping[str, int]) -> int:
     return index[str(name)]
 
 
-def random_diagonal_dominant(n_classes: int, rate: float, rng: RngLike = None) -> NDArray[np.float64]:
+def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomState = None) -> NDArray[np.float64]:
     """Random noise of mean `rate`: each class has its own rate and its own favourite mistakes.
 
     Class rates are uniform within half and one and a half times `rate`, off-diagonals Dirichlet(1).
     Every diagonal entry stays the largest of its row.
     """
     n_classes, rate = check_n_classes(n_classes), check_fraction(rate, "rate", inclusive=True)
-    generator = as_generator(rng)
+    generator = as_generator(random_state)
     rates = rate * generator.uniform(0.5, 1.5, n_classes)
     transition = np.zeros((n_classes, n_classes))
     others = ~np.eye(n_classes, dtype=bool)
@@ -114,7 +114,7 @@ def random_diagonal_dominant(n_classes: int, rate: float, rng: RngLike = None) -
     return transition
 
 
-def from_name(name: str, n_classes: int, rng: RngLike = 0) -> NDArray[np.float64]:
+def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArray[np.float64]:
     """Return the matrix of a name like `sym-0.2`, `pair-45` (percent), `random-0.3` or `clean`.
 
     Examples
@@ -136,5 +136,5 @@ def from_name(name: str, n_classes: int, rng: RngLike = 0) -> NDArray[np.float64
     if kind == "pair":
         return pair(n_classes, rate)
     if kind == "random":
-        return random_diagonal_dominant(n_classes, rate, rng)
+        return random_diagonal_dominant(n_classes, rate, random_state)
     raise UnknownNameError("noise", kind, ["sym", "pair", "random", "clean"])

@@ -68,7 +68,7 @@ def report_data(
                 *(() if audit is None else (_audit(issues, audit, previews),)),
             ),
         )
-    methods = (Method(each.method, each.transition, each.noise_rate, each.noise_rates) for each in comparison)
+    methods = (Method(each.estimator, each.transition, each.noise_rate, each.noise_rates) for each in comparison)
     return replace(data, title=title, methods=tuple(methods))
 
 
@@ -81,7 +81,7 @@ def _from_estimate(estimate: TransitionEstimate, level: float) -> ReportData:
     counts = estimate.n_samples * estimate.clean_prior[:, None] * estimate.transition
     return ReportData(
         title="",
-        method=estimate.method,
+        method=estimate.estimator,
         n_samples=estimate.n_samples,
         class_names=tuple(estimate.class_names),
         transition=estimate.transition,

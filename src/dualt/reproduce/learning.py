@@ -81,7 +81,7 @@ def prepare(posterior: Posterior, place: Place) -> Learned:
     split = split_dataset(
         dataset,
         _transition(posterior, dataset.n_classes),
-        seed=posterior.seed,
+        random_state=posterior.seed,
         validation_fraction=posterior.validation_fraction,
         n_samples=_n_samples(posterior, dataset),
     )
@@ -146,7 +146,7 @@ def _settings(posterior: Posterior, machine: Machine, method_epochs: int | None 
 def _transition(posterior: Posterior, n_classes: int) -> NDArray[np.float64] | None:
     if posterior.matrix is not None:
         return check_transition(posterior.matrix, n_classes)
-    return None if posterior.noise == GIVEN else from_name(posterior.noise, n_classes, rng=posterior.seed)
+    return None if posterior.noise == GIVEN else from_name(posterior.noise, n_classes, random_state=posterior.seed)
 
 
 def _n_samples(posterior: Posterior, dataset: Dataset) -> int | None:
@@ -162,7 +162,7 @@ def _load(posterior: Posterior, data_dir: Path | None) -> Dataset:
     if posterior.size <= 1:
         raise InputError(f"Expected a number of samples for the synthetic data, got the share {posterior.size:g}.")
     options = {} if posterior.n_test is None else {"n_test": posterior.n_test}
-    return load_synthetic(n_samples=int(posterior.size), seed=posterior.seed, **options)
+    return load_synthetic(n_samples=int(posterior.size), random_state=posterior.seed, **options)
 
 
 @lru_cache(maxsize=1)

@@ -141,16 +141,16 @@ def _double_counting(t_club: NDArray[np.float64], summary: PosteriorSummary) -> 
 
 
 def notices(
-    method: str, fit: Fit, figures: Diagnostics, names: Sequence[str], out_of_fold: bool | None = None
+    estimator: str, fit: Fit, figures: Diagnostics, names: Sequence[str], out_of_fold: bool | None = None
 ) -> Iterator[Notice]:
     """Yield what a user of this estimate should know, most serious first."""
     yield from _about_labels(figures, names)
     yield from _about_predictions(figures, names)
     yield from _about_matrix(fit, figures, names)
-    if out_of_fold is False and method in _NEED_OUT_OF_FOLD:
+    if out_of_fold is False and estimator in _NEED_OUT_OF_FOLD:
         yield Notice(
             "in-sample",
-            f"The classifier was trained on these very rows, and {method} counts labels that it has learnt by heart.",
+            f"The classifier was trained on these very rows, and {estimator} counts labels that it has learnt by heart.",
             "Use out-of-fold probabilities (cross-validation), or dual-t.",
         )
     if out_of_fold is None and figures.agreement >= IN_SAMPLE_AGREEMENT:
@@ -161,7 +161,7 @@ def notices(
             " learnt their errors by heart: use out-of-fold probabilities (cross-validation).",
         )
     yield from _about_trust(figures)
-    if method == "dual-t" and figures.double_counting > 0.5:
+    if estimator == "dual-t" and figures.double_counting > 0.5:
         yield Notice(
             "double-counting",
             "The anchors' probabilities already look like the counted label frequencies"
@@ -218,7 +218,7 @@ def _about_predictions(figures: Diagnostics, names: Sequence[str]) -> Iterator[N
         yield Notice(
             "class-never-predicted",
             f"No row has its largest probability in class {_listed(never, names)}.",
-            "Its row cannot be counted and is taken as noise-free where the method counts: train the"
+            "Its row cannot be counted and is taken as noise-free where the estimator counts: train the"
             " classifier longer, or balance the classes.",
         )
     unsure = np.flatnonzero((figures.anchor_confidence < LOW_ANCHOR_CONFIDENCE) & (figures.predicted_counts > 0))

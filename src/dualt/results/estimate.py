@@ -21,7 +21,7 @@ from dualt.results.diagnostics import Diagnostics, Notice, diagnose, notices
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html
-from dualt.rng import RngLike, as_generator
+from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import clean_prior
@@ -38,20 +38,20 @@ class TransitionEstimate:
     ----------
     transition : (n_classes, n_classes)
         Rows sum to one.
-    method : str
+    estimator : str
         Name of the estimator.
     n_samples : int
     class_names : tuple of str
         In the order of rows and columns.
     t_club, t_spade : (n_classes, n_classes) or None
-        The factors P(Y' | Y) and P(noisy | Y') where the method has them.
+        The factors P(Y' | Y) and P(noisy | Y') where the estimator has them.
     anchors : (n_classes,) or None
         Row number of each class's anchor.
     out_of_fold : bool or None
         Whether the classifier had not seen the rows of these probabilities; None if that is not known.
     """
 
-    method: str
+    estimator: str
     class_names: tuple[str, ...]
     fit: Fit = field()
     summary: PosteriorSummary = field()
@@ -105,12 +105,12 @@ class TransitionEstimate:
     @cached_property
     def warnings(self) -> tuple[Notice, ...]:
         """What a user of this estimate should know, in plain words."""
-        return tuple(notices(self.method, self.fit, self.diagnostics, self.class_names, self.out_of_fold))
+        return tuple(notices(self.estimator, self.fit, self.diagnostics, self.class_names, self.out_of_fold))
 
-    def replicates(self, n_replicates: int | None = None, rng: RngLike = 0) -> NDArray[np.float32]:
+    def replicates(self, n_replicates: int | None = None, random_state: RandomState = 0) -> NDArray[np.float32]:
         """Return the matrices of bootstrap resamples, (n_replicates, n_classes, n_classes)."""
         n_classes = len(self.class_names)
-        generator = as_generator(rng)
+        generator = as_generator(random_state)
         drawn = np.empty((n_replicates or default_replicates(n_classes), n_classes, n_classes), np.float32)
         for replicate in drawn:
             replicate[:] = self.fit.resample(generator)
@@ -144,7 +144,7 @@ class TransitionEstimate:
     def __repr__(self) -> str:
         low, high = self.noise_rate_interval()
         return (
-            f"TransitionEstimate(method={self.method!r}, n_samples={self.n_samples}, "
+            f"TransitionEstimate(estimator={self.estimator!r}, n_samples={self.n_samples}, "
             f"n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f} [{low:.3f}, {high:.3f}], "
             f"warnings={len(self.warnings)})"
         )
@@ -177,7 +177,7 @@ class TransitionEstimate:
         low, high = self.confidence_interval(level)
         optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
         return {
-            "method": self.method,
+            "estimator": self.estimator,
             "n_samples": self.n_samples,
             "out_of_fold": self.out_of_fold,
             "class_names": list(self.class_names),

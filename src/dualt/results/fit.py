@@ -28,9 +28,9 @@ class Fit:
     resample
         Draws the matrix of one bootstrap resample. A function of a module, so that estimates can be pickled.
     t_club : (n_classes, n_classes), optional
-        P(Y' | Y), where the method has it.
+        P(Y' | Y), where the estimator has it.
     spade_counts : (n_classes, n_classes), optional
-        Counts of intermediate class and given label, whose rows are P(noisy | Y'), where the method has them.
+        Counts of intermediate class and given label, whose rows are P(noisy | Y'), where the estimator has them.
     anchors : (n_classes,), optional
         Row number of each class's anchor.
     """

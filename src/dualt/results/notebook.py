@@ -27,7 +27,7 @@ def estimate_html(estimate: TransitionEstimate) -> str:
     return (
         '<div style="overflow-x: auto">'
         f"<p><b>{estimate.noise_rate:.1%} of the labels are wrong</b> (95% interval {low:.1%} to {high:.1%}) &middot;"
-        f" {estimate.n_samples:,} rows &middot; {escape(estimate.method)}</p>"
+        f" {estimate.n_samples:,} rows &middot; {escape(estimate.estimator)}</p>"
         f"{_table(estimate, chosen)}{_notices(estimate)}</div>"
     )
 

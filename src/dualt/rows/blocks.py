@@ -98,12 +98,12 @@ def block_starts(blocks: Sequence[Block]) -> list[int]:
     return list(accumulate((block.shape[0] for block in blocks), initial=0))
 
 
-def pieces(blocks: Iterable[Block], *, start: int = 0, threads: int = 1) -> Iterator[Piece]:
+def pieces(blocks: Iterable[Block], *, start: int = 0, n_jobs: int = 1) -> Iterator[Piece]:
     """Cut what the blocks yield into pieces to summarise: few large ones, yet enough for all threads."""
     for block in blocks:
         block_start = start
         for probs, labels in block.read():
-            n_pieces = max(-(-probs.size // _PIECE_ENTRIES), min(threads, probs.size // _LEAST_ENTRIES), 1)
+            n_pieces = max(-(-probs.size // _PIECE_ENTRIES), min(n_jobs, probs.size // _LEAST_ENTRIES), 1)
             limits = np.linspace(0, len(probs), n_pieces + 1).astype(int).tolist()
             for low, high in pairwise(limits):
                 yield Piece(probs[low:high], labels[low:high], start + low, block.name, block_start)

@@ -144,11 +144,11 @@ class ClusterPosterior(NoisyPosterior):
 
 
 def as_posterior(
-    pred_probs: Any, noisy_labels: Any, class_names: Sequence[Any] | None = None, *, threads: int = 1
+    pred_probs: Any, noisy_labels: Any, class_names: Sequence[Any] | None = None, *, n_jobs: int = 1
 ) -> NoisyPosterior:
     """Return the posterior of anything that looks like probabilities and labels; Dask's stay where they are."""
     if not is_dask(pred_probs):
-        return NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names, threads=threads)
+        return NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
     from dualt.rows.dask_input import open_collections
 
     return ClusterPosterior(*open_collections(pred_probs, noisy_labels, class_names))

@@ -29,7 +29,7 @@ from dualt.rows.floats import as_rows, working_dtype
 from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample
 from dualt.rows.threads import ordered_map
 from dualt.transition import chunk_rows
-from dualt.validation import as_probability_table, check_same_length, check_threads
+from dualt.validation import as_probability_table, check_n_jobs, check_same_length
 
 Chunk: TypeAlias = tuple[NDArray[Any], Codes]
 # Told how many rows of how many a pass has read.
@@ -51,7 +51,7 @@ class NoisyPosterior:
 
     blocks: tuple[Block, ...]
     coder: LabelCoder
-    threads: int = 1
+    n_jobs: int = 1
     on_progress: Progress | None = None
     out_of_fold: bool | None = None
 
@@ -62,7 +62,7 @@ class NoisyPosterior:
         noisy_labels: Any,
         class_names: Sequence[Any] | None = None,
         *,
-        threads: int = 1,
+        n_jobs: int = 1,
         on_progress: Progress | None = None,
     ) -> NoisyPosterior:
         """Take anything that looks like probabilities and labels, without copying arrays.
@@ -74,7 +74,7 @@ class NoisyPosterior:
         check_same_length(len(table), len(labels))
         names = class_names if class_names is not None else columns
         coder = LabelCoder.for_labels(labels, table.shape[1], names)
-        return cls((ArrayBlock(table, labels),), coder, check_threads(threads), on_progress)
+        return cls((ArrayBlock(table, labels),), coder, check_n_jobs(n_jobs), on_progress)
 
     @classmethod
     def from_blocks(
@@ -82,12 +82,12 @@ class NoisyPosterior:
         blocks: Sequence[Block],
         class_names: Sequence[Any] | None = None,
         *,
-        threads: int = 1,
+        n_jobs: int = 1,
         on_progress: Progress | None = None,
     ) -> NoisyPosterior:
         """Take blocks of rows, which may be larger than memory together; at least one."""
         check_blocks(blocks)
-        return cls(tuple(blocks), coder_for(blocks, class_names), check_threads(threads), on_progress)
+        return cls(tuple(blocks), coder_for(blocks, class_names), check_n_jobs(n_jobs), on_progress)
 
     @property
     def n_classes(self) -> int:
@@ -125,7 +125,7 @@ class NoisyPosterior:
             # The first of the parts tells which rows stand no chance; that it may be an old one does no harm.
             return summarize_piece(piece, self.coder, ceiling=ceiling, after=parts[0] if parts else None)
 
-        found = ordered_map(summarize, pieces(self.blocks, threads=self.threads), self.threads)
+        found = ordered_map(summarize, pieces(self.blocks, n_jobs=self.n_jobs), self.n_jobs)
         for part in self._watched(found, lambda part: part.n_samples):
             parts.append(part)
             if len(parts) > MERGED_TOGETHER:
@@ -144,7 +144,7 @@ class NoisyPosterior:
     def map_valid(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
         """Do the same as `map` for rows that are known to be valid."""
         chunks = aligned(self.blocks, self.rows_of_chunk)
-        return ordered_map(lambda chunk: function(*self._join(chunk)), chunks, self.threads)
+        return ordered_map(lambda chunk: function(*self._join(chunk)), chunks, self.n_jobs)
 
     def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""

@@ -11,21 +11,21 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Yield `function(item)` of every item, in order, computing `threads` of them at a time.
+def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int) -> Iterator[Result]:
+    """Yield `function(item)` of every item, in order, computing `n_jobs` of them at a time.
 
     Items are drawn only as they are needed, one more than there are threads, so that memory stays bounded. An error
     comes out in its item's place, and nothing runs on after it.
     """
-    if threads == 1:
+    if n_jobs == 1:
         yield from map(function, items)
         return
     waiting: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(n_jobs) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
-                if len(waiting) > threads:
+                if len(waiting) > n_jobs:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -102,7 +102,7 @@ def test_the_diagonal_stays_the_largest_of_its_row():
 @pytest.fixture(scope="module")
 def data():
     dataset = load_dataset("synthetic", n_samples=1500, n_test=500)
-    return training_data(split_dataset(dataset, MATRIX, seed=0), dataset)
+    return training_data(split_dataset(dataset, MATRIX, random_state=0), dataset)
 
 
 def settings(name, **changes):

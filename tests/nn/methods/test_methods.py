@@ -136,7 +136,7 @@ def test_revision_validates_through_the_revised_matrix():
 
 def data_of(name, transition):
     dataset = load_dataset(name, **({"n_samples": 2000, "n_test": 500} if name == "synthetic" else {}))
-    split = split_dataset(dataset, transition, seed=0)
+    split = split_dataset(dataset, transition, random_state=0)
 
     def part(samples, labels):
         return Part(as_inputs(samples, dataset.mean, dataset.std), torch.from_numpy(labels))

@@ -21,7 +21,7 @@ def digits_data(rate=0.3, seed=0):
 
 
 def as_training_data(dataset, transition, seed):
-    split = split_dataset(dataset, transition, seed=seed)
+    split = split_dataset(dataset, transition, random_state=seed)
 
     def part(samples, labels):
         return Part(as_inputs(samples, dataset.mean, dataset.std), torch.from_numpy(labels))

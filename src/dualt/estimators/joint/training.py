@@ -16,7 +16,7 @@ from dualt.estimators.ordering import canonical_order, match_rows
 from dualt.estimators.shrinkage import resampled_rows, shrink_off_diagonals
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rng import RngLike, as_generator
+from dualt.rng import RandomState, as_generator
 from dualt.rows.posterior import NoisyPosterior
 
 _MOST_ROWS, _MOST_ENTRIES, _JUDGED = 200_000, 1 << 25, 10_000
@@ -26,7 +26,7 @@ _FINALISTS, _FINALISTS_OF_MANY, _MANY_CLASSES = 3, 2, 20
 _log = logging.getLogger(__name__)
 
 
-def joint(posterior: NoisyPosterior, *, shrink: bool = True, rng: RngLike = 0) -> Fit:
+def joint(posterior: NoisyPosterior, *, shrink: bool = True, random_state: RandomState = 0) -> Fit:
     """T̂ of the q(p) and T that minimise −mean log (q @ T)_y − λ·(mean distance of two clean posteriors).
 
     A small network q(p) corrects the probabilities while T is learnt, so neither calibration nor anchors are
@@ -43,7 +43,7 @@ def joint(posterior: NoisyPosterior, *, shrink: bool = True, rng: RngLike = 0) -
     posterior
     shrink
         Draw off-diagonals towards uniform by as much as chance explains; see `shrink_off_diagonals`.
-    rng
+    random_state
         Seed or generator of the network's first weights, of batches, and of the sample of 200,000 rows (fewer
         for hundreds of classes) that stands for more.
 
@@ -53,7 +53,7 @@ def joint(posterior: NoisyPosterior, *, shrink: bool = True, rng: RngLike = 0) -
     counted, without training anew, and leaves out what the head does not know. A nominal 95 % covered 52
     to 97 % (docs/benchmarks.md).
     """
-    generator = as_generator(rng)
+    generator = as_generator(random_state)
     order = canonical_order(posterior.summary)
     probs, labels = _sample(posterior, generator)
     first = clean_count(posterior, shrink=False).transition[np.ix_(order, order)]

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
-from dualt.rng import RngLike, as_generator
+from dualt.rng import RandomState, as_generator
 
 
 class Mixed(NamedTuple):
@@ -22,7 +22,7 @@ class Mixed(NamedTuple):
     share: float
 
 
-def mixup(x: Tensor, labels: Tensor, rng: RngLike = None, *, alpha: float = 1.0) -> Mixed:
+def mixup(x: Tensor, labels: Tensor, random_state: RandomState = None, *, alpha: float = 1.0) -> Mixed:
     """Mix every sample with a partner of the same batch, in a share drawn from Beta(alpha, alpha).
 
     References
@@ -31,7 +31,7 @@ def mixup(x: Tensor, labels: Tensor, rng: RngLike = None, *, alpha: float = 1.0)
     """
     if not alpha > 0:
         raise InputError(f"Expected alpha above 0, got {alpha}.")
-    generator = as_generator(rng)
+    generator = as_generator(random_state)
     share = float(generator.beta(alpha, alpha))
     partner = torch.from_numpy(generator.permutation(len(x)).astype(np.int64)).to(x.device)
     mixed = torch.lerp(x.index_select(0, partner), x, share)
