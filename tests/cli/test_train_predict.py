@@ -44,7 +44,7 @@ def test_train_prints_and_keeps_everything(trained):
     assert printed["test_accuracy"] > 0.5
     assert list(printed["stages"]) == ["ce", "forward"]
     assert len(printed["stages"]["ce"]["history"]["validation_accuracy"]) == 10
-    assert printed["estimate"]["method"] == "dual-t"
+    assert printed["estimate"]["estimator"] == "dual-t"
     assert printed["l1_error"] == pytest.approx(10 * printed["l1_error_per_class"])
     kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     checkpoints = ["checkpoints/ce.safetensors", "checkpoints/forward.safetensors"]

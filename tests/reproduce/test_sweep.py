@@ -11,7 +11,7 @@ import time
 import pytest
 
 from dualt.errors import FileError, InputError
-from dualt.reproduce import Options, Store, load_experiment, run_sweep, runs_of
+from dualt.reproduce import Store, SweepOptions, load_experiment, run_sweep, runs_of
 from dualt.reproduce.spec import FORMAT
 
 # Three trainings per posterior in all: cross entropy, and forward through two matrices.
@@ -83,7 +83,7 @@ def test_two_sweeps_at_once_do_not_spoil_each_other(tmp_path):
 def test_processes_give_the_same_records_as_one(tmp_path):
     runs = grid(seeds=2)
     alone = run_sweep(runs, tmp_path / "alone")
-    shared = run_sweep(runs, tmp_path / "shared", options=Options(jobs=2))
+    shared = run_sweep(runs, tmp_path / "shared", options=SweepOptions(n_jobs=2))
     assert without_times(alone) == without_times(shared)
 
 
@@ -134,7 +134,7 @@ def test_a_failure_is_recorded_and_stops_nothing(tmp_path):
     seen = []
     run_sweep([*bad, *good], tmp_path, on_progress=seen.append)
     assert not seen, "failures are not tried again unless asked for"
-    run_sweep([*bad, *good], tmp_path, options=Options(retry_failed=True), on_progress=seen.append)
+    run_sweep([*bad, *good], tmp_path, options=SweepOptions(retry_failed=True), on_progress=seen.append)
     assert len(seen) == len(bad)
 
 
@@ -160,8 +160,8 @@ def test_records_of_another_version_are_refused_and_kept(tmp_path):
 
 
 def test_wrong_options_are_refused(tmp_path):
-    with pytest.raises(InputError, match="at least one job"):
-        Options(jobs=0)
+    with pytest.raises(InputError, match="at least one process"):
+        SweepOptions(n_jobs=0)
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="Cannot make the folder"):
         run_sweep(grid(seeds=1), tmp_path / "file")
@@ -171,7 +171,7 @@ def test_an_unreachable_scheduler_is_an_error_and_loses_nothing(tmp_path, monkey
     pytest.importorskip("distributed")
     monkeypatch.setattr("dualt.rows.cluster._TIMEOUT", "1s")
     with pytest.raises(InputError, match=r"tcp://127\.0\.0\.1:9"):
-        run_sweep(grid(seeds=1), tmp_path, options=Options(dask="tcp://127.0.0.1:9"))
+        run_sweep(grid(seeds=1), tmp_path, options=SweepOptions(dask="tcp://127.0.0.1:9"))
     assert files(tmp_path) == []
 
 
@@ -191,7 +191,7 @@ def test_on_a_cluster_all_records_arrive_though_a_worker_dies(tmp_path):
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        options = Options(dask=cluster.scheduler_address)
+        options = SweepOptions(dask=cluster.scheduler_address)
         records = run_sweep(runs, tmp_path, options=options, on_progress=kill_one)
     assert killed
     assert files(tmp_path) == names(runs)

@@ -13,16 +13,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError, TransitionError
-from dualt.nn.losses.forward import forward_loss_from
-from dualt.nn.losses.matrix import as_matrix
+from dualt.nn.losses.modules import as_matrix
 from dualt.nn.training import Batch, Network, Recipe
 from dualt.validation import check_n_classes
 
 # The authors' settings of Decoupling, MentorNet and Co-teaching.
 SELECTION_RECIPE = Recipe(
-    epochs=200, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, linear_from=80, report="last-ten"
+    epochs=200, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, linear_from=80, ramp=10, report="last-ten"
 )
-_RAMP = 10
 
 
 class BaseMethod(nn.Module):
@@ -75,23 +73,18 @@ class LearningMethod(BaseMethod):
         self.penalty_weight = penalty_weight
         self.weight = nn.Parameter(torch.zeros(check_n_classes(n_classes), n_classes))
 
-    @property
-    def log_transition(self) -> Tensor:
-        """Logarithms of the matrix, with gradients."""
+    def compute_transition(self) -> Tensor:
+        """Return the matrix, with gradients."""
         n_classes = len(self.weight)
         # Each row learns from a C-th of the samples: √C makes a step as large as if it were from all of them.
         others = F.logsigmoid(math.sqrt(n_classes) * self.weight - math.log(n_classes))
         diagonal = torch.eye(n_classes, dtype=torch.bool, device=self.weight.device)
-        return others.masked_fill(diagonal, 0).log_softmax(1)
+        return others.masked_fill(diagonal, 0).softmax(1)
 
     @property
     def learned_transition(self) -> Tensor:
         """The matrix as learned so far."""
-        return self.log_transition.detach().exp()
-
-    def forward_loss(self, logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
-        """Return the mean of −log (softmax(logits) @ transition)[label]; gradients flow to the matrix too."""
-        return forward_loss_from(logits, labels, log_transition.t(), "mean")
+        return self.compute_transition().detach()
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return probs @ transition."""
@@ -101,17 +94,17 @@ class LearningMethod(BaseMethod):
 class SelectionMethod(BaseMethod):
     """A method that forgets the samples with the largest losses.
 
-    The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal, and rises to it
-    linearly over the first ten epochs.
+    The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal, and rises to it linearly over
+    the ramp of the recipe.
     """
 
     def __init__(self, transition: Any) -> None:
         super().__init__()
         self.rate = 1 - float(as_matrix(transition).diagonal().mean())
 
-    def forget_rate(self, epoch: int) -> float:
-        """Return the share of a batch to forget in `epoch`, counted from 0."""
-        return self.rate * min(1.0, epoch / (_RAMP - 1))
+    def forget_rate(self, batch: Batch) -> float:
+        """Return the share of the batch to forget."""
+        return self.rate * batch.ramp
 
 
 def check_labels_possible(transition: NDArray[np.float64], labels: Tensor) -> None:

@@ -58,7 +58,7 @@ class StreamedInputs:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one sample."""
-        return _sample_shape(self._samples)
+        return sample_shape(self._samples)
 
     def take(self, index: Tensor) -> Tensor:
         """Return the samples of `index`."""
@@ -122,14 +122,15 @@ def as_inputs(samples: Any, mean: ArrayLike = 0.0, std: ArrayLike = 1.0, device:
     return StreamedInputs(samples, mean, std, device)
 
 
-def _sample_shape(samples: Any) -> tuple[int, ...]:
+def sample_shape(samples: Any) -> tuple[int, ...]:
+    """Return the shape of one sample as networks see it: images have a channel."""
     return (1, *samples.shape[1:]) if len(samples.shape) == 3 else tuple(samples.shape[1:])
 
 
 def _standardize(samples: NDArray[Any], mean: ArrayLike, std: ArrayLike) -> Tensor:
     scale = 255.0 if samples.dtype == np.uint8 else 1.0
     x = torch.from_numpy(np.ascontiguousarray(samples)).to(torch.float32, copy=True)
-    x = x.reshape(len(samples), *_sample_shape(samples))
+    x = x.reshape(len(samples), *sample_shape(samples))
     along = (1, -1) if x.ndim == 2 else (1, -1, 1, 1)
     center = torch.as_tensor(np.asarray(mean, np.float32) * scale).reshape(along)
     spread = torch.as_tensor(np.asarray(std, np.float32) * scale).reshape(along)

@@ -12,12 +12,13 @@ Network: TypeAlias = Callable[[Tensor], Tensor]
 
 
 class Batch(NamedTuple):
-    """What a method sees: samples, given labels, the epoch from 0, and a source of randomness."""
+    """What a method sees: samples, given labels, the epoch from 0, a source of randomness, and the recipe's ramp."""
 
     x: Tensor
     labels: Tensor
     epoch: int
     rng: np.random.Generator
+    ramp: float = 1.0
 
 
 class Method(Protocol):
