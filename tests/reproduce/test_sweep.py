@@ -13,6 +13,7 @@ import pytest
 from dualt.errors import FileError, InputError
 from dualt.reproduce import Store, SweepOptions, load_experiment, run_sweep, runs_of
 from dualt.reproduce.spec import FORMAT
+from dualt.rows import NoisyPosterior
 
 # Three trainings per posterior in all: cross entropy, and forward through two matrices.
 GRID = {
@@ -112,6 +113,20 @@ def test_a_record_says_everything(tmp_path):
     # T and dual-T differ, so what is trained through them does.
     errors = {run.estimator: records[run.identity]["l1_error"] for run in runs if run.estimator}
     assert errors["t"] != errors["dual-t"]
+
+
+def test_estimators_share_one_summary(tmp_path, monkeypatch):
+    passes, summarize = [], NoisyPosterior._summarize
+
+    def counted(self, *arguments):
+        passes.append(self)
+        return summarize(self, *arguments)
+
+    monkeypatch.setattr(NoisyPosterior, "_summarize", counted)
+    names = ["t", "dual-t", "spade", "confident-joint", "oracle", "t-in-sample"]
+    records = run_sweep(grid(seeds=1, noise=["sym-20"], methods=[], estimators=names, folds=2), tmp_path)
+    assert {record["status"] for record in records.values()} == {"done"}
+    assert len(passes) == 2, "one of the probabilities out of fold, one of those in sample"
 
 
 def test_progress_counts_to_the_end(tmp_path):
