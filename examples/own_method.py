@@ -18,11 +18,10 @@ from torch import Tensor
 
 import dualt
 from dualt.nn.methods import METHODS, RegisteredMethod
-from dualt.nn.methods.base import BaseMethod
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.training import Batch, Method, Network, Recipe
 
 
-class GeneralizedCrossEntropy(BaseMethod):
+class GeneralizedCrossEntropy(Method):
     """(1 − p_y^q) / q: cross entropy as q goes to 0, the mean absolute error at q = 1."""
 
     def __init__(self, q: float = 0.7) -> None:

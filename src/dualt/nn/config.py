@@ -30,47 +30,10 @@ _SMALLEST_BATCH = 8
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """What a training run is, beside its data. Where a field is `None`, the published recipe of the method decides.
+    """What a training run is, beside its data.
 
-    Attributes
-    ----------
-    network
-        Name in `dualt.nn.networks.NETWORKS`, or a function `(input_shape, n_classes, **options) -> nn.Module`.
-    method
-        Name in `dualt.nn.methods.METHODS`.
-    estimator
-        Name in `dualt.estimators.ESTIMATORS`: how the transition matrix is found.
-    transition
-        A known matrix or an estimate, instead.
-    network_options
-        Such as `{"hidden": (64, 64), "dropout": 0.2}`.
-    method_options
-        Such as `{"volume_weight": 1e-3}` for `volminnet`.
-    weights
-        Where pre-trained weights are: a `.safetensors` file, or `"imagenet"`.
-    epochs
-        Of every stage; `None`: as published, the posterior 100 and most methods 200.
-    batch_size
-        `None`: as published, 128, or fewer for fewer than 4,096 samples, down to 8, for about 32 steps per epoch.
-    optimizer
-        Of every stage.
-    learning_rate, momentum, weight_decay
-        Of the method, and of the stages before it that use the same optimizer.
-    patience
-        Stop a stage after this many epochs without a better validation accuracy.
-    recipes
-        Per stage (`ce` and the methods), instead of the published ones.
-    validation_fraction
-        Share of the samples set aside to choose the best epoch, with their noisy labels.
-    folds
-        Learn the posterior out of fold in this many folds; 1: on the training part itself, like the paper;
-        `None`: whichever suits the estimator.
-    augment
-        Name in `dualt.nn.training.augment.AUGMENTATIONS`, or a function of a batch of images and a generator.
-    device, precision, channels_last, n_jobs
-        What to train on, see `Machine`.
-    random_state
-        Seed of everything random.
+    The fields are the parameters of `RobustNetClassifier`, and are explained there. Two are here alone: `recipes` per
+    stage (`ce` and the methods) instead of the published ones, and `channels_last`, a memory layout for convolutions.
     """
 
     network: str | Callable[..., nn.Module] = "mlp"

@@ -121,5 +121,5 @@ class Stages:
 
 def learned_transition(trained: Trained) -> NDArray[np.float64] | None:
     """Return the matrix that a method has learned along with its networks; `None` if it learns none."""
-    learned = getattr(trained.method, "learned_transition", None)
+    learned = trained.method.learned_transition
     return None if learned is None else learned.cpu().numpy().astype(np.float64)

@@ -20,8 +20,8 @@ from dualt.nn.methods import (
     total_variation,
     volminnet,
 )
-from dualt.nn.methods.base import BaseMethod, check_labels_possible
-from dualt.nn.training import Recipe
+from dualt.nn.methods.base import check_labels_possible
+from dualt.nn.training import Method, Recipe
 
 __all__ = ["METHODS", "RegisteredMethod", "build_method", "check_labels_possible", "check_options", "find_method"]
 
@@ -30,7 +30,7 @@ __all__ = ["METHODS", "RegisteredMethod", "build_method", "check_labels_possible
 class RegisteredMethod:
     """A method, its published recipe, whether it takes a matrix or learns one, and the method it starts from."""
 
-    build: Callable[..., BaseMethod]
+    build: Callable[..., Method]
     recipe: Recipe
     takes_transition: bool = False
     starts_from: str | None = None
@@ -67,7 +67,7 @@ def check_options(name: str, options: Iterable[str]) -> None:
             raise InputError(f"Method {name!r} has no option {option!r}. Its options: {', '.join(known) or 'none'}.")
 
 
-def build_method(name: str, transition: Any = None, *, n_classes: int | None = None, **options: Any) -> BaseMethod:
+def build_method(name: str, transition: Any = None, *, n_classes: int | None = None, **options: Any) -> Method:
     """Return a method, with the matrix where it takes one, for `n_classes` where it learns one.
 
     Examples

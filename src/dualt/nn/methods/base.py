@@ -1,9 +1,8 @@
-"""What the methods share: no networks of their own, perhaps a matrix, a published recipe."""
+"""What several methods share: a matrix that is given or learned, small losses to select."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError, TransitionError
 from dualt.nn.losses.modules import as_matrix
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.training import Batch, Method, Recipe
 from dualt.validation import check_n_classes
 
 # The authors' settings of Decoupling, MentorNet and Co-teaching.
@@ -23,28 +22,7 @@ SELECTION_RECIPE = Recipe(
 )
 
 
-class BaseMethod(nn.Module):
-    """A method of one network whose output is compared with noisy labels as it is."""
-
-    n_networks = 1
-    # What it was built with beside a matrix: a checkpoint of other options is not resumed.
-    options: Mapping[str, Any] = {}
-
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
-        """Return one loss per network."""
-        raise NotImplementedError
-
-    def to_noisy(self, probs: Tensor) -> Tensor:
-        """Return the probabilities of the given label."""
-        return probs
-
-    @property
-    def learned_transition(self) -> Tensor | None:
-        """The matrix as learned so far; `None`: it learns none."""
-        return None
-
-
-class TransitionMethod(BaseMethod):
+class TransitionMethod(Method):
     """A method whose network predicts the clean class, and the given label through a matrix."""
 
     transition: Tensor
@@ -58,7 +36,7 @@ class TransitionMethod(BaseMethod):
         return probs @ self.transition
 
 
-class LearningMethod(BaseMethod):
+class LearningMethod(Method):
     """A method that learns the matrix along with the network, by the forward loss and a weighted penalty.
 
     Row i of the matrix is 1 at i and σ(√C·weight − log C) elsewhere, divided by its sum. So the diagonal entry is
@@ -91,7 +69,7 @@ class LearningMethod(BaseMethod):
         return probs @ self.learned_transition
 
 
-class SelectionMethod(BaseMethod):
+class SelectionMethod(Method):
     """A method that forgets the samples with the largest losses.
 
     The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal, and rises to it linearly over

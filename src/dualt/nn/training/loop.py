@@ -128,12 +128,10 @@ def train(
 
 def _identity(method: Method, part: Part) -> dict[str, Any]:
     """Return what a checkpoint must have in common with a run that resumes it, beside recipe and seed."""
-    transition = getattr(method, "transition", None)
     # Rounded: the same estimate differs in its last digits from one machine to another.
-    matrix = np.zeros(0) if transition is None else transition.cpu().numpy().round(3)
-    options = getattr(method, "options", None)
+    matrix = np.zeros(0) if method.transition is None else method.transition.cpu().numpy().round(3)
     return {
-        **({"options": dict(options)} if options else {}),
+        **({"options": dict(method.options)} if method.options else {}),
         "method": type(method).__name__,
         "transition_checksum": zlib.crc32(matrix.tobytes()),
         "labels_checksum": zlib.crc32(part.labels.cpu().numpy().tobytes()),
@@ -160,7 +158,7 @@ def _run_epoch(
         if augment is not None:
             x = augment(x, rng)
         batch = Batch(x, part.labels.index_select(0, index), epoch, rng, ramp)
-        losses = [loss for loss in method(networks, batch) if loss is not None]
+        losses: list[Tensor] = [loss for loss in method(networks, batch) if loss is not None]
         if not losses:
             continue
         # One sum serves all networks: none of their losses depends on another's parameters.
