@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dualt.errors import FileError
-from dualt.io.arrays import check_readable, open_npz, read_npy, read_npz
+from dualt.files import check_readable
+from dualt.io.arrays import open_npz, read_npy, read_npz
 
 ARRAY = np.arange(12.0).reshape(4, 3)
 

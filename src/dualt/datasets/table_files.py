@@ -7,7 +7,7 @@ from pathlib import Path
 from dualt.datasets.arrays import from_arrays
 from dualt.datasets.dataset import Dataset
 from dualt.errors import InputError
-from dualt.io.tables import open_table
+from dualt.io.load import open_table
 
 
 def load_table(path: str | Path, *, label: str = "label", noisy: bool = False) -> Dataset:
