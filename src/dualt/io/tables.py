@@ -55,18 +55,21 @@ class Table(ABC):
     def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield columns of numbers, as a float array, and one of labels (else nothing), as many rows as fit memory."""
 
+    def read_all(self, numbers: Sequence[int], label: int | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return all that `read` yields: numbers of shape (n_rows, columns), and labels."""
+        portions = list(self.read(numbers, label)) or [(np.empty((0, len(numbers))), np.empty(0))]
+        if len(portions) == 1:
+            return portions[0]
+        values, labels = zip(*portions, strict=True)
+        return np.concatenate(values), np.concatenate(labels)
+
     def read_numbers(self, places: Sequence[int]) -> NDArray[Any]:
         """Return the columns at these places as one array."""
-        return _joined([np.empty((0, len(places))), *(numbers for numbers, _ in self.read(places))])
+        return self.read_all(places)[0]
 
     def read_column(self, place: int) -> NDArray[Any]:
         """Return one column of labels: numbers if they all are, else texts."""
-        return _joined([np.empty(0), *(labels for _, labels in self.read([], place))])
-
-
-def _joined(portions: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return the portions that follow the first as one array; the first is what comes of none."""
-    return np.concatenate(portions[1:]) if len(portions) > 2 else portions[-1]
+        return self.read_all([], place)[1]
 
 
 @dataclass(frozen=True)
