@@ -7,8 +7,8 @@ pixels of red, of green, of blue. A Python batch is a pickled dict of the same b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,7 @@ from dualt.files import open_input
 _IMAGE_BYTES = 3 * 32 * 32
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     """Where a version keeps its parts; `label` is the name (Python) or the number of label bytes (binary)."""
 
     folder: str

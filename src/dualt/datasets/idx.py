@@ -81,7 +81,12 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
                     f"Expected {expected:,} bytes of data in {path}, as its header says, but the file has"
                     f" only {size:,} bytes{' compressed' if compressed else ''}. Get it again."
                 )
-            data = _read_data(stream, expected, path)
+            data = np.frombuffer(bytearray(stream.read(expected + 1)), np.uint8)
+            if data.size != expected:
+                what = "there is more" if data.size > expected else f"it ends after {data.size:,}: it is cut short"
+                raise FileError(
+                    f"Expected {expected:,} bytes of data in {path}, as its header says, but {what}. Get it again."
+                )
     except (OSError, EOFError, zlib.error) as error:
         if isinstance(error, FileError):
             raise
@@ -101,14 +106,3 @@ def _read_header(stream: Any, path: Path, n_dimensions: int) -> tuple[int, ...]:
     if 0 in shape:
         raise FileError(f"Expected samples in {path}, got the shape {shape}.")
     return shape
-
-
-def _read_data(stream: Any, expected: int, path: Path) -> NDArray[np.uint8]:
-    data = np.empty(expected, np.uint8)
-    view, position = data.data, 0
-    while position < expected and (got := stream.readinto(view[position : position + (1 << 20)])):
-        position += got
-    if position < expected or stream.read(1):
-        what = f"it ends after {position:,}: it is cut short" if position < expected else "there is more"
-        raise FileError(f"Expected {expected:,} bytes of data in {path}, as its header says, but {what}. Get it again.")
-    return data

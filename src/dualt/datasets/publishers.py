@@ -20,15 +20,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a publisher's server.
+    """A file on a publisher's server, with the publisher's own checksum, like `md5:0123…`.
 
-    Attributes
-    ----------
-    url
-    checksum
-        The publisher's own, like `md5:0123…`.
-    target
-        Where it goes below the root: the file itself, or the folder that an archive unpacks to.
+    It goes to `target` below the root: the file itself, or the folder that an archive unpacks to.
     """
 
     url: str
