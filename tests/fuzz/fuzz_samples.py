@@ -7,7 +7,6 @@ import io
 import json
 import pickle
 import tarfile
-import zipfile
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,14 +70,6 @@ def tar(compressed=False) -> bytes:
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return gzip.compress(stream.getvalue(), 1, mtime=0) if compressed else stream.getvalue()
-
-
-def zipped() -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("part/a.bin", "part/b.bin"):
-            archive.writestr(zipfile.ZipInfo(name), b"content" * 50)
-    return stream.getvalue()
 
 
 def image(kind) -> bytes:

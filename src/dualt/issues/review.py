@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError
-from dualt.io.arrays import check_readable
+from dualt.files import check_readable
 from dualt.io.cells import is_row_number, unguard_cell
 from dualt.labels import LabelCoder, as_label_array, whole_values
 

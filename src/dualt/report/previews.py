@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.io.arrays import check_readable, read_npy
+from dualt.files import check_readable
+from dualt.io.arrays import read_npy
 from dualt.report.png import encode_png, thumbnail
 
 TEXT_LIMIT = 2_000
