@@ -37,7 +37,7 @@ def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Pr
     ----------
     source
         An uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3); an .npy file of one; or a folder
-        with one PNG, JPEG, GIF or WebP file an example, which are matched to the rows by sorted name
+        with one PNG, JPEG, GIF or WebP file per example, which are matched to the rows by sorted name
         and embedded as they are. Anything else in the folder, SVG included, is refused.
     indices
         Row numbers of the examples to show.
@@ -47,7 +47,7 @@ def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Pr
     Raises
     ------
     InputError
-        If the images do not fit the data set, are no images or are too large to embed.
+        If the images do not fit the data set, are not images or are too large to embed.
     FileError
         If a file cannot be read.
     """
@@ -66,7 +66,7 @@ def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Pr
 def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *, n_samples: int) -> Previews:
     """Return the text of each of `indices`, cut to 2,000 characters.
 
-    `source` is a sequence of texts, or the path of a UTF-8 file with one a line; it must have `n_samples`.
+    `source` is a sequence of texts, or the path of a UTF-8 file with one per line; it must have `n_samples`.
     """
     wanted = {int(index) for index in indices}
     if not isinstance(source, (str, Path)):
@@ -76,7 +76,7 @@ def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *,
         found, n_texts = _read_lines(Path(source), wanted)
         where = f"lines in {source}"
     if n_texts != n_samples:
-        raise InputError(f"Expected {n_samples:,} {where}, one a label, got {n_texts:,}.")
+        raise InputError(f"Expected {n_samples:,} {where}, one per label, got {n_texts:,}.")
     return Previews("text", {index: _shorten(text) for index, text in found.items()})
 
 
@@ -118,7 +118,7 @@ def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
             " For values from 0 to 1 pass (images * 255).astype('uint8')."
         )
     if len(pixels) != n_samples:
-        raise InputError(f"Expected {n_samples:,} images, one a label, got {len(pixels):,}.")
+        raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
 
 
 def _from_folder(folder: Path, wanted: list[int], n_samples: int) -> Previews:
@@ -126,7 +126,7 @@ def _from_folder(folder: Path, wanted: list[int], n_samples: int) -> Previews:
         files = sorted(file for file in folder.iterdir() if not file.name.startswith("."))
         if len(files) != n_samples:
             raise InputError(
-                f"Expected {n_samples:,} image files in {folder}, one a label in the order of their sorted"
+                f"Expected {n_samples:,} image files in {folder}, one per label in the order of their sorted"
                 f" names, got {len(files):,}."
             )
         content, total = {}, 0
