@@ -85,7 +85,8 @@ def test_type_checkers_see_the_same_names():
     assert {*found, "__version__"} == set(dualt.__all__)
     assert len(set(dualt.__all__)) == len(dualt.__all__)
     for name, module in found.items():
-        assert getattr(importlib.import_module(module), name) is getattr(dualt, name)
+        public = getattr(dualt, name)
+        assert getattr(importlib.import_module(module), name) is public
     assert (ROOT / "py.typed").exists()
 
 
@@ -107,7 +108,7 @@ USES = {
 }
 MISTAKES = {
     "dualt.no_such_name": "has no attribute",
-    "dualt.find_label_issues(probs, labels, method='t')": "No overload variant",
+    "dualt.find_label_issues(probs, labels, method='t')": "Unexpected keyword argument",
     "dualt.find_label_issues(probs, labels).to_report('page.html', titel='')": "Unexpected keyword argument",
 }
 USER_SCRIPT = """import dualt
