@@ -94,9 +94,9 @@ def test_type_checkers_see_the_same_names():
 USES = {
     "dualt.estimate_transition(probs, labels)": "dualt.results.estimate.TransitionEstimate",
     "dualt.estimate_transition(probs, labels).transition": "numpy.ndarray",
-    "dualt.find_label_issues(probs, labels)": "dualt.issues.scores.LabelIssues",
+    "dualt.find_label_issues(probs, labels)": "dualt.issues.label_issues.LabelIssues",
     "dualt.find_label_issues(probs, labels, np.eye(2), top=1).indices": "numpy.ndarray",
-    "dualt.find_label_issues([[0.2, 0.8]], ['a'], estimator='t')": "dualt.issues.scores.LabelIssues",
+    "dualt.find_label_issues([[0.2, 0.8]], ['a'], estimator='t')": "dualt.issues.label_issues.LabelIssues",
     "dualt.find_label_issues(collection, labels)": "Any",
     "dualt.RobustClassifier(n_jobs=2).fit(probs, labels)": "dualt.classifier.RobustClassifier",
     "dualt.RobustNetClassifier()": "dualt.nn.classifier.RobustNetClassifier",

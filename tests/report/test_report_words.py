@@ -38,4 +38,4 @@ def test_confusions_are_given_then_true_largest_first():
     [(1.5, "well conditioned"), (50.0, "magnify errors somewhat"), (1e4, "badly"), (np.inf, "cannot be inverted")],
 )
 def test_conditioning_is_said_in_words(number, words):
-    assert any(words in fact for fact in facts(SampleEstimate(("a", "b"), condition_number=number), has_intervals=True))
+    assert any(words in fact for fact in facts(SampleEstimate(("a", "b"), condition_number=number)))

@@ -13,7 +13,7 @@ from dualt.files import atomic_write
 from dualt.io.cells import guard_cell
 
 if TYPE_CHECKING:
-    from dualt.issues.scores import LabelIssues
+    from dualt.issues.label_issues import LabelIssues
 
 # Numbers become Python's so many rows at a time, which takes a few megabytes.
 _AT_A_TIME = 1 << 14
@@ -30,18 +30,6 @@ def issue_rows(issues: LabelIssues) -> Iterator[dict[str, Any]]:
         for index, given, suggested, right, probability in zip(*columns, strict=True):
             cells = (index, names[given], names[suggested], round(right, 6), round(probability, 6))
             yield dict(zip(_COLUMNS, cells, strict=True))
-
-
-def describe_issues(issues: LabelIssues) -> dict[str, Any]:
-    """Return the counts and the flagged labels as plain numbers, strings and lists."""
-    return {
-        "n_samples": len(issues),
-        "expected_count": issues.expected_count,
-        "flagged": len(issues.indices),
-        "class_names": list(issues.class_names),
-        "by_pair": issues.by_pair.tolist(),
-        "issues": list(issue_rows(issues)),
-    }
 
 
 def save_issues(path: str | Path, issues: LabelIssues) -> None:
@@ -68,7 +56,7 @@ def _write_csv(stream: IO[str], issues: LabelIssues) -> None:
 
 
 def _write_json(stream: IO[str], issues: LabelIssues) -> None:
-    json.dump(describe_issues(issues), stream, indent=1)
+    json.dump(issues.to_dict(), stream, indent=1)
     stream.write("\n")
 
 

@@ -14,11 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dualt import __version__
+from dualt.errors import InputError
 from dualt.files import atomic_write
 from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
 from dualt.report.previews import Previews
-from dualt.report.shown import MAX_LISTED, Codes, read_results, review_lists
+from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, listed
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:
@@ -81,19 +82,28 @@ def render_report(
     limit
         Most suspects to list.
     """
-    shown, intervals, pairs = read_results(estimate, issues, level)
+    shown: Estimate
+    if issues is not None:
+        shown, pairs = GivenMatrix(issues) if estimate is None else estimate, issues.by_pair
+    elif estimate is not None:
+        shown, pairs = estimate, estimate.n_samples * (estimate.clean_prior[:, None] * estimate.transition).T
+    else:
+        raise InputError("Expected an estimate or label issues to report, got neither.")
     wrong = without_diagonal(pairs)
-    lists = review_lists(issues, audit, limit)
-    content = payload(shown, issues, lists, intervals=intervals, wrong=wrong, comparison=comparison, previews=previews)
+    lists = [] if issues is None else [ReviewList("suspects", "Suspect labels", listed(issues, limit))]
+    if issues is not None and audit is not None:
+        lists.append(ReviewList("audit", "Random sample", audit))
+    content = payload(shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, level=level)
     numbers = script_json(content)
     style, script = _joined(_STYLES), _script()
     template = _environment().get_template("page.html")
     page = template.render(
         title=title,
         estimate=shown,
-        intervals=intervals,
+        interval=None if estimate is None else estimate.noise_rate_interval(level),
         comparison=comparison,
         lists=lists,
+        n_flagged=0 if issues is None else len(issues.indices),
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704
         numbers=Markup(numbers),  # noqa: S704
@@ -102,7 +112,7 @@ def render_report(
         verdict=words.verdict(shown.noise_rate),
         hardest_hit=words.hardest_hit(shown),
         level=f"{100 * level:g}%",
-        facts=words.facts(shown, has_intervals=intervals.rate is not None),
+        facts=words.facts(shown),
         expected_wrong=wrong.sum(),
         confusions=confusions(wrong),
         n_shown=len(content["matrix"]["classes"]),
@@ -123,7 +133,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(percent=words.percent, count=words.count, class_name=words.class_name)
-    environment.globals["percent_range"] = words.percent_range
     return environment
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.report.previews import Previews
-from dualt.report.shown import Codes, Estimate, Intervals, ReviewList
+from dualt.report.shown import Codes, Estimate, GivenMatrix, ReviewList
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
@@ -40,10 +40,10 @@ def payload(
     issues: LabelIssues | None,
     lists: Sequence[ReviewList],
     *,
-    intervals: Intervals,
     wrong: NDArray[Any],
     comparison: Sequence[TransitionEstimate],
     previews: Previews | None,
+    level: float,
 ) -> dict[str, Any]:
     """Return the numbers of the pictures and of the review lists.
 
@@ -51,9 +51,9 @@ def payload(
     """
     return {
         "names": list(estimate.class_names),
-        "level": intervals.level,
-        "matrix": _matrix(estimate.transition, intervals, wrong),
-        "rates": _rates(estimate, intervals),
+        "level": level,
+        "matrix": _matrix(estimate, wrong, level),
+        "rates": _rates(estimate, level),
         "methods": [{"name": other.estimator, "rates": _rounded(other.noise_rates, 4)} for other in comparison],
         "likely": {} if issues is None else _likely(lists, issues, wrong),
         "lists": [] if issues is None else [_review_list(rows, issues, previews) for rows in lists],
@@ -67,16 +67,16 @@ def confusions(wrong: NDArray[Any], limit: int = 12) -> list[tuple[int, int, flo
     return [pair for pair in found if pair[2] >= 0.5]
 
 
-def _matrix(transition: NDArray[Any], intervals: Intervals, wrong: NDArray[Any]) -> dict[str, Any]:
+def _matrix(estimate: Estimate, wrong: NDArray[Any], level: float) -> dict[str, Any]:
     classes = _shown_classes(wrong)
     part = np.ix_(classes, classes)
-    low, high = intervals.matrix or (None, None)
-    values = transition[part]
+    values = estimate.transition[part]
+    interval = None if isinstance(estimate, GivenMatrix) else estimate.confidence_interval(level)
     return {
         "classes": classes.tolist(),
         "value": _rounded(values),
-        "low": None if low is None else _rounded(low[part]),
-        "high": None if high is None else _rounded(high[part]),
+        "low": interval and _rounded(interval[0][part]),
+        "high": interval and _rounded(interval[1][part]),
         "others": _rounded(np.maximum(0.0, 1 - values.sum(axis=1))) if len(classes) < len(wrong) else None,
     }
 
@@ -91,13 +91,13 @@ def _shown_classes(wrong: NDArray[Any]) -> Codes:
     return np.sort(order[np.sort(first)[:MAX_MATRIX_CLASSES]])
 
 
-def _rates(estimate: Estimate, intervals: Intervals) -> dict[str, Any]:
-    low, high = intervals.rates or (None, None)
+def _rates(estimate: Estimate, level: float) -> dict[str, Any]:
     elsewhere = without_diagonal(estimate.transition)
+    interval = None if isinstance(estimate, GivenMatrix) else estimate.noise_rates_interval(level)
     return {
         "value": _rounded(estimate.noise_rates),
-        "low": None if low is None else _rounded(low),
-        "high": None if high is None else _rounded(high),
+        "low": interval and _rounded(interval[0]),
+        "high": interval and _rounded(interval[1]),
         "mostly": elsewhere.argmax(axis=1).tolist(),
         "share": _rounded(elsewhere.max(axis=1)),
     }
@@ -113,16 +113,16 @@ def _likely(lists: Sequence[ReviewList], issues: LabelIssues, wrong: NDArray[Any
 
 
 def _review_list(rows: ReviewList, issues: LabelIssues, previews: Previews | None) -> dict[str, Any]:
-    index = rows.index.tolist()
+    index, is_audit = rows.index.tolist(), rows.key == "audit"
     return {
         "key": rows.key,
-        "action": "Download verified labels" if rows.is_audit else "Download corrected labels",
-        "columns": ["index", "given", "true"] if rows.is_audit else ["index", "old", "new"],
+        "action": "Download verified labels" if is_audit else "Download corrected labels",
+        "columns": ["index", "given", "true"] if is_audit else ["index", "old", "new"],
         "index": index,
-        "given": issues.given[rows.index].tolist(),
-        "suggested": issues.suggested[rows.index].tolist(),
-        "right": _rounded(issues.probability_right[rows.index], 3),
-        "probability": _rounded(issues.suggested_probability[rows.index], 3),
+        "given": issues.given[index].tolist(),
+        "suggested": issues.suggested[index].tolist(),
+        "right": _rounded(issues.probability_right[index], 3),
+        "probability": _rounded(issues.suggested_probability[index], 3),
         "kind": previews.kind if previews else None,
         "pixelated": bool(previews and previews.pixelated),
         "previews": [previews.content.get(row) for row in index] if previews else None,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import InputError
 from dualt.report.previews import Previews
 
 if TYPE_CHECKING:
@@ -17,44 +16,33 @@ if TYPE_CHECKING:
     from dualt.results import TransitionEstimate
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
+Estimate: TypeAlias = "TransitionEstimate | GivenMatrix"
 MAX_LISTED = 10_000
+
+
+class ReportOptions(TypedDict, total=False):
+    """The options of a report, which `dualt.report.render_report` describes."""
+
+    comparison: Sequence[TransitionEstimate]
+    audit: Codes | None
+    previews: Previews | None
+    level: float
+    title: str
+    limit: int
+
+
+@dataclass(frozen=True)
+class ReviewList:
+    """Row numbers for a person to look at, in this order; `key` names the list in the page and its download."""
+
+    key: str
+    title: str
+    index: Codes
 
 
 def listed(issues: LabelIssues, limit: int = MAX_LISTED) -> Codes:
     """Return the row numbers that a report lists: the flagged examples, most suspect first."""
     return issues.indices[:limit]
-
-
-@dataclass(frozen=True)
-class ReviewList:
-    """Examples for a person to look at, in this order.
-
-    `key` names the list in the page and in the downloaded file. An audit is a random sample to verify: its download
-    is for `dualt estimate --verified`, not for `dualt apply-review`.
-    """
-
-    key: str
-    title: str
-    purpose: str
-    index: Codes
-    is_audit: bool = False
-
-
-def review_lists(issues: LabelIssues | None, audit: Codes | None, limit: int) -> list[ReviewList]:
-    """Return the lists of a page: the suspects, and the audit if one was drawn."""
-    if issues is None:
-        return []
-    index, flagged = listed(issues, limit), len(issues.indices)
-    first = f" The {len(index):,} most suspect of {flagged:,} are listed." if len(index) < flagged else ""
-    purpose = f"Most suspect first.{first} Keep each label, take the suggestion, or choose another class."
-    lists = [ReviewList("suspects", "Suspect labels", purpose, index)]
-    if audit is not None:
-        purpose = (
-            "Drawn at random, suspect or not: what you find here tells how noisy all the labels are. Judge each"
-            " example by itself. Check them from the top, as many as you like."
-        )
-        lists.append(ReviewList("audit", "Random sample", purpose, audit, is_audit=True))
-    return lists
 
 
 class GivenMatrix:
@@ -72,49 +60,4 @@ class GivenMatrix:
         self.noise_rates = 1 - np.diagonal(issues.transition)
         self.label_counts = np.bincount(issues.given, minlength=len(issues.class_names))
         self.condition_number = float(np.linalg.cond(issues.transition))
-
-    @property
-    def diagnostics(self) -> GivenMatrix:
-        """Its own figures."""
-        return self
-
-
-Estimate: TypeAlias = "TransitionEstimate | GivenMatrix"
-
-
-class Intervals(NamedTuple):
-    """Low and high ends for the matrix, the noise rate of each class and the noise rate, where they are known."""
-
-    level: float
-    matrix: tuple[NDArray[Any], NDArray[Any]] | None = None
-    rates: tuple[NDArray[Any], NDArray[Any]] | None = None
-    rate: tuple[float, float] | None = None
-
-
-def read_results(
-    estimate: TransitionEstimate | None, issues: LabelIssues | None, level: float
-) -> tuple[Estimate, Intervals, NDArray[np.float64]]:
-    """Return the estimate of the headline, its intervals, and the expected number of each (given, true) pair."""
-    if estimate is not None:
-        pairs = estimate.n_samples * (estimate.clean_prior[:, None] * estimate.transition).T
-        intervals = Intervals(
-            level,
-            estimate.confidence_interval(level),
-            estimate.noise_rates_interval(level),
-            estimate.noise_rate_interval(level),
-        )
-        return estimate, intervals, pairs if issues is None else issues.by_pair
-    if issues is None:
-        raise InputError("Expected an estimate or label issues to report, got neither.")
-    return GivenMatrix(issues), Intervals(level), issues.by_pair
-
-
-class ReportOptions(TypedDict, total=False):
-    """The options of a report; `dualt.report.render_report` describes them."""
-
-    comparison: Sequence[TransitionEstimate]
-    audit: Codes | None
-    previews: Previews | None
-    level: float
-    title: str
-    limit: int
+        self.diagnostics = self

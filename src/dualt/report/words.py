@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from dualt.report.shown import Estimate
+from dualt.report.shown import Estimate, GivenMatrix
 
 _VERDICTS = (
     (0.005, "The labels look clean"),
@@ -32,17 +32,6 @@ def percent(share: float) -> str:
     if value in (0, 100):
         return f"{value:.0f}%"
     return f"{value:.1f}%" if value >= 1 else f"{value:.2f}%"
-
-
-def percent_range(low: float, high: float) -> str:
-    """Return an interval of shares.
-
-    Examples
-    --------
-    >>> percent_range(0.2, 0.225)
-    '20.0% to 22.5%'
-    """
-    return f"{percent(low)} to {percent(high)}"
 
 
 def count(number: float) -> str:
@@ -94,10 +83,10 @@ def hardest_hit(estimate: Estimate) -> Markup:
     )
 
 
-def facts(estimate: Estimate, *, has_intervals: bool) -> list[Markup]:
+def facts(estimate: Estimate) -> list[Markup]:
     """Return what was measured besides the matrix, one sentence per fact."""
     figures, found = estimate.diagnostics, []
-    if has_intervals:
+    if not isinstance(estimate, GivenMatrix):
         found.append(
             Markup("Intervals cover chance: what other examples of the same kind would change. They do not cover a")
             + Markup(" poor classifier, or noise that depends on the example.")
