@@ -94,7 +94,8 @@ def facts(estimate: Estimate) -> list[Markup]:
     if figures.agreement is not None:
         agreeing = Markup("The classifier's own choice is the given label for {} of the examples.")
         found.append(agreeing.format(percent(figures.agreement)))
-    found.append(_conditioning(figures.condition_number))
+    if figures.condition_number is not None:
+        found.append(_conditioning(figures.condition_number))
     rarest = int(np.argmin(figures.label_counts))
     found.append(
         Markup("The rarest label is {}, with {} of {} examples.").format(
