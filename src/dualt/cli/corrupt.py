@@ -1,4 +1,4 @@
-"""`dualt corrupt`: give labels a known noise, to test with."""
+"""`dualt corrupt`: put known noise into labels, to test with."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ _MOST_CLASSES = 10_000
 
 def corrupt(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Labels: .npy, .npz, .csv, .tsv, .parquet or .txt.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the noisy labels go: .npy, .csv or .txt.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Where to write the noisy labels: .npy, .csv or .txt.")
+    ],
     noise: Annotated[
-        str | None, typer.Option("--noise", help="sym-0.2, pair-0.45 (or pair-45, in per cent), random-0.3, clean.")
+        str | None, typer.Option("--noise", help="sym-0.2, pair-0.45 (or pair-45, in percent), random-0.3, clean.")
     ] = None,
     transition: Annotated[
         Path | None, typer.Option("--transition", help="A matrix instead: .json, .npy or .csv.")
     ] = None,
     n_classes: Annotated[
-        int | None, typer.Option("--n-classes", help="Number of classes, if the labels do not show them all.")
+        int | None, typer.Option("--n-classes", help="Number of classes, if not all of them occur among the labels.")
     ] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Realise each rate to the nearest label.")] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Meet each rate to the nearest whole label instead of drawing at random.")
+    ] = False,
     random_state: RandomState = 0,
     label: LabelColumn = None,
     as_json: Json = False,
 ) -> None:
-    """Give labels a known noise: each becomes another class with the probability its row says.
+    """Corrupt labels with known noise: label i becomes j with probability transition[i, j].
 
     Example: `dualt corrupt labels.npy --noise pair-0.45 -o noisy.npy`
     """
@@ -63,7 +67,7 @@ def corrupt(
 
 
 def _count_classes(labels: NDArray[Any]) -> int:
-    """Return how many classes the labels show: columns, different names, or the largest class number and one."""
+    """Return the number of classes: columns of one-hot labels, distinct names, or the largest class number plus one."""
     import numpy as np
 
     from dualt.errors import LabelsError
