@@ -12,8 +12,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("dualt", deadline=None, max_examples=60, print_blob=True)
-hypothesis.settings.load_profile("dualt")
+# Few examples on a developer's machine, more with HYPOTHESIS_PROFILE=ci, as `make test-all` and .ci/run have it.
+hypothesis.settings.register_profile("default", deadline=None, max_examples=20, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=60, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture
