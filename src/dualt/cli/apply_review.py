@@ -12,12 +12,8 @@ from dualt.cli.options import Classes, Json, LabelColumn, print_json
 
 def apply_review(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help="The labels that were reviewed.")],
-    review: Annotated[
-        Path, typer.Argument(metavar="REVIEW.csv", help="The review that you downloaded from the report.")
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where to write the corrected labels: .npy, .csv or .txt.")
-    ],
+    review: Annotated[Path, typer.Argument(metavar="REVIEW.csv", help="The review, as the report downloads it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File for the corrected labels: .npy, .csv or .txt.")],
     label: LabelColumn = None,
     classes: Classes = None,
     as_json: Json = False,

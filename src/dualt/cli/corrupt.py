@@ -18,21 +18,13 @@ _MOST_CLASSES = 10_000
 
 def corrupt(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Labels: .npy, .npz, .csv, .tsv, .parquet or .txt.")],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where to write the noisy labels: .npy, .csv or .txt.")
-    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File for the noisy labels: .npy, .csv or .txt.")],
     noise: Annotated[
         str | None, typer.Option("--noise", help="sym-0.2, pair-0.45 (or pair-45, in percent), random-0.3, clean.")
     ] = None,
-    transition: Annotated[
-        Path | None, typer.Option("--transition", help="A matrix instead: .json, .npy or .csv.")
-    ] = None,
-    n_classes: Annotated[
-        int | None, typer.Option("--n-classes", help="Number of classes, if not all of them occur among the labels.")
-    ] = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Meet each rate to the nearest whole label instead of drawing at random.")
-    ] = False,
+    transition: Annotated[Path | None, typer.Option(help="A matrix instead: .json, .npy or .csv.")] = None,
+    n_classes: Annotated[int | None, typer.Option(help="Number of classes, if not all of them occur.")] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Meet each rate exactly, up to rounding.")] = False,
     random_state: RandomState = 0,
     label: LabelColumn = None,
     as_json: Json = False,
@@ -54,8 +46,8 @@ def corrupt(
     if transition is not None:
         matrix, names = io.load_named_transition(transition)
     else:
-        names = None
-        matrix = noises.from_name(noise or "", n_classes or _count_classes(given), random_state=random_state)
+        n_classes = n_classes or _count_classes(given)
+        matrix, names = noises.from_name(noise or "", n_classes, random_state=random_state), None
     noisy = noises.corrupt(given, matrix, random_state=random_state, exact=exact, class_names=names)
     io.save_labels(output, noisy)
     changed = int((noisy != given).any(axis=1).sum() if given.ndim == 2 else np.count_nonzero(noisy != given))

@@ -74,8 +74,5 @@ def _show_next(inputs: str, defaulted: bool, *, compared: bool, written: tuple[P
             f"\n[dim]{DEFAULT_ESTIMATOR} is the default: of the estimators that hold both for noise that depends on the"
             " class and for noise that depends on the example, it errs least.[/]"
         )
-    out.print("\n[bold]Next[/]")
-    for command, what in steps.items():
-        out.print(f" {command}   [dim]{what}[/]", soft_wrap=True)
-    for path in filter(None, written):
-        out.print(f" Written: {escape(str(path))}", soft_wrap=True)
+    lines = [f"{command}   [dim]{what}[/]" for command, what in steps.items()]
+    picture.show_next(out, [*lines, *(f"Written: {escape(str(path))}" for path in filter(None, written))])

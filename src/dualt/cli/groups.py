@@ -6,12 +6,12 @@ that Typer reads. Each option is thus written once, and a command that takes a g
 
 from __future__ import annotations
 
-import inspect
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -31,12 +31,12 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Return `command` with an option for every field of the dataclasses among its parameters."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
         if name in groups:
             parameters += _parameters_of(groups[name])
         else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
 
     @wraps(command)
     def run(**values: Any) -> None:
@@ -44,18 +44,16 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         command(**values)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
-def _parameters_of(group: Any) -> Iterator[inspect.Parameter]:
+def _parameters_of(group: Any) -> Iterator[Parameter]:
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name]
-        )
+        default = Parameter.empty if field.default is MISSING else field.default
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
 
 
 @dataclass(frozen=True)
@@ -76,18 +74,12 @@ class Data:
     label: LabelColumn = None
     classes: Classes = None
     columns: Annotated[
-        str | None,
-        typer.Option("--probs-columns", help="Columns of probabilities, such as 'p_*'; the star stands for the class."),
+        str | None, typer.Option("--probs-columns", help="Columns of probabilities: 'p_*', where * is the class.")
     ] = None
-    ending: Annotated[
-        str | None, typer.Option("--format", help="Which files of a folder to read, such as parquet.")
-    ] = None
-    n_jobs: Annotated[int, typer.Option("--n-jobs", help="Number of threads that read the rows.")] = 1
+    ending: Annotated[str | None, typer.Option("--format", help="Which files of a folder to read: parquet.")] = None
+    n_jobs: Annotated[int, typer.Option(help="Number of threads that read the rows.")] = 1
     dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask", help="Let a Dask cluster read the files: tcp://host:8786, or local for two workers here."
-        ),
+        str | None, typer.Option(help="Dask cluster that reads the files: tcp://host:8786, or local for two workers.")
     ] = None
 
     @contextmanager
@@ -141,14 +133,10 @@ class Estimation:
 
     estimator: Annotated[
         str | None,
-        typer.Option(
-            "--estimator", "-e", help="How the matrix is found; `dualt estimate --compare` shows all of them."
-        ),
+        typer.Option("--estimator", "-e", help="Estimator of the matrix; `dualt estimate --compare` lists all."),
     ] = None
     settings: Settings = None
-    verified: Annotated[
-        Path | None, typer.Option("--verified", help="A random sample checked by hand, as `dualt audit` draws it.")
-    ] = None
+    verified: Annotated[Path | None, typer.Option(help="A random sample checked by hand; see `dualt audit`.")] = None
     level: Level = 0.95
 
     def __post_init__(self) -> None:
@@ -197,15 +185,9 @@ def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: P
 class Page:
     """The report, and what it shows beside each label."""
 
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write a page to look at and review: report.html.")
-    ] = None
-    images: Annotated[
-        Path | None, typer.Option("--images", help="What to show in the report: a folder of images, or a .npy of them.")
-    ] = None
-    text: Annotated[Path | None, typer.Option("--text", help="What to show in the report: one line per example.")] = (
-        None
-    )
+    report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None
+    images: Annotated[Path | None, typer.Option(help="Images for the report: a folder, or a .npy of them.")] = None
+    text: Annotated[Path | None, typer.Option(help="Texts for the report: one line per example.")] = None
 
     def write(self, estimate: TransitionEstimate | None, found: LabelIssues | None, **options: Any) -> None:
         """Write the page, if one is wanted."""

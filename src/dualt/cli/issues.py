@@ -25,13 +25,9 @@ def issues(
         Path | None,
         typer.Option("-o", "--output", help="CSV of index, given, suggested, probability right, of the suggestion."),
     ] = None,
-    transition: Annotated[
-        Path | None, typer.Option("--transition", help="A known matrix instead of an estimate: .json, .npy or .csv.")
-    ] = None,
-    top: Annotated[int | None, typer.Option("--top", help="Flag this many labels.")] = None,
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Flag labels that are right with less than this probability.")
-    ] = None,
+    transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
+    top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Flag labels that are right with less probability.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.
@@ -87,9 +83,11 @@ def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: 
     out.print(picture.pairs_table(found, _SHOWN))
     if found.transition_estimate is not None:
         picture.show_notices(out, found.transition_estimate.warnings)
-    out.print("\n[bold]Next[/]")
-    again = f" dualt issues {escape(inputs)}"
-    table = "" if output is None else f" The flagged labels are in {escape(str(output))}."
-    out.print(table or f"{again} -o issues.csv   [dim]all of them, as a table[/]", soft_wrap=True)
-    page = "" if report is None else f" Review them in a browser: {escape(str(report))}"
-    out.print(page or f"{again} --report report.html   [dim]review them in a browser[/]", soft_wrap=True)
+    table, page = f"{escape(inputs)} -o issues.csv", f"{escape(inputs)} --report report.html"
+    steps = [
+        f"dualt issues {table}   [dim]all of them, as a table[/]" if output is None
+        else f"The flagged labels are in {escape(str(output))}.",
+        f"dualt issues {page}   [dim]review them in a browser[/]" if report is None
+        else f"Review them in a browser: {escape(str(report))}",
+    ]  # fmt: skip
+    picture.show_next(out, steps)

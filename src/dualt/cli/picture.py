@@ -77,13 +77,11 @@ def rates_table(estimate: TransitionEstimate, level: float) -> Table:
     """Return the noisiest classes with their intervals."""
     low, high = estimate.noise_rates_interval(level)
     table = _table("Noisiest classes", "true class", "wrong>", f"{level:.0%} interval", "labels>")
+    counts = estimate.diagnostics.label_counts
     for row in np.argsort(-estimate.noise_rates)[:_LISTED]:
-        table.add_row(
-            _name(estimate.class_names[row]),
-            f"{estimate.noise_rates[row]:.1%}",
-            f"[not bold dim]{low[row]:.1%} – {high[row]:.1%}[/]",
-            f"{estimate.diagnostics.label_counts[row]:,}",
-        )
+        interval = f"[not bold dim]{low[row]:.1%} – {high[row]:.1%}[/]"
+        name = _name(estimate.class_names[row])
+        table.add_row(name, f"{estimate.noise_rates[row]:.1%}", interval, f"{counts[row]:,}")
     return table
 
 
@@ -146,6 +144,13 @@ def show_notices(out: Console, found: Sequence[Notice]) -> None:
         out.print("\n[bold]Worth knowing[/]")
     for notice in found:
         out.print(Padding(f"[yellow]•[/] {escape(notice.message)} [dim]{escape(notice.advice)}[/]", (0, 0, 0, 1)))
+
+
+def show_next(out: Console, steps: Sequence[str]) -> None:
+    """Print what to do next, each step on a line that can be copied whole."""
+    out.print("\n[bold]Next[/]")
+    for step in steps:
+        out.print(f" {step}", soft_wrap=True)
 
 
 def show_comparison(out: Console, estimates: Mapping[str, TransitionEstimate], level: float) -> None:
