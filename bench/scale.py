@@ -58,10 +58,10 @@ def opened(folder: Path, n_shards: int | None = None, n_jobs: int = 1) -> Any:
     return NoisyPosterior.from_blocks(blocks[:n_shards], n_jobs=n_jobs)
 
 
-def estimate(folder: Path, method: str | None, n_shards: int | None = None, n_jobs: int = 1) -> Any:
+def estimate(folder: Path, estimator: str | None, n_shards: int | None = None, n_jobs: int = 1) -> Any:
     from dualt.estimators import estimate_posterior
 
-    return estimate_posterior(opened(folder, n_shards, n_jobs), method)
+    return estimate_posterior(opened(folder, n_shards, n_jobs), estimator)
 
 
 def read_and_sum(folder: Path) -> None:
