@@ -97,9 +97,9 @@ def test_bytes_of_labels_do_not_overflow():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 256, 2000)
     probs = rng.dirichlet(np.ones(300), 2000)
-    for method in ("spade", "dual-t", "confident-joint"):
-        narrow = dualt.estimate_transition(probs, labels.astype(np.uint8), method)
-        wide = dualt.estimate_transition(probs, labels, method)
+    for estimator in ("spade", "dual-t", "confident-joint"):
+        narrow = dualt.estimate_transition(probs, labels.astype(np.uint8), estimator)
+        wide = dualt.estimate_transition(probs, labels, estimator)
         np.testing.assert_array_equal(narrow.transition, wide.transition)
 
 
@@ -139,7 +139,7 @@ def test_any_names_are_found_again(names, data):
         (np.array([[1, 0], [None, 1]], object), "None at row 1"),
         (np.ma.array([0, 1, 1], mask=[0, 0, 1]), "masked entry at row 2"),
         ([[0], [0, 1], [1]], "labels as numbers, strings"),
-        (np.array([np.zeros(2), np.zeros(3), 1], object), "one label a row"),
+        (np.array([np.zeros(2), np.zeros(3), 1], object), "one label per row"),
         (np.array([b"\xff", b"a", b"b"]), r"UTF-8, got b'\\xff' at row 0"),
         ([10**30, 0, 1], "dtype object"),
         (np.array([1 + 2j, 0, 1]), "complex"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from dualt.estimators import DEFAULT_ESTIMATOR, estimate_posterior, estimate_ver
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
-from dualt.rows import NoisyPosterior
+from dualt.rows import NoisyPosterior, as_posterior
 from dualt.transition import early_posterior
 from dualt.validation import as_array
 
@@ -104,7 +103,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         probs = out_of_fold_probabilities(base, X, labels, cv=self.cv, random_state=self.random_state)
         # Labels are class numbers by now, whatever the classes are called.
         coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
-        posterior = replace(NoisyPosterior.from_arrays(_safe_rows(probs), labels), coder=coder, out_of_fold=True)
+        posterior = as_posterior(_safe_rows(probs), labels, coder=coder, out_of_fold=True)
         transition = self.transition
         if verified is not None:
             transition = self._use_verified(posterior, *verified)

@@ -7,8 +7,9 @@ import dualt
 from dualt import noise
 from dualt.errors import FileError, InputError
 from dualt.estimators import ESTIMATORS
+from dualt.estimators._counts import resample_counts
 from dualt.io import load_named_transition, load_transition
-from dualt.rows.counts import normalize_counts, resample_counts
+from dualt.rows.counts import normalize_counts
 
 
 def sharp_case(seed, n=3000, n_classes=4):
@@ -22,13 +23,13 @@ def sharp_case(seed, n=3000, n_classes=4):
 
 
 @pytest.mark.parametrize("estimator", ["spade", "dual-t"])
-def test_intervals_cover_the_truth_as_often_as_they_say(method):
+def test_intervals_cover_the_truth_as_often_as_they_say(estimator):
     """200 data sets × 16 entries at 90 %: where there is no bias, coverage is near nominal."""
     inside = []
     for seed in range(200):
         probs, noisy, truth = sharp_case(seed, n=600)
         probs = probs / probs.sum(axis=1, keepdims=True)
-        low, high = dualt.estimate_transition(probs, noisy, method).confidence_interval(0.9)
+        low, high = dualt.estimate_transition(probs, noisy, estimator).confidence_interval(0.9)
         inside.append((low <= truth) & (truth <= high))
     assert 0.85 < np.mean(inside) < 0.96
 
@@ -65,9 +66,9 @@ def test_noise_rate_is_the_share_of_wrong_labels():
 def test_intervals_are_reproducible_and_grow_with_the_level():
     probs, noisy, _ = sharp_case(2)
     probs = probs / probs.sum(axis=1, keepdims=True)
-    for method in ESTIMATORS:
-        options = {"clean_labels": noisy} if method == "oracle" else {}
-        first, second = (dualt.estimate_transition(probs, noisy, method, **options) for _ in range(2))
+    for estimator in ESTIMATORS:
+        options = {"clean_labels": noisy} if estimator == "oracle" else {}
+        first, second = (dualt.estimate_transition(probs, noisy, estimator, **options) for _ in range(2))
         np.testing.assert_array_equal(first.confidence_interval(0.9)[1], second.confidence_interval(0.9)[1])
         narrow, wide = first.confidence_interval(0.5), first.confidence_interval(0.99)
         assert (wide[0] <= narrow[0]).all()

@@ -68,9 +68,9 @@ def test_spans_are_whole_chunks_and_all_rows(lengths, rows):
 
 
 @pytest.mark.parametrize("estimator", ["t", "dual-t", "spade", "confident-joint", "top-count", "clean-count"])
-def test_every_estimator_gives_what_it_gives_in_memory(method):
+def test_every_estimator_gives_what_it_gives_in_memory(estimator):
     probs, labels = da.from_array(PROBS, chunks=(700, 33)), da.from_array(LABELS, chunks=999)
-    same(dualt.estimate_transition(probs, labels, method), dualt.estimate_transition(PROBS, LABELS, method))
+    same(dualt.estimate_transition(probs, labels, estimator), dualt.estimate_transition(PROBS, LABELS, estimator))
 
 
 @pytest.mark.parametrize("cut", [1, 500, 2_621, N])
@@ -110,11 +110,11 @@ def test_data_frames_and_all_kinds_of_labels(labels, expected):
 
 
 @pytest.mark.parametrize("estimator", ["hoc", "joint"])
-def test_estimators_that_take_rows_home(method):
+def test_estimators_that_take_rows_home(estimator):
     probs, labels = PROBS[:400, :3] + 0.1, LABELS[:400] % 3
     probs /= probs.sum(axis=1, keepdims=True)
     lazily = da.from_array(probs, chunks=(90, 3))
-    same(dualt.estimate_transition(lazily, labels, method), dualt.estimate_transition(probs, labels, method))
+    same(dualt.estimate_transition(lazily, labels, estimator), dualt.estimate_transition(probs, labels, estimator))
 
 
 def test_string_labels_of_an_array_name_the_classes():

@@ -46,7 +46,7 @@ def demo(
     from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS
     from dualt.files import check_writable_target
     from dualt.issues import find_posterior_issues
-    from dualt.rows import NoisyPosterior
+    from dualt.rows import as_posterior
     from dualt.transition import l1_error
 
     check_writable_target(report)
@@ -57,7 +57,7 @@ def demo(
     truth = noises.from_name(noise, 10, random_state=random_state)
     noisy = noises.corrupt(clean, truth, random_state=random_state)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
-    posterior = NoisyPosterior.from_arrays(out_of_fold_probabilities(model, features, noisy), noisy)
+    posterior = as_posterior(out_of_fold_probabilities(model, features, noisy), noisy)
     estimates = _estimate_all(posterior, clean)
     errors = {name: l1_error(estimate.transition, truth, normalize=True) for name, estimate in estimates.items()}
     found = find_posterior_issues(posterior, estimates[DEFAULT_ESTIMATOR])

@@ -84,20 +84,20 @@ def read_posterior(
     """
     from dualt import io
     from dualt.errors import InputError
-    from dualt.rows import NoisyPosterior
+    from dualt.rows import NoisyPosterior, as_posterior
 
     if labels is None and label is None:
         raise InputError(f"Expected a file of labels, or --label with a column of {probs}, got neither.")
     names = io.load_class_names(classes) if classes else None
     if dask is not None:
-        from dualt.rows.dask import ClusterPosterior
+        from dualt.rows.dask import DaskPosterior
 
         whole = labels and labels.absolute()
         shards = io.open_shards(probs.absolute(), whole, label=label, columns=columns, ending=ending)
         divided = NoisyPosterior.from_blocks(
             io.divide(shards.blocks), shards.class_names if names is None else names, on_progress=on_progress
         )
-        return ClusterPosterior.of(divided)
+        return DaskPosterior.of(divided)
     if io.is_sharded(probs) or (labels is not None and io.is_sharded(labels)) or probs.suffix.lower() == ".parquet":
         shards = io.open_shards(probs, labels, label=label, columns=columns, ending=ending)
         return NoisyPosterior.from_blocks(
@@ -105,7 +105,7 @@ def read_posterior(
         )
     loaded = io.load_probabilities(probs, exclude=[label] if label and labels in (None, probs) else [], columns=columns)
     given = io.load_labels(labels or probs, column=label)
-    return NoisyPosterior.from_arrays(
+    return as_posterior(
         loaded.values, given, loaded.class_names if names is None else names, n_jobs=n_jobs, on_progress=on_progress
     )
 

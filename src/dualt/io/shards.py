@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from dualt.io.load import FORMATS, Probabilities, load_labels, load_probabilitie
 from dualt.io.parquet import ParquetBlock
 from dualt.labels import as_label_array
 from dualt.rows.blocks import Block, Rows, in_block
-from dualt.rows.remote import Span
 from dualt.validation import check_probability_shape, check_same_length
 
 _DIVIDED_ENTRIES = 1 << 24
@@ -153,7 +152,8 @@ def divide(blocks: Iterable[Block]) -> list[Block]:
         mapped = isinstance(block, FileBlock) and block.path.suffix.lower() == ".npy"
         rows = max(_DIVIDED_ENTRIES // block.shape[1], 1) if mapped else block.shape[0]
         limits = [*range(0, block.shape[0], rows), block.shape[0]]
-        divided += [Span(block, low, high) for low, high in pairwise(limits)] if len(limits) > 2 else [block]
+        whole = not isinstance(block, FileBlock) or len(limits) == 2
+        divided += [block] if whole else [block.part(low, high) for low, high in pairwise(limits)]  # type: ignore[attr-defined]
     return divided
 
 
@@ -167,6 +167,11 @@ class FileBlock:
     columns: str | None
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+    rows: tuple[int, int] | None = None
+
+    def part(self, low: int, high: int) -> FileBlock:
+        """Return the rows `low` … `high − 1` alone."""
+        return replace(self, shape=(high - low, self.shape[1]), rows=(low, high))
 
     @classmethod
     def open(
@@ -187,7 +192,7 @@ class FileBlock:
 
     def read(self) -> Iterator[Rows]:
         """Yield all rows: memory-mapped if the file can be, else the whole file."""
-        values = _load(self.path, self.labels, self.label, self.columns).values
+        values = _load(self.path, self.labels, self.label, self.columns).values[self._slice]
         given = next(self.read_labels())
         if values.shape != self.shape or len(given) != len(values):
             raise FileError(
@@ -199,9 +204,13 @@ class FileBlock:
     def read_labels(self) -> Iterator[NDArray[Any]]:
         """Yield all labels."""
         try:
-            yield as_label_array(load_labels(self.labels or self.path, column=self.label))
+            yield as_label_array(load_labels(self.labels or self.path, column=self.label))[self._slice]
         except InputError as error:
             raise in_block(error, self.name) from None
+
+    @property
+    def _slice(self) -> slice:
+        return slice(*self.rows) if self.rows else slice(None)
 
 
 def _load(path: Path, labels: Path | None, label: str | None, columns: str | None) -> Probabilities:

@@ -15,8 +15,8 @@ from dualt.estimators import estimate_posterior
 from dualt.issues.frames import Cut, Scores, issue_frame, lazy_issue_frame
 from dualt.labels import Codes
 from dualt.results import TransitionEstimate
-from dualt.rows import NoisyPosterior
-from dualt.rows.dask import ClusterPosterior, as_posterior
+from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows.dask import DaskPosterior
 from dualt.rows.floats import surest
 from dualt.transition import clean_prior, early_posterior
 from dualt.validation import check_count, check_fraction, check_transition
@@ -136,7 +136,7 @@ def find_label_issues(
     (np.int64(8), np.uint8(0))
     """
     posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
-    if not isinstance(posterior, ClusterPosterior):
+    if not isinstance(posterior, DaskPosterior):
         return find_posterior_issues(posterior, transition, threshold=threshold, top=top)
     known = _known(posterior, transition, threshold, top)
     cut = known.wanted if threshold is None else Cut(threshold)
