@@ -15,6 +15,7 @@ from dualt.validation import (
     as_probability_table,
     check_fraction,
     check_n_classes,
+    check_n_jobs,
     check_probability_chunk,
     check_transition,
 )
@@ -249,3 +250,8 @@ def test_what_counts_no_classes_is_refused(value):
     with pytest.raises(InputError, match="at least two classes"):
         check_n_classes(value)
     assert check_n_classes(np.int8(3)) == 3
+
+
+def test_n_jobs_is_what_scikit_learn_users_expect(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert [check_n_jobs(n_jobs) for n_jobs in (None, 1, np.int64(3), -1, -2, -9)] == [1, 1, 3, 4, 3, 1]

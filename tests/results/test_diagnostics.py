@@ -194,3 +194,21 @@ def test_figures_by_hand():
 def test_a_matrix_that_is_all_alike_has_an_infinite_or_huge_condition():
     figures = dualt.estimate_transition(*two_alike(0.0), "spade").diagnostics
     assert not figures.condition_number <= dualt.transition.NEAR_SINGULAR
+
+
+def test_the_condition_number_of_many_classes_is_estimated_or_left_out(monkeypatch):
+    figures = [dualt.estimate_transition(*plain(), "spade").diagnostics for _ in range(3)]
+    exact = figures[0].condition_number
+    monkeypatch.setattr(diagnostics, "_EXACT_UP_TO", 2)
+    assert exact / N_CLASSES <= figures[1].condition_number <= exact * N_CLASSES  # in another norm
+    monkeypatch.setattr(diagnostics, "_ESTIMATED_UP_TO", 2)
+    assert figures[2].condition_number is None
+    assert figures[2].to_dict()["condition_number"] is None
+    assert codes("spade", plain()) == []
+
+
+def test_figures_are_computed_when_they_are_asked_for(monkeypatch):
+    estimate = dualt.estimate_transition(*plain(), "spade")
+    monkeypatch.setattr(np.linalg, "cond", None)
+    assert estimate.diagnostics.steepness == 0
+    assert estimate.diagnostics.agreement == pytest.approx(0.8)
