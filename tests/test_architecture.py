@@ -116,6 +116,19 @@ def test_a_file_that_breaks_the_order_is_found(tmp_path):
     ]
 
 
+def test_dask_is_imported_in_two_files():
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in [getattr(node, "module", None), *(alias.name for alias in node.names)]
+        if (name or "").split(".")[0] in ("dask", "distributed")
+        and "dualt" not in (getattr(node, "module", None) or "")
+    }
+    assert found == {"rows/dask.py", "rows/cluster.py"}
+
+
 def test_no_file_is_long():
     lengths = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in FILES}
     assert {name: length for name, length in lengths.items() if length > 300} == {}

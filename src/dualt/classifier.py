@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
-from dualt.rows import NoisyPosterior
+from dualt.rows import as_posterior
 from dualt.transition import early_posterior
 from dualt.validation import as_array
 
@@ -128,7 +127,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
         # Labels are class numbers by now, whatever the classes are called.
         coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
-        posterior = replace(NoisyPosterior.from_arrays(probs, labels), coder=coder, out_of_fold=True)
+        posterior = as_posterior(probs, labels, coder=coder, out_of_fold=True)
         if verified is None:
             return find_posterior_issues(posterior, self.transition, estimator=self.estimator)
         if self.transition is not None:

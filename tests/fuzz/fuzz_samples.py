@@ -89,9 +89,9 @@ def estimate() -> bytes:
 @cache
 def summary() -> bytes:
     from dualt import io
-    from dualt.rows import NoisyPosterior
+    from dualt.rows import as_posterior
 
-    whole = NoisyPosterior.from_arrays(PROBS, LABELS).summary
+    whole = as_posterior(PROBS, LABELS).summary
     with TemporaryDirectory() as folder:
         path = Path(folder) / "summary.npz"
         io.save_summary(path, io.StoredSummary.of(whole, NAMES.tolist()))

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dualt.rows.remote import summarize_block
 
 import dualt
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
@@ -22,7 +23,6 @@ from dualt.estimators import estimate_posterior
 from dualt.io import divide, find_shards, is_sharded, open_shards, parquet, shards
 from dualt.io.parquet import ParquetTable
 from dualt.rows import NoisyPosterior
-from dualt.rows.remote import summarize_block
 
 NAMES = ("ant", "bee", "cat")
 

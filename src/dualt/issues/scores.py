@@ -15,8 +15,8 @@ from dualt.issues.frames import Cut, Scores, lazy_issue_frame
 from dualt.issues.label_issues import LabelIssues
 from dualt.labels import Codes
 from dualt.results import TransitionEstimate
-from dualt.rows import NoisyPosterior
-from dualt.rows.dask import ClusterPosterior, as_posterior
+from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows.dask import DaskPosterior
 from dualt.rows.floats import surest
 from dualt.transition import clean_prior, early_posterior
 from dualt.validation import check_count, check_fraction, check_transition
@@ -104,7 +104,7 @@ def find_label_issues(
     (np.int64(8), np.uint8(0))
     """
     posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
-    if not isinstance(posterior, ClusterPosterior):
+    if not isinstance(posterior, DaskPosterior):
         return find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
     known = _prepare(posterior, transition, estimator, threshold, top)
     cut = known.wanted if threshold is None else Cut(threshold)
