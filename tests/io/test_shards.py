@@ -15,8 +15,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import dualt
+from dualt.cli import app
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import estimate_posterior
 from dualt.io import divide, find_shards, is_sharded, open_shards, parquet, shards
@@ -425,3 +427,13 @@ def test_one_npz_has_both(tmp_path, whole):
     np.savez(path, probs=whole[0], labels=whole[1], given=whole[1])
     assert_is_whole(open_shards(path, path), *whole)
     assert_is_whole(open_shards(path, label="given"), *whole)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("command", ["estimate", "issues"])
+def test_a_command_parses_a_table_once(tmp_path, whole, kind, command, parses):
+    write_tables(tmp_path, whole, kind, 1)
+    report = ["--report", str(tmp_path / "r.html")]
+    ran = CliRunner().invoke(app, [command, str(tmp_path / f"0.{kind}"), "--label", "given", "--json", *report])
+    assert ran.exit_code == 0, ran.output
+    assert len(parses) == 1
