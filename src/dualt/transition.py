@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt import kernels
 from dualt.errors import DualtWarning
+from dualt.kernels.posterior import PosteriorKernel
 from dualt.validation import (
     as_probability_table,
     check_count,
@@ -131,47 +132,134 @@ def clean_posterior(
 
 
 def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int = 10) -> NDArray[Any]:
-    """Return the clean posterior after a few EM steps from the uniform distribution.
+    """Return the clean posterior of every row after a few EM steps; see `EarlyPosterior`."""
+    return EarlyPosterior(transition, probs.dtype, steps)(probs)
+
+
+def clearest_class(probs: NDArray[Any], transition: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the most probable clean class of every row, the first of equals, and its posterior."""
+    return EarlyPosterior(transition, probs.dtype).clearest(probs)
+
+
+def bayes_scores(
+    probs: NDArray[Any], labels: NDArray[Any], transition: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
+    """Return P(given label is right), the most probable class and its probability; see `EarlyPosterior.scores`."""
+    return EarlyPosterior(transition, probs.dtype).scores(probs, labels)
+
+
+class EarlyPosterior:
+    """The clean posterior after a few EM steps q ← q · ((p / (q @ T)) @ Tᵀ) from the uniform distribution.
 
     Predicted probabilities are themselves estimates, and following them to convergence fits their errors:
     stopping early finds wrong labels and true classes at least as well, in a third of the time.
-    Of hundreds of classes, only each row's most probable ones are considered.
-    `probs` and `transition` are valid and of one float type.
+
+    Of many classes, only those that a row could be are considered by themselves, and the others together as one class
+    that leaves labels as their mean does; see `_likely_posterior`.
+
+    Parameters
+    ----------
+    transition : (n_classes, n_classes)
+        Valid. What can be prepared is prepared once, for any number of chunks of rows, in any number of threads.
+    dtype
+        float32 or float64: that of the rows, which are valid too.
+    steps
     """
-    if len(transition) > _MANY_CLASSES:
-        return _early_posterior_of_likeliest(probs, transition, steps)
-    if kernels.library:
-        probs, transition = np.ascontiguousarray(probs), np.ascontiguousarray(transition)
-        found = kernels.early_posterior(probs, transition, steps)
-        if found is not None:
-            return found
+
+    def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = 10) -> None:
+        self._matrix: NDArray[Any] = np.ascontiguousarray(transition, dtype)
+        self._steps = steps
+        self._kernel = PosteriorKernel(self._matrix, steps) if kernels.library else None
+
+    def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
+        """Return the posterior (n_samples, n_classes)."""
+        return self._kernel.posterior(probs) if self._kernel else self._posterior(probs)
+
+    def clearest(self, probs: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Return the most probable class of every row, the first of equals, and its posterior."""
+        return self._kernel.clearest(probs) if self._kernel else _largest(self._posterior(probs))
+
+    def scores(
+        self, probs: NDArray[Any], labels: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
+        """Return P(label is right), the most probable class and its probability, all given the label y of the row.
+
+        P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. If the matrix rules the label out for every class that the row could
+        be, the label is wrong, and the most probable class is that of q.
+        """
+        if self._kernel:
+            return self._kernel.scores(probs, labels)
+        posterior = self._posterior(probs, labels)
+        weights = posterior * self._matrix.T[labels]
+        total = weights.sum(axis=1, keepdims=True)
+        right = weights[np.arange(len(labels)), labels] / np.maximum(total[:, 0], np.finfo(total.dtype).tiny)
+        ruled_out = total < np.finfo(total.dtype).tiny
+        shares = np.where(ruled_out, posterior, weights / np.where(ruled_out, 1, total))
+        return np.where(ruled_out[:, 0], 0, right), *_largest(shares)
+
+    def _posterior(self, probs: NDArray[Any], labels: NDArray[Any] | None = None) -> NDArray[Any]:
+        if len(self._matrix) <= _MANY_CLASSES:
+            return _dense_posterior(probs, self._matrix, self._steps)
+        result = np.empty_like(probs, self._matrix.dtype)
+        for low in range(0, len(probs), _ROWS_AT_ONCE):
+            part = slice(low, low + _ROWS_AT_ONCE)
+            own = None if labels is None else labels[part]
+            result[part] = _likely_posterior(probs[part], self._matrix, self._steps, own)
+        return result
+
+
+def _dense_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int) -> NDArray[Any]:
     transposed = np.ascontiguousarray(transition.T)
-    posterior = np.full_like(probs, 1 / len(transition))
-    noisy, gain = np.empty_like(probs), np.empty_like(probs)
+    posterior = np.full_like(probs, 1 / len(transition), transition.dtype)
     for _ in range(steps):
-        np.matmul(posterior, transition, out=noisy)
-        np.maximum(noisy, np.finfo(probs.dtype).tiny, out=noisy)
-        np.divide(probs, noisy, out=noisy)
-        np.matmul(noisy, transposed, out=gain)
-        posterior *= gain
+        noisy = np.maximum(posterior @ transition, np.finfo(transition.dtype).tiny)
+        posterior *= (probs / noisy) @ transposed
     return posterior
 
 
-def _early_posterior_of_likeliest(probs: NDArray[Any], transition: NDArray[Any], steps: int) -> NDArray[Any]:
-    """Take the same steps in each row's `_LIKELIEST` most probable classes, whose matrices are small."""
-    result = np.zeros_like(probs)
-    for low in range(0, len(probs), _ROWS_AT_ONCE):
-        part = probs[low : low + _ROWS_AT_ONCE]
-        classes = np.argpartition(part, -_LIKELIEST, axis=1)[:, -_LIKELIEST:]
-        blocks = transition[classes[:, :, None], classes[:, None, :]]
-        target = np.take_along_axis(part, classes, axis=1)
-        posterior = np.full_like(target, 1 / _LIKELIEST)
-        for _ in range(steps):
-            noisy = np.maximum(np.matmul(posterior[:, None], blocks)[:, 0], np.finfo(probs.dtype).tiny)
-            posterior *= np.matmul(blocks, (target / noisy)[:, :, None])[:, :, 0]
-        posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(probs.dtype).tiny)
-        np.put_along_axis(result[low : low + _ROWS_AT_ONCE], classes, posterior, axis=1)
+def _likely_posterior(
+    probs: NDArray[Any], transition: NDArray[Any], steps: int, labels: NDArray[Any] | None
+) -> NDArray[Any]:
+    """Take the steps among the `_LIKELIEST` classes of each row and one more: all others together.
+
+    Likely is a class with a high probability or a high posterior after the first step: the class that leaves a
+    probable label. Given labels are likely. The others leave labels as their mean does, and end with shares in
+    proportion to their probabilities.
+    """
+    n_classes, tiny = len(transition), np.finfo(transition.dtype).tiny
+    column_sums = np.maximum(transition.sum(axis=0), tiny)
+    reach = np.maximum(probs, (probs / column_sums) @ transition.T)
+    if labels is not None:
+        reach[np.arange(len(labels)), labels] = np.inf
+    classes = np.argpartition(reach, -_LIKELIEST, axis=1)[:, -_LIKELIEST:]
+    n_others = n_classes - _LIKELIEST
+
+    small = np.empty((len(probs), _LIKELIEST + 1, _LIKELIEST + 1), transition.dtype)
+    small[:, :-1, :-1] = transition[classes[:, :, None], classes[:, None, :]]
+    small[:, -1, :-1] = (column_sums[classes] - small[:, :-1, :-1].sum(axis=1)) / n_others
+    small[:, :, -1] = 1 - small[:, :, :-1].sum(axis=2)
+    small = np.maximum(small, 0)
+
+    others = probs.copy()
+    np.put_along_axis(others, classes, 0, axis=1)
+    left = others.sum(axis=1, keepdims=True)
+    target = np.concatenate([np.take_along_axis(probs, classes, axis=1), left], axis=1)
+    posterior = np.full_like(target, 1 / n_classes)
+    posterior[:, -1] = n_others / n_classes
+    for _ in range(steps):
+        noisy = np.maximum(np.matmul(posterior[:, None], small)[:, 0], tiny)
+        posterior *= np.matmul(small, (target / noisy)[:, :, None])[:, :, 0]
+
+    shares = np.where(left > tiny, others / np.maximum(left, tiny), 1 / n_others)
+    result: NDArray[Any] = posterior[:, -1:] * shares
+    np.put_along_axis(result, classes, posterior[:, :-1], axis=1)
     return result
+
+
+def _largest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return where each row is largest, the first of equals, and that entry."""
+    best = rows.argmax(axis=1)
+    return best, rows[np.arange(len(best)), best]
 
 
 def chunk_rows(n_classes: int, itemsize: int) -> int:
