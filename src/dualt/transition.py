@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt import kernels
 from dualt.errors import DualtWarning
-from dualt.kernels.posterior import PosteriorKernel
+from dualt.kernels.posterior import PosteriorKernel, split_background
 from dualt.validation import (
     as_probability_table,
     check_count,
@@ -26,7 +26,6 @@ from dualt.validation import (
 # posterior so much that nothing about the clean class can be read from it.
 NEAR_SINGULAR = 1e3
 _CHUNK_BYTES = 1 << 21
-_MANY_CLASSES, _LIKELIEST, _ROWS_AT_ONCE = 128, 32, 256
 
 
 def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.float64]:
@@ -154,8 +153,8 @@ class EarlyPosterior:
     Predicted probabilities are themselves estimates, and following them to convergence fits their errors:
     stopping early finds wrong labels and true classes at least as well, in a third of the time.
 
-    Of many classes, only those that a row could be are considered by themselves, and the others together as one class
-    that leaves labels as their mean does; see `_likely_posterior`.
+    Of many classes, the entries of a row of the matrix that are as good as equal are taken to be equal, which makes a
+    step cost as many products as other entries are left; see `split_background`.
 
     Parameters
     ----------
@@ -167,7 +166,7 @@ class EarlyPosterior:
     """
 
     def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = 10) -> None:
-        self._matrix: NDArray[Any] = np.ascontiguousarray(transition, dtype)
+        self._matrix: NDArray[Any] = np.asarray(transition, dtype)
         self._steps = steps
         self._kernel = PosteriorKernel(self._matrix, steps) if kernels.library else None
 
@@ -189,7 +188,7 @@ class EarlyPosterior:
         """
         if self._kernel:
             return self._kernel.scores(probs, labels)
-        posterior = self._posterior(probs, labels)
+        posterior = self._posterior(probs)
         weights = posterior * self._matrix.T[labels]
         total = weights.sum(axis=1, keepdims=True)
         right = weights[np.arange(len(labels)), labels] / np.maximum(total[:, 0], np.finfo(total.dtype).tiny)
@@ -197,63 +196,21 @@ class EarlyPosterior:
         shares = np.where(ruled_out, posterior, weights / np.where(ruled_out, 1, total))
         return np.where(ruled_out[:, 0], 0, right), *_largest(shares)
 
-    def _posterior(self, probs: NDArray[Any], labels: NDArray[Any] | None = None) -> NDArray[Any]:
-        if len(self._matrix) <= _MANY_CLASSES:
-            return _dense_posterior(probs, self._matrix, self._steps)
-        result = np.empty_like(probs, self._matrix.dtype)
-        for low in range(0, len(probs), _ROWS_AT_ONCE):
-            part = slice(low, low + _ROWS_AT_ONCE)
-            own = None if labels is None else labels[part]
-            result[part] = _likely_posterior(probs[part], self._matrix, self._steps, own)
-        return result
+    def _posterior(self, probs: NDArray[Any]) -> NDArray[Any]:
+        """Return what the kernel returns, up to rounding."""
+        background, kept = split_background(self._matrix)
+        entries = np.where(kept, self._matrix - background[:, None], 0)
+        if not kept.all():
+            from scipy.sparse import csr_array
 
-
-def _dense_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int) -> NDArray[Any]:
-    transposed = np.ascontiguousarray(transition.T)
-    posterior = np.full_like(probs, 1 / len(transition), transition.dtype)
-    for _ in range(steps):
-        noisy = np.maximum(posterior @ transition, np.finfo(transition.dtype).tiny)
-        posterior *= (probs / noisy) @ transposed
-    return posterior
-
-
-def _likely_posterior(
-    probs: NDArray[Any], transition: NDArray[Any], steps: int, labels: NDArray[Any] | None
-) -> NDArray[Any]:
-    """Take the steps among the `_LIKELIEST` classes of each row and one more: all others together.
-
-    Likely is a class with a high probability or a high posterior after the first step: the class that leaves a
-    probable label. Given labels are likely. The others leave labels as their mean does, and end with shares in
-    proportion to their probabilities.
-    """
-    n_classes, tiny = len(transition), np.finfo(transition.dtype).tiny
-    column_sums = np.maximum(transition.sum(axis=0), tiny)
-    reach = np.maximum(probs, (probs / column_sums) @ transition.T)
-    if labels is not None:
-        reach[np.arange(len(labels)), labels] = np.inf
-    classes = np.argpartition(reach, -_LIKELIEST, axis=1)[:, -_LIKELIEST:]
-    n_others = n_classes - _LIKELIEST
-
-    small = np.empty((len(probs), _LIKELIEST + 1, _LIKELIEST + 1), transition.dtype)
-    small[:, :-1, :-1] = transition[classes[:, :, None], classes[:, None, :]]
-    small[:, -1, :-1] = (column_sums[classes] - small[:, :-1, :-1].sum(axis=1)) / n_others
-    small[:, :, -1] = 1 - small[:, :, :-1].sum(axis=2)
-    small = np.maximum(small, 0)
-
-    others = probs.copy()
-    np.put_along_axis(others, classes, 0, axis=1)
-    left = others.sum(axis=1, keepdims=True)
-    target = np.concatenate([np.take_along_axis(probs, classes, axis=1), left], axis=1)
-    posterior = np.full_like(target, 1 / n_classes)
-    posterior[:, -1] = n_others / n_classes
-    for _ in range(steps):
-        noisy = np.maximum(np.matmul(posterior[:, None], small)[:, 0], tiny)
-        posterior *= np.matmul(small, (target / noisy)[:, :, None])[:, :, 0]
-
-    shares = np.where(left > tiny, others / np.maximum(left, tiny), 1 / n_others)
-    result: NDArray[Any] = posterior[:, -1:] * shares
-    np.put_along_axis(result, classes, posterior[:, :-1], axis=1)
-    return result
+            entries = csr_array(entries)
+        posterior = np.full(probs.shape, 1 / len(background), self._matrix.dtype)
+        tiny = np.finfo(posterior.dtype).tiny
+        for _ in range(self._steps):
+            noisy = posterior @ entries + (posterior @ background)[:, None]
+            ratio = probs / np.maximum(noisy, tiny)
+            posterior *= ratio @ entries.T + np.outer(ratio.sum(axis=1), background)
+        return posterior
 
 
 def _largest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:

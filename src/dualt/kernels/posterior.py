@@ -12,7 +12,8 @@ from dualt import kernels
 
 # Up to so many classes every entry of the matrix is kept as it is.
 _FEW_CLASSES = 32
-# Of more, those that are further than this from the background of their row, and no more of a row than so many.
+# Of more, those that are further from the background of their row than this, or than a tenth of a uniform row, and no
+# more of a row than so many.
 _NEAR_BACKGROUND, _MOST_ENTRIES = 1e-3, 32
 
 
@@ -112,14 +113,14 @@ def split_background(transition: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np
     A noise matrix of many classes has few entries that matter by themselves: its diagonal, and the classes that are
     taken for each other. The others of a row are zero, or as good as equal, since they were counted in few examples or
     drawn towards their mean. So a step of EM need not cost `n_classes`² products: it is exact for the matrix whose
-    background entries are their mean, and that is off by less than `_NEAR_BACKGROUND` in any of them unless more than
-    `_MOST_ENTRIES` of a row stand out.
+    background entries are their mean, and that is off by less than 2 · min(`_NEAR_BACKGROUND`, 0.1 / n_classes) in any of
+    them unless more than `_MOST_ENTRIES` of a row stand out.
     """
     n_classes = len(transition)
     if n_classes <= _FEW_CLASSES:
         return np.zeros(n_classes, transition.dtype), np.ones(transition.shape, np.bool_)
     distance = np.abs(transition - np.median(transition, axis=1, keepdims=True))
-    kept = distance > _NEAR_BACKGROUND
+    kept = distance > min(_NEAR_BACKGROUND, 0.1 / n_classes)
     crowded = np.flatnonzero(kept.sum(axis=1) > _MOST_ENTRIES)
     if len(crowded):
         least = -np.partition(-distance[crowded], _MOST_ENTRIES - 1, axis=1)[:, _MOST_ENTRIES - 1, None]
