@@ -74,7 +74,7 @@ def _failure_to_compile(folder: Path) -> str | None:
             return f"{shlex.join(compiler)}: {error.strerror}"
         if run.returncode != 0:
             lines = run.stderr.splitlines()
-            told = next((line for line in lines if "error" in line), lines[0] if lines else "it said nothing")
+            told = next((line for line in lines if "error:" in line), lines[0] if lines else "it said nothing")
             return f"{shlex.join(compiler)} failed with {run.returncode}: {told.strip()}"
         library.replace(folder / library.name)  # at once: another process may be loading it
     return None

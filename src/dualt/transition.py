@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt import kernels
+from dualt import inversion, kernels
 from dualt.errors import DualtWarning
+from dualt.inversion import PosteriorSolver
 from dualt.kernels.posterior import PosteriorKernel, split_background
 from dualt.validation import (
     as_probability_table,
@@ -22,10 +23,10 @@ from dualt.validation import (
     check_transition,
 )
 
-# Above this condition number a matrix is called near singular: its inverse amplifies errors of the
-# posterior so much that nothing about the clean class can be read from it.
-NEAR_SINGULAR = 1e3
+NEAR_SINGULAR = inversion.NEAR_SINGULAR
 _CHUNK_BYTES = 1 << 21
+# Matrix entries that the steps of one prior may read: a few seconds' worth.
+_MOST_READ = 2e9
 
 
 def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.float64]:
@@ -56,7 +57,8 @@ def noise_rates(transition: ArrayLike) -> NDArray[np.float64]:
 def clean_prior(transition: NDArray[np.float64], label_counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return the share of each true class: the solution of label shares = prior @ transition on the simplex."""
     shares = label_counts[None] / label_counts.sum()
-    prior: NDArray[np.float64] = PosteriorSolver(transition, max_steps=1000, tolerance=1e-7)(shares)[0]
+    max_steps = int(np.clip(_MOST_READ / (2 * transition.size), 12, 300))
+    prior: NDArray[np.float64] = PosteriorSolver(transition, max_steps=max_steps, tolerance=1e-8)(shares)[0]
     return prior
 
 
@@ -78,21 +80,22 @@ def l1_error(a: ArrayLike, b: ArrayLike, *, normalize: bool = False) -> float:
 
 
 def clean_posterior(
-    pred_probs: Any, transition: ArrayLike, *, max_steps: int = 100, tolerance: float = 1e-4
+    pred_probs: Any, transition: ArrayLike, *, max_steps: int = 100, tolerance: float = 1e-6
 ) -> NDArray[Any]:
     """Solve P(noisy | x) = q @ transition for q on the simplex: the posterior of the clean class.
 
-    Where the plain inverse is a distribution it is the answer. Elsewhere q minimises
-    KL(p ‖ q @ transition), by EM steps q ← q · ((p / (q @ T)) @ Tᵀ) from the inverse clipped to the
-    simplex, until no entry moves by more than `tolerance`.
+    Where the plain inverse is a distribution it is the answer. Elsewhere q minimises KL(p ‖ q @ transition), by EM
+    steps and, of up to 64 classes, Newton steps; see `dualt.inversion`.
 
     Parameters
     ----------
     pred_probs : (n_samples, n_classes)
         Posterior of the noisy label.
     transition : (n_classes, n_classes)
-    max_steps, tolerance
-        When to stop.
+    max_steps
+        The most EM steps. Of more than 64 classes they may end before the tolerance is met.
+    tolerance
+        How far the divergence may be above its minimum, in nats.
 
     Returns
     -------
@@ -101,7 +104,8 @@ def clean_posterior(
     Warns
     -----
     DualtWarning
-        If the matrix is near singular: the answer is then one of many that fit.
+        If the matrix is near singular: the answer is then one of many that fit. Of more than 1,024 classes that is
+        not looked into.
 
     Examples
     --------
@@ -112,7 +116,8 @@ def clean_posterior(
     matrix = check_transition(transition, n_classes=table.shape[1])
     check_fraction(tolerance, "tolerance")
     check_count(max_steps, "max_steps", least=1)
-    if np.linalg.cond(matrix) > NEAR_SINGULAR:
+    solver = PosteriorSolver(matrix, max_steps=max_steps, tolerance=tolerance)
+    if solver.near_singular:
         warnings.warn(
             "The transition matrix is near singular: some classes leave the same noisy labels, and the"
             " clean posterior cannot tell them apart.",
@@ -121,7 +126,6 @@ def clean_posterior(
         )
     dtype = np.float32 if table.dtype in (np.float16, np.float32) else np.float64
     result = np.empty(table.shape, dtype)
-    solver = PosteriorSolver(matrix.astype(dtype), max_steps=max_steps, tolerance=tolerance)
     rows = chunk_rows(table.shape[1], np.dtype(dtype).itemsize)
     for start in range(0, len(table), rows):
         chunk = np.ascontiguousarray(table[start : start + rows], dtype=dtype)
@@ -178,13 +182,11 @@ class EarlyPosterior:
         """Return the most probable class of every row, the first of equals, and its posterior."""
         return self._kernel.clearest(probs) if self._kernel else _largest(self._posterior(probs))
 
-    def scores(
-        self, probs: NDArray[Any], labels: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
+    def scores(self, probs: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
         """Return P(label is right), the most probable class and its probability, all given the label y of the row.
 
-        P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. If the matrix rules the label out for every class that the row could
-        be, the label is wrong, and the most probable class is that of q.
+        P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. If the matrix rules the label out for every class that the row
+        could be, the label is wrong, and the most probable class is that of q.
         """
         if self._kernel:
             return self._kernel.scores(probs, labels)
@@ -223,44 +225,3 @@ def chunk_rows(n_classes: int, itemsize: int) -> int:
     """Return how many rows fit a core's cache: a power of two, at least 32."""
     rows = max(32, _CHUNK_BYTES // (itemsize * n_classes))
     return 1 << (int(rows).bit_length() - 1)
-
-
-class PosteriorSolver:
-    """`clean_posterior` for one matrix and chunks that are known to be probabilities."""
-
-    def __init__(self, transition: NDArray[Any], *, max_steps: int = 100, tolerance: float = 1e-4) -> None:
-        self._matrix = transition
-        self._transposed = np.ascontiguousarray(transition.T)
-        self._max_steps = max_steps
-        self._tolerance = tolerance
-        well_posed = np.linalg.cond(transition.astype(np.float64)) <= NEAR_SINGULAR
-        self._inverse = np.linalg.inv(transition.astype(np.float64)).astype(transition.dtype) if well_posed else None
-
-    def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
-        """Return the clean posterior of every row of `probs`."""
-        if self._inverse is None:
-            return self._em(probs, np.full_like(probs, 1 / probs.shape[1]))
-        posterior: NDArray[Any] = probs @ self._inverse
-        outside = np.flatnonzero(posterior.min(axis=1) < 0)
-        if len(outside):
-            # EM cannot leave a face of the simplex, so the start keeps a little of every class.
-            posterior[outside] = self._em(probs[outside], np.maximum(posterior[outside], 1e-3))
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        return posterior
-
-    def _em(self, probs: NDArray[Any], posterior: NDArray[Any]) -> NDArray[Any]:
-        tiny = np.finfo(probs.dtype).tiny
-        posterior = posterior / posterior.sum(axis=1, keepdims=True)
-        active = np.arange(len(probs))
-        for _ in range(self._max_steps):
-            now, target = posterior[active], probs[active]
-            ratio = target / np.maximum(now @ self._matrix, tiny)
-            after = now * (ratio @ self._transposed)
-            total = after.sum(axis=1, keepdims=True)
-            # A row whose mass is all on labels that no class leaves says nothing of its class: it stays where it is.
-            after = np.where(total > 0, after / np.maximum(total, tiny), now)
-            posterior[active] = after
-            active = active[np.abs(after - now).max(axis=1) > self._tolerance]
-            if not len(active):
-                break
-        return posterior

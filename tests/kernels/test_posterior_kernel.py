@@ -122,7 +122,7 @@ def test_of_many_classes_no_row_is_far_from_exact(n_classes, name, sharpness, li
     assert np.abs(found - exact).sum(axis=1).max() < whole
     assert_allclose(sureness, exact.max(axis=1), atol=largest)
     assert_allclose(exact[np.arange(64), best], exact.max(axis=1), atol=largest)
-    right, suggested, probability = plain_scores(exact, matrix, labels)
+    right, _, probability = plain_scores(exact, matrix, labels)
     assert_allclose(scores[0], right, atol=given_label)
     assert_allclose(scores[2], probability, atol=given_label)
 

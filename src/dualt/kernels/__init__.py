@@ -1,7 +1,8 @@
 """Inner loops in C, where they could be compiled: when the package is installed and a C compiler is there.
 
-Nothing needs them. Each has a twin in NumPy with the same result, up to rounding, which its caller takes where `library`
-is None: nothing was compiled, or `DUALT_KERNELS=0` is in the environment. With `DUALT_KERNELS=require` that is an error.
+Nothing needs them. Each has a twin in NumPy with the same result, up to rounding, which its caller takes where
+`library` is None: nothing was compiled, or `DUALT_KERNELS=0` is in the environment. With `DUALT_KERNELS=require` that
+is an error.
 """
 
 from __future__ import annotations
