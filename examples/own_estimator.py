@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib import pyplot
 
 import dualt
-from dualt.estimators import ESTIMATORS
-from dualt.estimators.registry import Registered
-from dualt.results.fit import Fit, count_fit
+from dualt.estimators import ESTIMATORS, EstimatorEntry, count_fit
+from dualt.results import Fit
 from dualt.rows import NoisyPosterior
 
 
@@ -42,12 +41,12 @@ def make_data(n_samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def main() -> None:
     """Register the estimator, and compare it with the others."""
-    ESTIMATORS["margin-count"] = Registered(margin_count, "counts given labels among examples with a clear lead")
+    ESTIMATORS["margin-count"] = EstimatorEntry(margin_count, "counts given labels among examples with a clear lead")
     probs, labels, transition = make_data(20_000)
-    for method, options in (("margin-count", {"margin": 0.3}), ("spade", {}), ("clean-count", {})):
-        estimate = dualt.estimate_transition(probs, labels, method, **options)
+    for estimator, options in (("margin-count", {"margin": 0.3}), ("spade", {}), ("clean-count", {})):
+        estimate = dualt.estimate_transition(probs, labels, estimator, **options)
         error = dualt.l1_error(estimate.transition, transition, normalize=True)
-        print(f"{method:13} {estimate.noise_rate:.1%} wrong, off by {error:.3f} a row")
+        print(f"{estimator:13} {estimate.noise_rate:.1%} wrong, off by {error:.3f} per row")
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 4), layout="constrained")
     dualt.plot_transition(transition, ax=left, title="truth")

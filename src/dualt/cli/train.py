@@ -196,9 +196,7 @@ def _keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[
     return content
 
 
-def _write_report(
-    estimate: TransitionEstimate, posterior: NoisyPosterior, split: Split, path: Path, name: str
-) -> None:
+def _write_report(estimate: TransitionEstimate, posterior: NoisyPosterior, split: Split, path: Path, name: str) -> None:
     """Write the page of the estimate and the labels it finds wrong, with the training images if there are any."""
     import numpy as np
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,7 +18,7 @@ from dualt.nn.methods import build_method, find_method
 from dualt.nn.networks import build_network, load_weights
 from dualt.nn.training import EpochRecord, Trained, TrainingData, predict_probs, train
 from dualt.rng import stream, stream_seed
-from dualt.rows import NoisyPosterior
+from dualt.rows import NoisyPosterior, as_posterior
 
 OnStage = Callable[[str, EpochRecord], None]
 
@@ -96,9 +96,9 @@ class Stages:
         folds = self._folds(folds)
         if folds not in self._posteriors:
             labels = self.data.train.labels.cpu().numpy()
-            found = NoisyPosterior.from_arrays(self.pred_probs(folds), labels, self.class_names)
-            coder = LabelCoder(found.coder.names, by_name=False)  # The labels are class numbers, whatever the names.
-            self._posteriors[folds] = replace(found, coder=coder, out_of_fold=folds > 1)
+            # The labels are class numbers, whatever the names.
+            coder = LabelCoder(tuple(self.class_names), by_name=False)
+            self._posteriors[folds] = as_posterior(self.pred_probs(folds), labels, coder=coder, out_of_fold=folds > 1)
         return self._posteriors[folds]
 
     def _folds(self, folds: int | None) -> int:
