@@ -56,6 +56,7 @@ def sanitized(tmp_path_factory):
     return library, " ".join(runtimes)
 
 
+@pytest.mark.slow
 def test_nothing_beyond_the_arrays_is_touched(sanitized):
     library, runtimes = sanitized
     environment = {**os.environ, "LD_PRELOAD": runtimes, "ASAN_OPTIONS": "detect_leaks=0"}

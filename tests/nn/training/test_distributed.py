@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 WORKER = Path(__file__).parent / "distributed_worker.py"
 
 
+@pytest.mark.slow
 def test_two_processes_are_one(tmp_path):
     path = tmp_path / "weights.safetensors"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", WORKER, path]
