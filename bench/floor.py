@@ -37,7 +37,7 @@ from dualt.datasets import load_dataset
 from dualt.errors import FileError
 from dualt.estimators import ESTIMATORS
 from dualt.files import atomic_write
-from dualt.rows import NoisyPosterior
+from dualt.rows import as_posterior
 from dualt.transition import l1_error
 
 Data: TypeAlias = tuple[NDArray[Any], NDArray[np.int64]]
@@ -107,7 +107,7 @@ def measure(name: str, data: Data, noise_name: str, seed: int) -> Iterator[Recor
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier = network(name, features.shape[1], seed)
         probs = out_of_fold_probabilities(classifier, features, noisy, cv=3, random_state=seed)
-    posterior = NoisyPosterior.from_arrays(probs, noisy)
+    posterior = as_posterior(probs, noisy)
     accuracy = float((probs.argmax(axis=1) == clean).mean())
     for estimator, entry in ESTIMATORS.items():
         options = {"clean_labels": clean} if entry.needs_clean_labels else {}

@@ -104,10 +104,10 @@ def measure_dask(folder: Path, repeats: int) -> tuple[float, float]:
     """Return seconds of dual-t with two threads, and with two Dask workers on this machine."""
     from dualt.estimators import estimate_posterior
     from dualt.rows.cluster import connected
-    from dualt.rows.dask import ClusterPosterior
+    from dualt.rows.dask import DaskPosterior
 
     def on_workers() -> Any:
-        return estimate_posterior(ClusterPosterior.of(opened(folder)), "dual-t")
+        return estimate_posterior(DaskPosterior.of(opened(folder)), "dual-t")
 
     with connected("local"):
         on_workers()  # the workers import

@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib import pyplot
 
 import dualt
-from dualt.estimators import ESTIMATORS
-from dualt.estimators.registry import Registered
-from dualt.results.fit import Fit, count_fit
+from dualt.estimators import ESTIMATORS, EstimatorEntry, count_fit
+from dualt.results import Fit
 from dualt.rows import NoisyPosterior
 
 
@@ -42,7 +41,7 @@ def make_data(n_samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def main() -> None:
     """Register the estimator, and compare it with the others."""
-    ESTIMATORS["margin-count"] = Registered(margin_count, "counts given labels among examples with a clear lead")
+    ESTIMATORS["margin-count"] = EstimatorEntry(margin_count, "counts given labels among examples with a clear lead")
     probs, labels, transition = make_data(20_000)
     for estimator, options in (("margin-count", {"margin": 0.3}), ("spade", {}), ("clean-count", {})):
         estimate = dualt.estimate_transition(probs, labels, estimator, **options)

@@ -97,9 +97,9 @@ def test_bytes_of_labels_do_not_overflow():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 256, 2000)
     probs = rng.dirichlet(np.ones(300), 2000)
-    for method in ("spade", "dual-t", "confident-joint"):
-        narrow = dualt.estimate_transition(probs, labels.astype(np.uint8), method)
-        wide = dualt.estimate_transition(probs, labels, method)
+    for estimator in ("spade", "dual-t", "confident-joint"):
+        narrow = dualt.estimate_transition(probs, labels.astype(np.uint8), estimator)
+        wide = dualt.estimate_transition(probs, labels, estimator)
         np.testing.assert_array_equal(narrow.transition, wide.transition)
 
 
@@ -139,7 +139,7 @@ def test_any_names_are_found_again(names, data):
         (np.array([[1, 0], [None, 1]], object), "None at row 1"),
         (np.ma.array([0, 1, 1], mask=[0, 0, 1]), "masked entry at row 2"),
         ([[0], [0, 1], [1]], "labels as numbers, strings"),
-        (np.array([np.zeros(2), np.zeros(3), 1], object), "one label a row"),
+        (np.array([np.zeros(2), np.zeros(3), 1], object), "one label per row"),
         (np.array([b"\xff", b"a", b"b"]), r"UTF-8, got b'\\xff' at row 0"),
         ([10**30, 0, 1], "dtype object"),
         (np.array([1 + 2j, 0, 1]), "complex"),
@@ -174,3 +174,30 @@ def test_many_names_are_not_all_listed():
 def test_arrays_are_not_copied():
     for labels in (np.array(CODES), np.array(WORDS), np.eye(3)[CODES], np.array(CODES)[:, None]):
         assert np.shares_memory(as_label_array(labels), labels)
+
+
+def test_integer_labels_are_looked_up_among_integer_names_without_becoming_texts():
+    coder = LabelCoder.for_labels(np.array([3]), 3, ["10", "3", "07"])
+    assert coder.encode(np.array([7, 10, 3], np.uint8)).tolist() == [2, 0, 1]
+    assert coder.encode(np.array(["07", "10"])).tolist() == [2, 0]
+    with pytest.raises(LabelsError, match="got '8' at row 6"):
+        coder.encode(np.array([8]), start=6)
+
+
+def test_names_are_looked_up_though_numbers_are_columns():
+    coder = LabelCoder(("b", "a"), by_name=False)
+    assert coder.encode(np.array(["a", "b"])).tolist() == [1, 0]
+    assert coder.encode(np.array([1, 0])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(("n_classes", "dtype"), [(2, np.uint8), (256, np.uint8), (257, np.uint16)])
+def test_small_codes_are_the_codes(monkeypatch, n_classes, dtype):
+    monkeypatch.setattr("dualt.labels._ROWS_AT_ONCE", 100)
+    labels = np.random.default_rng(0).integers(n_classes, size=350)
+    coder = LabelCoder(tuple(map(str, range(n_classes))), by_name=False)
+    codes = coder.encode_small(labels)
+    assert codes.dtype == dtype
+    np.testing.assert_array_equal(codes, labels)
+    labels[320] = n_classes
+    with pytest.raises(LabelsError, match="at row 325"):
+        coder.encode_small(labels, start=5)

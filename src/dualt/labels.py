@@ -15,6 +15,7 @@ from dualt.validation import as_array, check_class_names, is_frame
 Codes: TypeAlias = NDArray[np.intp]
 
 _LONGEST_LABEL = 1_000
+_ROWS_AT_ONCE = 1 << 16
 # Beyond this a float no longer tells one whole number from the next.
 _LARGEST_WHOLE = 2**53
 
@@ -80,7 +81,7 @@ def _plain(value: Any, row: int) -> Any:
         except UnicodeDecodeError as error:
             raise LabelsError(f"Expected labels in UTF-8, got {value!r} at row {row}: {error.reason}.") from None
     if hasattr(value, "__len__") and not isinstance(value, str):
-        raise LabelsError(f"Expected one label a row, got {value!r} at row {row}.")
+        raise LabelsError(f"Expected one label per row, got {value!r} at row {row}.")
     return value
 
 
@@ -95,8 +96,8 @@ def _is_missing(value: Any) -> bool:
 class LabelCoder:
     """Maps given labels to the columns of the probabilities.
 
-    `names` are the class names in column order. Strings are looked up among them; numbers are
-    column numbers, unless every name is an integer: then they are looked up too.
+    `names` are the class names in column order. Strings are looked up among them; numbers are column numbers, unless
+    `by_name`: then they are looked up too.
     """
 
     names: tuple[str, ...]
@@ -117,7 +118,7 @@ class LabelCoder:
             found.sort(key=int)  # as text, '10' would come before '9'
         if len(found) != n_classes:
             raise LabelsError(
-                f"Expected {n_classes} different labels, one a column of probabilities, got {len(found)}"
+                f"Expected {n_classes} different labels, one per column of probabilities, got {len(found)}"
                 f" ({_shorten(found)}). Pass class_names in the order of the columns."
             )
         return cls(tuple(found), by_name=True)
@@ -133,9 +134,16 @@ class LabelCoder:
             return self._from_one_hot(chunk, start)
         if chunk.dtype.kind == "f":
             chunk = _whole_numbers(chunk, start)
-        if self.by_name:
+        if self.by_name or chunk.dtype.kind == "U":
             return self._from_names(chunk, start)
         return self._from_numbers(chunk, start)
+
+    def encode_small(self, labels: NDArray[Any], start: int = 0) -> NDArray[Any]:
+        """Return the same in as few bytes as hold it, encoded some rows at a time."""
+        codes = np.empty(len(labels), np.min_scalar_type(self.n_classes - 1))
+        for low in range(0, len(labels), _ROWS_AT_ONCE):
+            codes[low : low + _ROWS_AT_ONCE] = self.encode(labels[low : low + _ROWS_AT_ONCE], start + low)
+        return codes
 
     def _from_numbers(self, chunk: NDArray[Any], start: int) -> Codes:
         if chunk.dtype.kind == "b" and self.n_classes != 2:
@@ -156,17 +164,19 @@ class LabelCoder:
         return f"Expected labels from 0 to {self.n_classes - 1}, got {label} at row {row}.{hint}"
 
     def _from_names(self, chunk: NDArray[Any], start: int) -> Codes:
-        names = np.array(self.names)
+        if chunk.dtype.kind in "iu" and all(map(_is_integer, self.names)):
+            names = np.array(list(map(int, self.names)))
+        else:
+            names, chunk = np.array(self.names), chunk.astype(str, copy=False)
         order = np.argsort(names)
-        texts = chunk if chunk.dtype.kind == "U" else chunk.astype(str)
-        place = np.minimum(np.searchsorted(names[order], texts), len(names) - 1)
+        place = np.minimum(np.searchsorted(names[order], chunk), len(names) - 1)
         codes = order[place]
-        unknown = names[codes] != texts
+        unknown = names[codes] != chunk
         if unknown.any():
             row = int(np.argmax(unknown))
             raise LabelsError(
                 f"Expected labels among the class names ({_shorten(self.names)}),"
-                f" got {str(texts[row])!r} at row {start + row}."
+                f" got {str(chunk[row])!r} at row {start + row}."
             )
         return codes.astype(np.intp, copy=False)
 

@@ -1,4 +1,4 @@
-"""Every check of user input: at the boundary, once, and nowhere else.
+"""Checks of arguments: probabilities, matrices, names and numbers. `dualt.labels` checks labels, readers their files.
 
 A message says what was expected, what came, where, and what to do. Checks of large arrays work on
 one chunk at a time, so that they ride along with the pass that uses the numbers.
@@ -6,6 +6,7 @@ one chunk at a time, so that they ride along with the pass that uses the numbers
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,6 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError, Transition
 # Rows may miss one by this much: float16 rounding, or probabilities printed with three decimals.
 ROW_SUM_TOLERANCE = 1e-2
 _TRANSITION_TOLERANCE = 1e-3
-_FEW_COLUMNS = 48
 
 
 def is_frame(obj: Any) -> bool:
@@ -128,40 +128,6 @@ def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
     raise ProbabilitiesError(_describe_bad_chunk(chunk, start))
 
 
-def largest_entries(chunk: NDArray[Any], start: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return `chunk.argmax(axis=1)` and those entries, having refused what `check_probability_chunk` refuses.
-
-    As an integer, the bit pattern of a float that is negative, infinite or NaN exceeds that of every
-    probability, and those of probabilities are in order: the largest of a row is its largest probability, or
-    a bad entry if it has one.
-    """
-    place, value = _argmax(chunk)
-    sums = _row_sums(chunk)
-    ceiling = 1 + ROW_SUM_TOLERANCE
-    unsigned = not np.signbit(value).any()
-    if not (unsigned and value.max() <= ceiling and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= ceiling):
-        check_probability_chunk(chunk, start)
-        return _argmax(np.abs(chunk))  # nothing worse than negative zeros
-    return place, value
-
-
-def _argmax(chunk: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return place and value of each row's largest bit pattern; few columns are compared as wholes, which is faster."""
-    bits = chunk.view(np.uint32 if chunk.dtype == np.float32 else np.uint64)
-    n_rows, n_columns = chunk.shape
-    if n_columns > _FEW_COLUMNS:
-        place = bits.argmax(axis=1)
-        return place, chunk.ravel().take(place + np.arange(0, chunk.size, n_columns))
-    columns = np.ascontiguousarray(bits.T)
-    best = columns[0].copy()
-    winner = np.zeros(n_rows, np.uint8)
-    for number, column in enumerate(columns[1:], 1):
-        # A later winner has the higher number, so the maximum replaces a (slow) masked assignment.
-        np.maximum(winner, (column > best).view(np.uint8) * np.uint8(number), out=winner)
-        np.maximum(best, column, out=best)
-    return winner, best.view(chunk.dtype)
-
-
 def _row_sums(chunk: NDArray[Any]) -> NDArray[Any]:
     # Sums that overflow or meet infinities are found out by what they come to, not by a warning.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -232,13 +198,13 @@ def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDA
 
 
 def check_class_names(class_names: Sequence[Any], n_classes: int) -> tuple[str, ...]:
-    """Return class names as strings: one a class, none twice."""
+    """Return class names as strings: one per class, none twice."""
     try:
         names = tuple(str(name) for name in class_names)
     except TypeError:
-        raise LabelsError(f"Expected a list of class names, one a column, got {class_names!r}.") from None
+        raise LabelsError(f"Expected a list of class names, one per column, got {class_names!r}.") from None
     if len(names) != n_classes:
-        raise LabelsError(f"Expected {n_classes} class names, one a column, got {len(names)}.")
+        raise LabelsError(f"Expected {n_classes} class names, one per column, got {len(names)}.")
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -281,10 +247,12 @@ def _is_count(value: Any, least: int) -> bool:
 
 
 def check_n_jobs(n_jobs: Any) -> int:
-    """Return the number of threads if it is a whole number of at least one."""
-    if not (isinstance(n_jobs, (int, np.integer)) and n_jobs >= 1):
-        raise InputError(f"Expected n_jobs, a whole number of at least 1, got {n_jobs!r}.")
-    return int(n_jobs)
+    """Return the number of threads: as scikit-learn has it, None means 1, −1 all cores, −2 all but one."""
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InputError(f"Expected n_jobs, a whole number of at least 1 or −1 for all cores, got {n_jobs!r}.")
+    return int(n_jobs) if n_jobs > 0 else max((os.cpu_count() or 1) + 1 + int(n_jobs), 1)
 
 
 def check_indices(indices: Any, n_samples: int) -> NDArray[np.intp]:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from dualt import noise
 from dualt.audit.verified import _KAPPAS, _seen, blend_verified, check_random_audit, count_verified, evidence
 from dualt.errors import InputError
-from dualt.estimators import ESTIMATORS
+from dualt.estimators import ESTIMATORS, count_fit
 from dualt.results.estimate import TransitionEstimate
-from dualt.results.fit import count_fit
-from dualt.rows import NoisyPosterior
+from dualt.rows import as_posterior
 from dualt.rows.counts import normalize_counts
 from tests.strategies import transitions
 
@@ -60,7 +59,7 @@ def errors(world, argument, seed):
     probs, clean, noisy, truth = world(argument, rng)
     # A classifier: somewhat over-confident, somewhat wrong.
     probs = softmax(1.2 * np.log(probs + 1e-4) + 0.3 * rng.normal(size=probs.shape))
-    posterior = NoisyPosterior.from_arrays(probs, noisy)
+    posterior = as_posterior(probs, noisy)
     fits = {name: ESTIMATORS[name].function(posterior) for name in CANDIDATES}
     audited = rng.choice(len(noisy), N_AUDITED, replace=False)
     check_random_audit(posterior, audited)
@@ -130,7 +129,7 @@ def fit_of(transition, per_row=500):
 @pytest.fixture
 def posterior():
     rng = np.random.default_rng(0)
-    return NoisyPosterior.from_arrays(rng.dirichlet(np.ones(4), 2000), rng.integers(0, 4, 2000))
+    return as_posterior(rng.dirichlet(np.ones(4), 2000), rng.integers(0, 4, 2000))
 
 
 def audit(truth, n, seed=0):
@@ -212,7 +211,7 @@ def test_an_audit_of_suspects_is_refused():
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(4), 3000)
     labels = (probs.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1).clip(0, 3)
-    posterior = NoisyPosterior.from_arrays(probs, labels)
+    posterior = as_posterior(probs, labels)
     for seed in range(50):
         check_random_audit(posterior, np.random.default_rng(seed).choice(3000, 200, replace=False))
     suspects = np.argsort(probs[np.arange(3000), labels])

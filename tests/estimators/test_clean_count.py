@@ -17,7 +17,7 @@ from dualt.errors import InputError
 from dualt.estimators.clean_count import _balance, clean_count
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.joint.training import joint
-from dualt.rows import NoisyPosterior
+from dualt.rows import as_posterior
 
 
 def clean_by_loops(p, transition):
@@ -122,7 +122,7 @@ def mixed(transition, n, rng, sharpness=3.0):
 def test_clean_count_equals_a_loop(seed, n_classes, confidence):
     rng = np.random.default_rng(seed)
     probs, labels, _ = mixed(noise.random_diagonal_dominant(n_classes, 0.3, rng), 400, rng)
-    posterior = NoisyPosterior.from_arrays(probs, labels, [str(k) for k in range(n_classes)])
+    posterior = as_posterior(probs, labels, [str(k) for k in range(n_classes)])
     found = clean_count(posterior, confidence=confidence, shrink=False)
     np.testing.assert_allclose(found.transition, clean_count_by_loops(posterior, confidence), atol=1e-9)
 
@@ -133,7 +133,7 @@ def test_a_sample_stands_for_the_data(monkeypatch, size):
     monkeypatch.setattr("dualt.rows.summary._SAMPLE_ROWS", size)
     rng = np.random.default_rng(0)
     probs, labels, _ = mixed(noise.pair(3, 0.3), 900, rng)
-    posterior = NoisyPosterior.from_arrays(probs, labels)
+    posterior = as_posterior(probs, labels)
     assert len(posterior.summary.sample_rows) == size
     found = clean_count(posterior, shrink=False)
     np.testing.assert_allclose(found.transition, clean_count_by_loops(posterior), atol=1e-9)
@@ -144,11 +144,11 @@ def test_small_chunks_from_disk_give_the_same_counts(monkeypatch, tmp_path, dtyp
     monkeypatch.setattr("dualt.rows.summary._SAMPLE_ROWS", 1000)
     rng = np.random.default_rng(1)
     probs, labels, _ = mixed(noise.random_diagonal_dominant(4, 0.3, rng), 5000, rng)
-    whole = clean_count(NoisyPosterior.from_arrays(probs.astype(dtype), labels))
+    whole = clean_count(as_posterior(probs.astype(dtype), labels))
     np.save(tmp_path / "probs.npy", probs.astype(dtype))
     monkeypatch.setattr("dualt.rows.posterior.chunk_rows", lambda *_: 64)
     on_disk = np.load(tmp_path / "probs.npy", mmap_mode="r", allow_pickle=False)
-    chunked = clean_count(NoisyPosterior.from_arrays(on_disk, labels))
+    chunked = clean_count(as_posterior(on_disk, labels))
     np.testing.assert_array_equal(chunked.transition, whole.transition)
     np.testing.assert_array_equal(chunked.support, whole.support)
 
@@ -158,7 +158,7 @@ def test_exact_posteriors_are_recovered(name):
     rng = np.random.default_rng(0)
     truth = noise.from_name(name, 5, rng)
     probs, labels, _ = mixed(truth, 10_000, rng)
-    posterior = NoisyPosterior.from_arrays(probs, labels)
+    posterior = as_posterior(probs, labels)
     error = np.abs(clean_count(posterior).transition - truth).sum() / 5
     assert error < 0.08
     assert error < np.abs(confident_joint(posterior).transition - truth).sum() / 5
@@ -167,7 +167,7 @@ def test_exact_posteriors_are_recovered(name):
 def test_shrinkage_leaves_the_noise_rates():
     rng = np.random.default_rng(0)
     probs, labels, _ = mixed(noise.symmetric(5, 0.4), 1500, rng)
-    posterior = NoisyPosterior.from_arrays(probs, labels)
+    posterior = as_posterior(probs, labels)
     plain, shrunk = (clean_count(posterior, shrink=shrink).transition for shrink in (False, True))
     np.testing.assert_array_equal(np.diagonal(plain), np.diagonal(shrunk))
     off = ~np.eye(5, dtype=bool)
@@ -181,9 +181,7 @@ def test_a_class_that_is_never_clear_counts_its_clearest():
     probs = np.where(np.eye(3)[clean] > 0, 0.9, 0.05)
     probs[clean == 2] = [0.1, 0.3, 0.6]
     probs[clean == 2] += 0.01 * rng.random((400, 1)) * [-1, -1, 2]
-    fit = clean_count(
-        NoisyPosterior.from_arrays(probs, noise.corrupt(clean, noise.symmetric(3, 0.1), 0)), confidence=0.999999
-    )
+    fit = clean_count(as_posterior(probs, noise.corrupt(clean, noise.symmetric(3, 0.1), 0)), confidence=0.999999)
     assert (fit.support >= 100).all()
 
 
@@ -215,19 +213,19 @@ def test_no_class_starves_of_few_examples_with_much_pair_noise(estimator, seed, 
     truth = noise.pair(10, 0.45)
     noisy = noise.corrupt(clean, truth, random_state=seed)
     classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
-    posterior = NoisyPosterior.from_arrays(out_of_fold_probabilities(classifier, features, noisy, cv=3), noisy)
+    posterior = as_posterior(out_of_fold_probabilities(classifier, features, noisy, cv=3), noisy)
     assert np.abs(estimator(posterior).transition - truth).sum() / 10 < most
 
 
 def test_confidence_is_a_fraction():
     with pytest.raises(InputError, match="confidence"):
-        clean_count(NoisyPosterior.from_arrays([[0.5, 0.5]], [0]), confidence=1.5)
+        clean_count(as_posterior([[0.5, 0.5]], [0]), confidence=1.5)
 
 
 def test_resamples_survive_pickling():
     rng = np.random.default_rng(0)
     probs, labels, _ = mixed(noise.symmetric(3, 0.2), 600, rng)
-    fit = clean_count(NoisyPosterior.from_arrays(probs, labels))
+    fit = clean_count(as_posterior(probs, labels))
     drawn = pickle.loads(pickle.dumps(fit.resample))(np.random.default_rng(1))
     np.testing.assert_array_equal(drawn, fit.resample(np.random.default_rng(1)))
     np.testing.assert_allclose(drawn.sum(axis=1), 1)

@@ -45,10 +45,10 @@ def test_dual_t_equals_a_loop(data):
     )
 
 
-@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("estimator", QUICK)
 @given(data=posteriors())
-def test_every_estimate_is_row_stochastic(method, data):
-    estimate = dualt.estimate_transition(*data, method)
+def test_every_estimate_is_row_stochastic(estimator, data):
+    estimate = dualt.estimate_transition(*data, estimator)
     assert estimate.transition.min() >= 0
     np.testing.assert_allclose(estimate.transition.sum(axis=1), 1, atol=1e-9)
     low, high = estimate.confidence_interval()
@@ -58,37 +58,37 @@ def test_every_estimate_is_row_stochastic(method, data):
     assert high.max() <= 1 + 1e-6
 
 
-@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("estimator", QUICK)
 @given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 5))
-def test_relabelling_classes_permutes_the_estimate(method, seed, n_classes):
+def test_relabelling_classes_permutes_the_estimate(estimator, seed, n_classes):
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet(np.full(n_classes, 0.5), 80)
     # Labels that follow the probabilities: under pure chance T is singular, and rounding decides ties.
     labels = np.where(rng.random(80) < 0.8, probs.argmax(axis=1), rng.integers(0, n_classes, 80))
     order = rng.permutation(n_classes)
     place = np.argsort(order)
-    plain = dualt.estimate_transition(probs, labels, method).transition
-    permuted = dualt.estimate_transition(probs[:, order], place[labels], method).transition
+    plain = dualt.estimate_transition(probs, labels, estimator).transition
+    permuted = dualt.estimate_transition(probs[:, order], place[labels], estimator).transition
     np.testing.assert_allclose(permuted, plain[np.ix_(order, order)], atol=1e-9)
 
 
-@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("estimator", QUICK)
 @given(data=posteriors())
-def test_the_input_is_not_changed(method, data):
+def test_the_input_is_not_changed(estimator, data):
     probs, labels = data
     before = probs.copy(), labels.copy()
-    dualt.estimate_transition(probs, labels, method).confidence_interval()
+    dualt.estimate_transition(probs, labels, estimator).confidence_interval()
     np.testing.assert_array_equal(probs, before[0])
     np.testing.assert_array_equal(labels, before[1])
 
 
-@pytest.mark.parametrize("method", sorted(SLOW))
+@pytest.mark.parametrize("estimator", sorted(SLOW))
 @settings(max_examples=6)
 @given(data=posteriors(), seed=st.integers(0, 10_000), n_classes=st.integers(2, 5))
-def test_the_laws_hold_for_the_slow_estimators(method, data, seed, n_classes):
-    test_every_estimate_is_row_stochastic.hypothesis.inner_test(method, data)
-    test_the_input_is_not_changed.hypothesis.inner_test(method, data)
-    test_relabelling_classes_permutes_the_estimate.hypothesis.inner_test(method, seed, n_classes)
+def test_the_laws_hold_for_the_slow_estimators(estimator, data, seed, n_classes):
+    test_every_estimate_is_row_stochastic.hypothesis.inner_test(estimator, data)
+    test_the_input_is_not_changed.hypothesis.inner_test(estimator, data)
+    test_relabelling_classes_permutes_the_estimate.hypothesis.inner_test(estimator, seed, n_classes)
 
 
 @pytest.mark.parametrize("name", ["sym-0.2", "sym-0.5", "pair-0.45"])
@@ -98,8 +98,8 @@ def test_exact_posteriors_of_separable_classes(name):
     probs, noisy, clean = separable(truth, per_class=900)
     np.testing.assert_allclose(dualt.estimate_transition(probs, noisy, "t").transition, truth, atol=1e-12)
     np.testing.assert_allclose(dualt.estimate_transition(probs, noisy, "dual-t").transition, truth @ truth, atol=2e-3)
-    for method in ("spade", "top-count", "confident-joint"):
-        np.testing.assert_allclose(dualt.estimate_transition(probs, noisy, method).transition, truth, atol=2e-3)
+    for estimator in ("spade", "top-count", "confident-joint"):
+        np.testing.assert_allclose(dualt.estimate_transition(probs, noisy, estimator).transition, truth, atol=2e-3)
     found = dualt.estimate_transition(probs, noisy, "oracle", clean_labels=clean).transition
     np.testing.assert_allclose(found, truth, atol=2e-3)
 

@@ -12,7 +12,7 @@ from dualt.errors import InputError
 from dualt.estimators import hoc as hoc_module
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.hoc import count_triples, hoc, match_consensus, misfit
-from dualt.rows import NoisyPosterior
+from dualt.rows import as_posterior
 
 
 def clusters(transition, n, rng, separation=5.0):
@@ -78,7 +78,7 @@ def test_clusterable_features_give_the_matrix(name, bound):
     rng = np.random.default_rng(0)
     truth = noise.from_name(name, 4, rng)
     features, probs, noisy, _ = clusters(truth, 4000, rng)
-    posterior = NoisyPosterior.from_arrays(probs, noisy)
+    posterior = as_posterior(probs, noisy)
     error = np.abs(hoc(posterior, features=features).transition - truth).sum() / 4
     assert error < bound
     assert error < np.abs(confident_joint(posterior).transition - truth).sum() / 4
@@ -89,7 +89,7 @@ def test_probabilities_serve_as_features():
     truth = noise.pair(4, 0.3)
     clean = rng.integers(0, 4, 4000)
     probs = rng.dirichlet(np.ones(4), 4000) * 0.1 + 0.9 * np.eye(4)[clean]
-    fit = hoc(NoisyPosterior.from_arrays(probs, noise.corrupt(clean, truth, rng)))
+    fit = hoc(as_posterior(probs, noise.corrupt(clean, truth, rng)))
     assert np.abs(fit.transition - truth).sum() / 4 < 0.08
 
 
@@ -97,15 +97,15 @@ def test_relabelling_classes_permutes_the_estimate():
     rng = np.random.default_rng(0)
     features, probs, noisy, _ = clusters(noise.random_diagonal_dominant(3, 0.3, rng), 600, rng)
     order = np.array([2, 0, 1])
-    plain = hoc(NoisyPosterior.from_arrays(probs, noisy), features=features)
-    permuted = hoc(NoisyPosterior.from_arrays(probs[:, order], np.argsort(order)[noisy]), features=features)
+    plain = hoc(as_posterior(probs, noisy), features=features)
+    permuted = hoc(as_posterior(probs[:, order], np.argsort(order)[noisy]), features=features)
     np.testing.assert_allclose(permuted.transition, plain.transition[np.ix_(order, order)], atol=1e-6)
 
 
 def test_support_and_band():
     rng = np.random.default_rng(0)
     features, probs, noisy, clean = clusters(noise.symmetric(3, 0.2), 1500, rng)
-    fit = hoc(NoisyPosterior.from_arrays(probs, noisy), features=features)
+    fit = hoc(as_posterior(probs, noisy), features=features)
     np.testing.assert_allclose(fit.support, np.bincount(clean), rtol=0.15)
     drawn = pickle.loads(pickle.dumps(fit.resample))(np.random.default_rng(1))
     np.testing.assert_allclose(drawn.sum(axis=1), 1)
@@ -117,7 +117,7 @@ def test_many_rows_are_sampled(monkeypatch):
     rng = np.random.default_rng(0)
     truth = noise.pair(3, 0.3)
     features, probs, noisy, _ = clusters(truth, 4000, rng)
-    posterior = NoisyPosterior.from_arrays(probs, noisy)
+    posterior = as_posterior(probs, noisy)
     fit = hoc(posterior, features=features)
     assert np.abs(fit.transition - truth).sum() / 3 < 0.1
     np.testing.assert_array_equal(hoc(posterior, features=features).transition, fit.transition)
@@ -126,16 +126,16 @@ def test_many_rows_are_sampled(monkeypatch):
 
 
 def test_too_few_rows_leave_the_start():
-    posterior = NoisyPosterior.from_arrays([[0.7, 0.3], [0.4, 0.6]], [0, 1])
+    posterior = as_posterior([[0.7, 0.3], [0.4, 0.6]], [0, 1])
     np.testing.assert_array_equal(hoc(posterior).transition, confident_joint(posterior).transition)
 
 
 def test_refusals_say_what_was_expected():
-    posterior = NoisyPosterior.from_arrays([[0.7, 0.3]] * 5, [0, 1, 0, 0, 1])
+    posterior = as_posterior([[0.7, 0.3]] * 5, [0, 1, 0, 0, 1])
     with pytest.raises(InputError, match="two neighbours, got n_neighbors=1"):
         hoc(posterior, n_neighbors=1)
     with pytest.raises(InputError, match="5 rows and 4"):
         hoc(posterior, features=np.zeros((4, 2)))
-    wide = NoisyPosterior.from_arrays(np.full((3, 129), 1 / 129), [0, 1, 2])
+    wide = as_posterior(np.full((3, 129), 1 / 129), [0, 1, 2])
     with pytest.raises(InputError, match="at most 128 classes"):
         hoc(wide)

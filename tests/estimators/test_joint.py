@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt import noise
+from dualt.estimators._counts import match_rows
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.dual_t import dual_t
 from dualt.estimators.joint import training as joint_module
 from dualt.estimators.joint.model import _DISTANCE_WEIGHT, _HIDDEN, _WEIGHT_DECAY, Examples, JointModel
 from dualt.estimators.joint.starts import cluster_counts, starting_points, top_counts
 from dualt.estimators.joint.training import _finalists, _sample, _winner, joint
-from dualt.estimators.ordering import match_rows
-from dualt.rows import NoisyPosterior
+from dualt.rows import as_posterior
 from tests.strategies import transitions
 
 
@@ -118,7 +118,7 @@ def test_exact_posteriors_of_overlapping_classes_are_recovered(name, bound):
     rng = np.random.default_rng(0)
     truth = noise.from_name(name, 4)
     probs, labels, _ = overlapping(truth, 4000, rng)
-    posterior = NoisyPosterior.from_arrays(probs, labels)
+    posterior = as_posterior(probs, labels)
     error = mean_row_error(joint(posterior).transition, truth)
     assert error < bound
     assert error < 0.25 * mean_row_error(dual_t(posterior).transition, truth)
@@ -127,19 +127,19 @@ def test_exact_posteriors_of_overlapping_classes_are_recovered(name, bound):
 
 def test_clean_labels_are_called_clean():
     probs, labels, _ = overlapping(np.eye(3), 3000, np.random.default_rng(1))
-    assert mean_row_error(joint(NoisyPosterior.from_arrays(probs, labels)).transition, np.eye(3)) < 0.03
+    assert mean_row_error(joint(as_posterior(probs, labels)).transition, np.eye(3)) < 0.03
 
 
 @pytest.fixture(scope="module")
 def small():
     truth = noise.random_diagonal_dominant(4, 0.3, 0)
     probs, labels, _ = overlapping(truth, 800, np.random.default_rng(2))
-    return probs, labels, joint(NoisyPosterior.from_arrays(probs, labels))
+    return probs, labels, joint(as_posterior(probs, labels))
 
 
 def test_a_seed_settles_the_result(small):
     probs, labels, fit = small
-    posterior = NoisyPosterior.from_arrays(probs, labels)
+    posterior = as_posterior(probs, labels)
     np.testing.assert_array_equal(joint(posterior, random_state=0).transition, fit.transition)
     other = joint(posterior, random_state=1).transition
     assert 0 < mean_row_error(other, fit.transition) < 0.1
@@ -148,14 +148,14 @@ def test_a_seed_settles_the_result(small):
 def test_relabelling_classes_permutes_the_estimate(small):
     probs, labels, fit = small
     order = np.array([2, 0, 3, 1])
-    permuted = joint(NoisyPosterior.from_arrays(probs[:, order], np.argsort(order)[labels]))
+    permuted = joint(as_posterior(probs[:, order], np.argsort(order)[labels]))
     np.testing.assert_allclose(permuted.transition, fit.transition[np.ix_(order, order)], atol=1e-6)
     np.testing.assert_array_equal(permuted.support, fit.support[order])
 
 
 def test_shrinkage_moves_off_diagonals_only(small):
     probs, labels, fit = small
-    plain = joint(NoisyPosterior.from_arrays(probs, labels), shrink=False).transition
+    plain = joint(as_posterior(probs, labels), shrink=False).transition
     np.testing.assert_allclose(np.diagonal(plain), np.diagonal(fit.transition))
     off = ~np.eye(4, dtype=bool)
     assert np.ptp(fit.transition[off]) < np.ptp(plain[off])
@@ -179,7 +179,7 @@ def test_many_rows_are_sampled_across_chunks(monkeypatch):
     n = 300_000
     first = (np.arange(n) + 0.5) / n
     number = np.arange(n)
-    posterior = NoisyPosterior.from_arrays(np.column_stack([first, 1 - first]), (number % 2))
+    posterior = as_posterior(np.column_stack([first, 1 - first]), (number % 2))
     probs, labels = _sample(posterior, np.random.default_rng(0))
     found = np.floor(probs[:, 0].astype(np.float64) * n + 0.01).astype(int)
     assert len(np.unique(found)) == 5_000
@@ -193,14 +193,14 @@ def test_many_rows_are_sampled_across_chunks(monkeypatch):
 
 def test_few_rows_are_all_taken():
     probs = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    found, labels = _sample(NoisyPosterior.from_arrays(probs, np.arange(50) % 3), np.random.default_rng(0))
+    found, labels = _sample(as_posterior(probs, np.arange(50) % 3), np.random.default_rng(0))
     np.testing.assert_allclose(found, probs, rtol=1e-6)
     np.testing.assert_array_equal(labels, np.arange(50) % 3)
 
 
 def test_a_single_row_and_labels_of_one_class_are_survived():
-    assert joint(NoisyPosterior.from_arrays([[0.7, 0.3]], [0])).transition.shape == (2, 2)
-    fit = joint(NoisyPosterior.from_arrays([[0.7, 0.2, 0.1]] * 5, [1] * 5))
+    assert joint(as_posterior([[0.7, 0.3]], [0])).transition.shape == (2, 2)
+    fit = joint(as_posterior([[0.7, 0.2, 0.1]] * 5, [1] * 5))
     np.testing.assert_allclose(fit.transition.sum(axis=1), 1)
 
 

@@ -55,7 +55,7 @@ def test_options_and_a_sample_smaller_than_the_data():
 @pytest.mark.parametrize("kind", AGAIN)
 def test_estimators_that_read_twice_have_none(kind):
     assert not hasattr(kind(), "partial_fit")
-    assert not ESTIMATORS[kind.method].reads_once
+    assert not ESTIMATORS[kind.estimator].reads_once
 
 
 def test_names_are_given_once_and_kept():

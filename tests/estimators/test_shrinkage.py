@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt import noise
-from dualt.estimators.shrinkage import shrink_off_diagonals
+from dualt.estimators._counts import shrink_off_diagonals
 from dualt.rows.counts import normalize_counts
 from tests.strategies import transitions
 

@@ -118,15 +118,15 @@ CASES = {
 }
 
 
-def codes(method, data):
-    return [notice.code for notice in dualt.estimate_transition(*data, method).warnings]
+def codes(estimator, data):
+    return [notice.code for notice in dualt.estimate_transition(*data, estimator).warnings]
 
 
 @pytest.mark.parametrize("code", CASES)
 def test_a_notice_comes_when_it_should_and_only_then(code):
-    method, calling, nearly = CASES[code]
-    assert code in codes(method, calling)
-    assert code not in codes(method, nearly)
+    estimator, calling, nearly = CASES[code]
+    assert code in codes(estimator, calling)
+    assert code not in codes(estimator, nearly)
 
 
 def test_every_notice_has_its_case():
@@ -135,26 +135,26 @@ def test_every_notice_has_its_case():
     assert made == set(CASES) | {"in-sample"}
 
 
-@pytest.mark.parametrize("method", ["clean-count", "dual-t"])
-def test_what_is_known_of_the_rows_is_carried_and_heeded(method):
+@pytest.mark.parametrize("estimator", ["clean-count", "dual-t"])
+def test_what_is_known_of_the_rows_is_carried_and_heeded(estimator):
     """In-sample probabilities are dual-T's trade, and nobody guesses where it is known."""
     found = {
-        known: dualt.estimate_transition(*agreeing(0.99), method, out_of_fold=known) for known in (None, True, False)
+        known: dualt.estimate_transition(*agreeing(0.99), estimator, out_of_fold=known) for known in (None, True, False)
     }
     warned = {known: {notice.code for notice in estimate.warnings} for known, estimate in found.items()}
     assert all(estimate.out_of_fold is known for known, estimate in found.items())
     assert all(estimate.to_dict()["out_of_fold"] is known for known, estimate in found.items())
     assert [known for known in found if "looks-in-sample" in warned[known]] == [None]
-    assert [known for known in found if "in-sample" in warned[known]] == ([False] if method == "clean-count" else [])
+    assert [known for known in found if "in-sample" in warned[known]] == ([False] if estimator == "clean-count" else [])
 
 
-@pytest.mark.parametrize("method", ["dual-t", "spade", "top-count", "confident-joint"])
-def test_plain_data_gives_no_notice(method):
-    assert codes(method, plain()) == []
+@pytest.mark.parametrize("estimator", ["dual-t", "spade", "top-count", "confident-joint"])
+def test_plain_data_gives_no_notice(estimator):
+    assert codes(estimator, plain()) == []
 
 
 def test_only_dual_t_double_counts():
-    """The figure is a property of the data, the notice one of the method."""
+    """The figure is a property of the data, the notice one of the estimator."""
     estimate = dualt.estimate_transition(*exact_posteriors(), "t")
     assert estimate.diagnostics.double_counting == pytest.approx(1, abs=0.05)
     assert "double-counting" not in [notice.code for notice in estimate.warnings]
@@ -194,3 +194,21 @@ def test_figures_by_hand():
 def test_a_matrix_that_is_all_alike_has_an_infinite_or_huge_condition():
     figures = dualt.estimate_transition(*two_alike(0.0), "spade").diagnostics
     assert not figures.condition_number <= dualt.transition.NEAR_SINGULAR
+
+
+def test_the_condition_number_of_many_classes_is_estimated_or_left_out(monkeypatch):
+    figures = [dualt.estimate_transition(*plain(), "spade").diagnostics for _ in range(3)]
+    exact = figures[0].condition_number
+    monkeypatch.setattr(diagnostics, "_EXACT_UP_TO", 2)
+    assert exact / N_CLASSES <= figures[1].condition_number <= exact * N_CLASSES  # in another norm
+    monkeypatch.setattr(diagnostics, "_ESTIMATED_UP_TO", 2)
+    assert figures[2].condition_number is None
+    assert figures[2].to_dict()["condition_number"] is None
+    assert codes("spade", plain()) == []
+
+
+def test_figures_are_computed_when_they_are_asked_for(monkeypatch):
+    estimate = dualt.estimate_transition(*plain(), "spade")
+    monkeypatch.setattr(np.linalg, "cond", None)
+    assert estimate.diagnostics.steepness == 0
+    assert estimate.diagnostics.agreement == pytest.approx(0.8)

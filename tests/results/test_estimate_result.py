@@ -1,4 +1,5 @@
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -7,8 +8,9 @@ import dualt
 from dualt import noise
 from dualt.errors import FileError, InputError
 from dualt.estimators import ESTIMATORS
+from dualt.estimators._counts import resample_counts
 from dualt.io import load_named_transition, load_transition
-from dualt.rows.counts import normalize_counts, resample_counts
+from dualt.rows.counts import normalize_counts
 
 
 def sharp_case(seed, n=3000, n_classes=4):
@@ -23,13 +25,13 @@ def sharp_case(seed, n=3000, n_classes=4):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["spade", "dual-t"])
-def test_intervals_cover_the_truth_as_often_as_they_say(method):
+def test_intervals_cover_the_truth_as_often_as_they_say(estimator):
     """200 data sets × 16 entries at 90 %: where there is no bias, coverage is near nominal."""
     inside = []
     for seed in range(200):
         probs, noisy, truth = sharp_case(seed, n=600)
         probs = probs / probs.sum(axis=1, keepdims=True)
-        low, high = dualt.estimate_transition(probs, noisy, method).confidence_interval(0.9)
+        low, high = dualt.estimate_transition(probs, noisy, estimator).confidence_interval(0.9)
         inside.append((low <= truth) & (truth <= high))
     assert 0.85 < np.mean(inside) < 0.96
 
@@ -66,9 +68,9 @@ def test_noise_rate_is_the_share_of_wrong_labels():
 def test_intervals_are_reproducible_and_grow_with_the_level():
     probs, noisy, _ = sharp_case(2)
     probs = probs / probs.sum(axis=1, keepdims=True)
-    for method in ESTIMATORS:
-        options = {"clean_labels": noisy} if method == "oracle" else {}
-        first, second = (dualt.estimate_transition(probs, noisy, method, **options) for _ in range(2))
+    for estimator in ESTIMATORS:
+        options = {"clean_labels": noisy} if estimator == "oracle" else {}
+        first, second = (dualt.estimate_transition(probs, noisy, estimator, **options) for _ in range(2))
         np.testing.assert_array_equal(first.confidence_interval(0.9)[1], second.confidence_interval(0.9)[1])
         narrow, wide = first.confidence_interval(0.5), first.confidence_interval(0.99)
         assert (wide[0] <= narrow[0]).all()
@@ -142,3 +144,98 @@ def test_hostile_class_names_survive_a_csv(tmp_path):
     matrix, read_names = load_named_transition(tmp_path / "t.csv")
     np.testing.assert_allclose(matrix, estimate.transition, atol=1e-9)
     assert list(read_names) == names
+
+
+def estimated(n_classes=3, estimator="dual-t"):
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.full(n_classes, 0.1), 2000), rng.integers(0, n_classes, 2000)
+    return dualt.estimate_transition(probs, labels, estimator, out_of_fold=True)
+
+
+def test_an_estimate_is_an_array():
+    estimate = estimated()
+    np.testing.assert_array_equal(np.asarray(estimate), estimate.transition)
+    assert np.asarray(estimate, np.float32).dtype == np.float32
+    assert np.array(estimate, copy=True) is not estimate.transition
+    assert dualt.l1_error(estimate, estimate) == 0
+
+
+@pytest.mark.parametrize("estimator", ["dual-t", "clean-count"])
+def test_a_saved_estimate_is_loaded_with_all_that_was_saved(tmp_path, estimator):
+    estimate = estimated(estimator=estimator)
+    estimate.save(tmp_path / "t.json", level=0.9)
+    loaded = dualt.TransitionEstimate.load(tmp_path / "t.json")
+    assert repr(loaded) == repr(estimate)
+    assert str(loaded) == str(estimate)
+    assert loaded.level == 0.9
+    assert loaded.to_dict(0.9) == json.loads((tmp_path / "t.json").read_text())
+    assert loaded.warnings == estimate.warnings
+    assert "90% interval" in loaded._repr_html_()
+    np.testing.assert_array_equal(loaded.noise_rates_interval(0.9), estimate.noise_rates_interval(0.9))
+    np.testing.assert_array_equal(loaded.to_cleanlab().joint, estimate.to_cleanlab().joint)
+    assert pickle.loads(pickle.dumps(loaded)).to_dict(0.9) == loaded.to_dict(0.9)
+    with pytest.raises(InputError, match=r"Expected the level 0\.9, at which the intervals were saved, got 0\.95"):
+        loaded.confidence_interval()
+    with pytest.raises(InputError, match="Estimate it again"):
+        loaded.replicates(1)
+
+
+def test_a_file_that_is_no_estimate_is_refused(tmp_path):
+    path = tmp_path / "t.json"
+    with pytest.raises(FileError, match="No such file"):
+        dualt.TransitionEstimate.load(path)
+    path.write_text("{")
+    with pytest.raises(FileError, match="as JSON"):
+        dualt.TransitionEstimate.load(path)
+    estimated().save(path)
+    good = json.loads(path.read_text())
+    bad = (
+        [],
+        {},
+        {**good, "transition": [[1]]},
+        {**good, "class_names": ["a"]},
+        {**good, "interval": {**good["interval"], "low": [1, 2]}},
+        {**good, "diagnostics": {"support": [1, 2, 3]}},
+        {**good, "noise_rate_interval": [0.1]},
+        {**good, "warnings": [{"code": 1}]},
+        {**good, "anchors": "abc"},
+    )
+    for content in bad:
+        path.write_text(json.dumps(content))
+        with pytest.raises(InputError, match=r"Expected an estimate as `save` writes it in .*t\.json, got"):
+            dualt.TransitionEstimate.load(path)
+
+
+def test_print_shows_the_matrix_and_the_rate_and_nothing_is_bootstrapped(monkeypatch):
+    monkeypatch.setattr(dualt.TransitionEstimate, "replicates", None)
+    estimate = dualt.estimate_transition(
+        [[0.9, 0.1], [0.1, 0.9]] * 50, [0, 1] * 50, "spade", class_names=["ant", "bee"]
+    )
+    assert str(estimate).splitlines() == [
+        "0.0% of the labels are wrong (100 rows, spade)",
+        "P(given label | true class), %",
+        "true \\ given    ant    bee",
+        "         ant  100.0    0.0",
+        "         bee    0.0  100.0",
+    ]
+    assert repr(estimate) == "TransitionEstimate(estimator='spade', n_samples=100, n_classes=2, noise_rate=0.000)"
+    many = str(estimated(30))
+    assert "the 12 of 30 classes whose labels are wrong most often" in many
+    assert len(many.splitlines()) == 15
+
+
+def test_a_pickle_carries_no_replicates():
+    estimate = estimated(20)
+    before = len(pickle.dumps(estimate))
+    low, _ = estimate.confidence_interval()
+    _ = estimate.warnings, estimate.noise_rate
+    assert len(pickle.dumps(estimate)) == before
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimate)).confidence_interval()[0], low)
+
+
+def test_a_report_of_an_estimate_is_written_by_the_report(monkeypatch, tmp_path):
+    written = []
+    monkeypatch.setattr("dualt.report.write_report", lambda *args, **options: written.append((args, options)))
+    estimate = estimated()
+    estimate.to_report(tmp_path / "r.html", title="Mine")
+    assert written == [((tmp_path / "r.html", estimate, None), {"title": "Mine", "level": 0.95})]

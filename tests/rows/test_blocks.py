@@ -1,8 +1,10 @@
-"""However the rows are cut into blocks, and however many n_jobs read them, every result is that of the whole."""
+"""However the rows are cut into blocks, and however many threads read them, every result is that of the whole.
+
+Exactly so for the first pass; in later ones a row within rounding of a threshold may fall either way.
+"""
 
 import pickle
 from dataclasses import dataclass
-from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -15,10 +17,11 @@ from dualt import noise
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import ESTIMATORS, estimate_posterior, estimate_verified
 from dualt.issues import find_posterior_issues
-from dualt.rows import NoisyPosterior, PosteriorSummary
-from dualt.rows.blocks import ArrayBlock, aligned, block_starts, coder_for, pieces
+from dualt.labels import LabelCoder
+from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows.blocks import ArrayBlock, coder_for
 from dualt.rows.floats import as_rows
-from dualt.rows.remote import summarize_block
+from dualt.rows.summary import merge_all, summarize
 from dualt.rows.threads import ordered_map
 from dualt.transition import chunk_rows
 
@@ -66,9 +69,12 @@ def cut(probs, labels, limits, streamed=()):
 
 
 def same_estimate(a, b):
+    """The first pass is equal; of the labels that a later one counts, one in a thousand may fall either way."""
     assert a.summary == b.summary
-    np.testing.assert_array_equal(a.transition, b.transition)
-    np.testing.assert_array_equal(a.fit.support, b.fit.support)
+    if ESTIMATORS[a.estimator].reads_once:
+        np.testing.assert_array_equal(a.transition, b.transition)
+    np.testing.assert_allclose(a.fit.support, b.fit.support, rtol=1e-3, atol=1)
+    np.testing.assert_allclose(a.transition, b.transition, atol=1e-3)
 
 
 @settings(max_examples=30)
@@ -82,50 +88,56 @@ def test_the_summary_of_blocks_is_that_of_the_whole(n_samples, limits, dtype, n_
     probs, labels = sample(n_samples, 3, dtype)
     blocks = cut(probs, labels, [min(limit, n_samples) for limit in limits], streamed={1, 2})
     posterior = NoisyPosterior.from_blocks(blocks, n_jobs=n_jobs)
-    assert posterior.summary == NoisyPosterior.from_arrays(probs, labels).summary
-    merged = [summarize_block(b, posterior.coder, start=s) for b, s in zip(blocks, block_starts(blocks), strict=False)]
-    assert reduce(PosteriorSummary.merge, merged) == posterior.summary
+    assert posterior.summary == as_posterior(probs, labels).summary
+    apart = [
+        NoisyPosterior((b,), posterior.coder, start=s) for b, s in zip(blocks, posterior.block_starts, strict=False)
+    ]
+    assert merge_all(part.summary for part in apart) == posterior.summary
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name not in ("oracle", "joint", "hoc")])
-def test_every_counting_estimator_gives_the_same_from_blocks_to_the_last_bit(method, n_jobs):
+def test_every_counting_estimator_gives_the_same_from_blocks(estimator, n_jobs):
     probs, labels = sample(150_000, 10)
     rows = chunk_rows(10, 4)
     blocks = cut(probs, labels, [1, 1000, rows - 1, rows + 1, 149_999], streamed={1})
     same_estimate(
-        estimate_posterior(NoisyPosterior.from_blocks(blocks, n_jobs=n_jobs), method),
-        dualt.estimate_transition(probs, labels, method),
+        estimate_posterior(NoisyPosterior.from_blocks(blocks, n_jobs=n_jobs), estimator),
+        dualt.estimate_transition(probs, labels, estimator),
     )
 
 
 @pytest.mark.parametrize("estimator", ["joint", "hoc", "oracle"])
-def test_estimators_that_gather_rows_give_the_same_from_blocks(method):
+def test_estimators_that_gather_rows_give_the_same_from_blocks(estimator):
     probs, labels = sample(200, 3, np.float64)
-    options = {"clean_labels": np.roll(labels, 1)} if method == "oracle" else {}
+    options = {"clean_labels": np.roll(labels, 1)} if estimator == "oracle" else {}
     posterior = NoisyPosterior.from_blocks(cut(probs, labels, [5, 90], streamed={1}))
     same_estimate(
-        estimate_posterior(posterior, method, **options), dualt.estimate_transition(probs, labels, method, **options)
+        estimate_posterior(posterior, estimator, **options),
+        dualt.estimate_transition(probs, labels, estimator, **options),
     )
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_issues_of_blocks_are_those_of_the_whole_to_the_last_bit(n_jobs):
+def test_issues_of_blocks_are_those_of_the_whole(n_jobs):
     probs, labels = sample(120_000, 10)
     posterior = NoisyPosterior.from_blocks(cut(probs, labels, [17, 70_000], streamed={1}), n_jobs=n_jobs)
     found, whole = find_posterior_issues(posterior), dualt.find_label_issues(probs, labels)
-    for name in ("given", "probability_right", "suggested", "suggested_probability", "is_issue", "by_pair", "ranking"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+    np.testing.assert_array_equal(found.given, whole.given)
+    for name in ("probability_right", "suggested_probability", "by_pair"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-3, atol=1e-3)
+    for name in ("suggested", "is_issue"):
+        assert np.mean(getattr(found, name) != getattr(whole, name)) < 1e-3
 
 
 def test_threads_change_nothing_for_arrays(monkeypatch):
-    monkeypatch.setattr(dualt.rows.blocks, "_LEAST_ENTRIES", 1000)
+    monkeypatch.setattr("dualt.rows.posterior._LEAST_ENTRIES", 1000)
     probs, labels = sample(120_000, 10)
-    assert len(list(pieces([ArrayBlock(probs, labels)], n_jobs=2))) == 2
+    assert len(list(as_posterior(probs, labels, n_jobs=2)._parts())) == 2
     same_estimate(
         dualt.estimate_transition(probs, labels, n_jobs=2), dualt.estimate_transition(probs, labels, n_jobs=1)
     )
-    issues, alone = (dualt.find_label_issues(probs, labels, "dual-t", n_jobs=n_jobs) for n_jobs in (2, 1))
+    issues, alone = (dualt.find_label_issues(probs, labels, estimator="dual-t", n_jobs=n_jobs) for n_jobs in (2, 1))
     np.testing.assert_array_equal(issues.probability_right, alone.probability_right)
 
 
@@ -155,15 +167,43 @@ def test_taking_rows_opens_only_their_blocks():
     assert opened == ["30", "90"]
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(1, 12))
-def test_chunks_are_the_same_however_the_blocks_are_cut(lengths, rows):
-    numbers = np.arange(sum(lengths))
-    edges = np.cumsum([0, *lengths])
-    blocks = [ArrayBlock(np.c_[numbers[a:b], numbers[a:b]], numbers[a:b]) for a, b in pairwise(edges)]
-    chunks = [np.concatenate([piece.noisy_labels for piece in chunk]).tolist() for chunk in aligned(blocks, rows)]
-    assert chunks == [numbers[low : low + rows].tolist() for low in range(0, len(numbers), rows)]
-    for chunk in aligned(blocks, rows):
-        assert all(piece.start == piece.noisy_labels[0] for piece in chunk)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_chunks_are_all_rows_in_order_and_end_where_blocks_end(monkeypatch, n_jobs):
+    monkeypatch.setattr("dualt.rows.posterior.chunk_rows", lambda *_: 32)
+    probs, labels = sample(300, 3)
+    chunks = list(NoisyPosterior.from_blocks(cut(probs, labels, [100, 130], streamed={2}), n_jobs=n_jobs).chunks())
+    assert [len(codes) for _, codes in chunks] == [32, 32, 32, 4, 30, *[21] * 8, 2]
+    np.testing.assert_array_equal(np.concatenate([rows for rows, _ in chunks]), probs)
+    np.testing.assert_array_equal(np.concatenate([codes for _, codes in chunks]), labels)
+
+
+def test_labels_are_encoded_once_unless_they_are_too_many(monkeypatch):
+    encoded = []
+
+    class Counting(LabelCoder):
+        def encode(self, chunk, start=0):
+            encoded.append(len(chunk))
+            return super().encode(chunk, start)
+
+    probs, labels = sample(1000, 3)
+    coder = Counting(("0", "1", "2"), by_name=False)
+    kept = as_posterior(probs, labels, coder=coder)
+    assert kept.count(lambda probs, codes: codes).sum() == 1000
+    assert encoded == [1000]
+    monkeypatch.setattr("dualt.rows.posterior._CODES_BYTES", 999)
+    again = as_posterior(probs, labels, coder=coder)
+    np.testing.assert_array_equal(next(again.chunks())[1], labels)
+    assert encoded == [1000] * 3
+
+
+def test_a_known_coder_reads_the_labels():
+    probs, labels = sample(50, 3)
+    posterior = as_posterior(probs, labels, coder=LabelCoder(("7", "8", "9"), by_name=False), out_of_fold=True)
+    assert posterior.coder.names == ("7", "8", "9")
+    assert posterior.out_of_fold is True
+    np.testing.assert_array_equal(posterior.take(np.arange(50))[1], labels)
+    with pytest.raises(LabelsError, match="Expected labels of 3 classes, one per column, got 2"):
+        as_posterior(probs, labels, coder=LabelCoder(("a", "b"), by_name=False))
 
 
 def test_class_names_are_the_union_over_blocks():
@@ -203,8 +243,8 @@ def test_blocks_that_do_not_belong_together_are_refused():
         NoisyPosterior.from_blocks([first, ArrayBlock(np.full((2, 2), 0.5, np.float32), labels[:2], "two")])
     with pytest.raises(InputError, match="float32 in one and float64 in two"):
         NoisyPosterior.from_blocks([first, ArrayBlock(probs.astype(np.float64), labels, "two")])
-    for n_jobs in (0, -1, 1.5, "2"):
-        with pytest.raises(InputError, match="at least one thread"):
+    for n_jobs in (0, 1.5, "2"):
+        with pytest.raises(InputError, match="Expected n_jobs, a whole number"):
             dualt.estimate_transition(probs, labels, n_jobs=n_jobs)
 
 
@@ -217,7 +257,7 @@ def test_progress_tells_the_rows_of_every_pass():
     _ = posterior.summary
     assert told == [(40, 100), (100, 100)]
     list(posterior.chunks())
-    assert told[2:] == [(100, 100)]
+    assert told[2:] == [(40, 100), (100, 100)]
 
 
 def test_ordered_map_keeps_the_order_bounds_what_waits_and_raises_in_place():
@@ -259,6 +299,4 @@ def test_every_probability_in_half_precision_is_converted_exactly():
 def test_blocks_can_be_sent_elsewhere():
     probs, labels = sample(50, 3)
     block = pickle.loads(pickle.dumps(ArrayBlock(probs, labels, "x")))
-    summary = summarize_block(block, coder_for([block]))
-    assert isinstance(summary, PosteriorSummary)
-    assert summary == NoisyPosterior.from_arrays(probs, labels).summary
+    assert NoisyPosterior.from_blocks([block]).summary == summarize(probs, labels, coder_for([block]))

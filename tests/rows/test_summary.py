@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from dualt import kernels
 from dualt.errors import InputError
 from dualt.labels import LabelCoder
-from dualt.rows.anchors import AnchorTracker, RowSampler, priority
-from dualt.rows.summary import CONFIDENCE_UNIT, summarize
+from dualt.rows.anchors import AnchorTracker
+from dualt.rows.sample import lowest_priority, priority, sample_rows
+from dualt.rows.scan import CONFIDENCE_UNIT
+from dualt.rows.summary import summarize
 from tests.strategies import posteriors
 
 
@@ -77,8 +79,8 @@ def test_the_input_is_not_changed(data):
 
 
 @pytest.mark.parametrize("n_classes", [3, 60])
-def test_chunks_and_panels_leave_no_seam(n_classes):
-    """Enough rows for several panels and, with sixty classes, several chunks in each."""
+def test_chunks_leave_no_seam(n_classes):
+    """Enough rows for several calls of the kernel and, with sixty classes, several chunks in each."""
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.full(n_classes, 0.3), 150_000).astype(np.float32)
     probs[::7] = probs[0]
@@ -120,21 +122,30 @@ def test_summaries_of_other_classes_do_not_merge():
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=10), st.integers(1, 60))
-def test_sampler_does_not_depend_on_the_cut(lengths, size):
-    pieces, whole, start = RowSampler(size), RowSampler(size), 0
+def test_the_sample_does_not_depend_on_the_cut(lengths, size):
+    parts, start = [], 0
     for length in lengths:
-        pieces.read(start, length)
+        parts.append(sample_rows(start, length, size))
         start += length
-    whole.read(0, start)
-    np.testing.assert_array_equal(pieces.chosen(), whole.chosen())
-    assert len(whole.chosen()) == min(size, start)
+    found, whole = np.concatenate(parts), sample_rows(0, start, size)
+    np.testing.assert_array_equal(found[lowest_priority(found, size)], whole)
+    np.testing.assert_array_equal(whole, np.sort(np.argsort(priority(np.arange(start)))[:size]))
+    # What was sampled before tells which later rows can still enter.
+    ceiling = int(priority(whole).max()) if len(whole) == size else None
+    later = sample_rows(start, 100, size, ceiling)
+    both = np.concatenate([whole, later])
+    np.testing.assert_array_equal(both[lowest_priority(both, size)], sample_rows(0, start + 100, size))
+
+
+def test_a_guess_that_leaves_too_few_rows_is_made_good(monkeypatch):
+    monkeypatch.setattr("dualt.rows.sample.priority", lambda number: np.full(len(number), 2**32 - 2, np.uint32))
+    monkeypatch.setattr(kernels, "library", None)
+    assert sample_rows(0, 10_000, 10).tolist() == list(range(10))
 
 
 def test_the_sample_is_uniform():
     """Each tenth of a million rows holds a tenth of the sample, within five standard deviations."""
-    sampler = RowSampler(20_000)
-    sampler.read(0, 1_000_000)
-    share = np.histogram(sampler.chosen(), bins=10, range=(0, 1_000_000))[0]
+    share = np.histogram(sample_rows(0, 1_000_000, 20_000), bins=10, range=(0, 1_000_000))[0]
     assert np.abs(share - 2000).max() < 5 * np.sqrt(2000 * 0.9)
 
 
@@ -145,5 +156,5 @@ def test_ascending_data_is_tracked_too():
     chunk = np.stack([values, 1 - values], axis=1)
     for start in range(0, len(chunk), 100):
         part = chunk[start : start + 100]
-        tracker.read(part, part.argmax(axis=1), part.max(axis=1), start)
+        tracker.read(part, start)
     assert tracker.best().tolist() == [[39_999, 39_998, 39_997], [0, 1, 2]]

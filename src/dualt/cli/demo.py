@@ -40,7 +40,7 @@ def demo(
     from dualt.crossfit import out_of_fold_probabilities
     from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, estimate_posterior
     from dualt.issues import find_posterior_issues
-    from dualt.rows import NoisyPosterior
+    from dualt.rows import as_posterior
     from dualt.transition import l1_error
 
     check_targets(report)
@@ -51,7 +51,7 @@ def demo(
     truth = noises.from_name(noise, 10, random_state=random_state)
     noisy = noises.corrupt(clean, truth, random_state=random_state)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
-    posterior = NoisyPosterior.from_arrays(out_of_fold_probabilities(model, features, noisy), noisy)
+    posterior = as_posterior(out_of_fold_probabilities(model, features, noisy), noisy)
     known = {name: {"clean_labels": clean} for name, entry in ESTIMATORS.items() if entry.needs_clean_labels}
     estimates = {name: estimate_posterior(posterior, name, **known.get(name, {})) for name in ESTIMATORS}
     errors = {name: l1_error(estimate.transition, truth, normalize=True) for name, estimate in estimates.items()}

@@ -93,7 +93,7 @@ class Data:
     def _posterior(self, on_progress: Progress | None) -> NoisyPosterior:
         from dualt import io
         from dualt.errors import InputError
-        from dualt.rows import NoisyPosterior
+        from dualt.rows import NoisyPosterior, as_posterior
 
         probs, labels, label = self.probs, self.labels, self.label
         if labels is None and label is None:
@@ -109,16 +109,14 @@ class Data:
             names = shards.class_names if names is None else names
             if not self.dask:
                 return NoisyPosterior.from_blocks(shards.blocks, names, **options)
-            from dualt.rows.dask import ClusterPosterior
+            from dualt.rows.dask import DaskPosterior
 
             blocks = io.divide(shards.blocks)
-            return ClusterPosterior.of(NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress))
+            return DaskPosterior.of(NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress))
         exclude = [label] if label and labels in (None, probs) else []
         loaded = io.load_probabilities(probs, exclude=exclude, columns=self.columns)
         given = io.load_labels(labels or probs, column=label)
-        return NoisyPosterior.from_arrays(
-            loaded.values, given, loaded.class_names if names is None else names, **options
-        )
+        return as_posterior(loaded.values, given, loaded.class_names if names is None else names, **options)
 
     def as_typed(self) -> str:
         """Return the arguments that name the data, to be typed again."""

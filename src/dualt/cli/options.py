@@ -48,7 +48,7 @@ def save_report(
 ) -> None:
     """Write the page of an estimate and its issues, with what there is to look at."""
     from dualt.errors import InputError
-    from dualt.report import image_previews, listed, report_data, text_previews, write_report
+    from dualt.report import image_previews, listed, text_previews, write_report
 
     if images is not None and text is not None:
         raise InputError("Expected --images or --text, got both.")
@@ -59,10 +59,9 @@ def save_report(
             previews = image_previews(images, shown, n_samples=len(issues))
         elif text is not None:
             previews = text_previews(text, shown, n_samples=len(issues))
-    data = report_data(
-        estimate, issues, comparison=comparison, audit=audit, previews=previews, level=level, title=title
+    write_report(
+        path, estimate, issues, comparison=comparison, audit=audit, previews=previews, level=level, title=title
     )
-    write_report(path, data)
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:

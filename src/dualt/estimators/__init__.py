@@ -1,13 +1,15 @@
-"""How T is found: one file an estimator, over one pass of the data."""
+"""How T is found: one file per estimator, from a summary of the data and, for some, further passes."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
+from dualt.estimators._counts import count_fit
 from dualt.estimators.registry import (
     DEFAULT_ESTIMATOR,
     ESTIMATORS,
+    EstimatorEntry,
     comparable,
     estimate_posterior,
     estimate_summary,
@@ -29,7 +31,9 @@ _CLASSES = (
 __all__ = [  # noqa: PLE0604
     "DEFAULT_ESTIMATOR",
     "ESTIMATORS",
+    "EstimatorEntry",
     "comparable",
+    "count_fit",
     "estimate_posterior",
     "estimate_summary",
     "estimate_transition",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.estimators._counts import count_fit, match_rows
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.ordering import match_rows
-from dualt.estimators.shrinkage import counted_rows, resampled_rows
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rows.counts import count_pairs, normalize_counts
@@ -63,8 +61,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
             rough = _round_on_sample(summary, rough, confidence, balanced=number < _BALANCED_ROUNDS)
     else:
         rough = normalize_counts(_count_clear(posterior, rough, confidence))
-    counts = _count_clear(posterior, rough, confidence)
-    return Fit(counted_rows(counts, shrink), counts.sum(axis=1), partial(resampled_rows, counts, shrink))
+    return count_fit(_count_clear(posterior, rough, confidence), shrink=shrink)
 
 
 def _round_on_sample(summary: PosteriorSummary, transition: Matrix, confidence: float, *, balanced: bool) -> Matrix:

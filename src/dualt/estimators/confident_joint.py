@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.estimators._counts import resample_counts
 from dualt.labels import Codes
-from dualt.results.fit import Fit
-from dualt.rows.counts import normalize_counts, resample_counts
+from dualt.results.fit import Fit, Matrix
+from dualt.rows.counts import normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
 
@@ -55,12 +56,10 @@ def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
     return joint
 
 
-def _resample(
-    counts: NDArray[np.int64], label_counts: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _resample(counts: NDArray[np.int64], label_counts: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
     return _calibrated(resample_counts(counts, rng), label_counts)
 
 
-def _calibrated(counts: NDArray[np.int64], label_counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _calibrated(counts: NDArray[np.int64], label_counts: NDArray[np.int64]) -> Matrix:
     joint = normalize_counts(counts) * label_counts[:, None]
     return normalize_counts(joint.T)

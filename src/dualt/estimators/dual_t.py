@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.estimators._counts import resample_counts
 from dualt.estimators.t import AnchorChoice, Anchors, find_anchors
-from dualt.results.fit import Fit
-from dualt.rows.counts import normalize_counts, resample_counts
-from dualt.rows.parts import SummaryOnly
+from dualt.results.fit import Fit, Matrix
+from dualt.rows.counts import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
+from dualt.rows.summary import SummaryOnly
 
 # Most pairs of hundreds of classes never occur together, and a sparse product skips them.
 _MANY_CLASSES, _SPARSE = 300, 0.05
@@ -45,11 +46,11 @@ def dual_t(
     )
 
 
-def _resample(anchors: Anchors, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+def _resample(anchors: Anchors, counts: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
     return _product(anchors.resample(rng), resample_counts(counts, rng))
 
 
-def _product(t_club: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _product(t_club: NDArray[Any], counts: NDArray[np.int64]) -> Matrix:
     """Return T♣ @ T♠ in the precision of the probabilities, rows exactly on the simplex.
 
     A band of rows at a time, whose products stay in a core's cache.

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError
+from dualt.estimators._counts import canonical_order, count_fit
 from dualt.estimators.confident_joint import confident_joint
-from dualt.estimators.ordering import canonical_order
 from dualt.labels import Codes
-from dualt.results.fit import Fit, Matrix, count_fit
+from dualt.results.fit import Fit, Matrix
 from dualt.rng import RandomState, as_generator
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_same_length

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dualt.audit.verified import blend_verified, check_random_audit
@@ -20,15 +20,14 @@ from dualt.estimators.top_count import top_count
 from dualt.labels import as_label_array
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
-from dualt.rows.dask import as_posterior
-from dualt.rows.parts import SummaryOnly
+from dualt.rows.entry import as_posterior
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import PosteriorSummary
+from dualt.rows.summary import PosteriorSummary, SummaryOnly
 from dualt.validation import check_class_names, check_indices, check_same_length
 
 
 @dataclass(frozen=True)
-class Registered:
+class EstimatorEntry:
     """An estimator, from a `NoisyPosterior` and keyword options to a `Fit`, and what it does in one line.
 
     One that is not for many classes is left out of comparisons above `MANY_CLASSES`, where it would take minutes.
@@ -42,20 +41,24 @@ class Registered:
     reads_once: bool = False
 
 
-ESTIMATORS: dict[str, Registered] = {
-    "t": Registered(t_estimator, "reads each row at its anchor, the example most surely of the class", reads_once=True),
-    "dual-t": Registered(
+ESTIMATORS: dict[str, EstimatorEntry] = {
+    "t": EstimatorEntry(
+        t_estimator, "reads each row at its anchor, the example most surely of the class", reads_once=True
+    ),
+    "dual-t": EstimatorEntry(
         dual_t, "T♣ at anchors times T♠ by counting; for over-confident probabilities", reads_once=True
     ),
-    "spade": Registered(spade, "T♠ alone: given labels counted by predicted class", reads_once=True),
-    "confident-joint": Registered(confident_joint, "counts examples that clear their class's mean confidence"),
-    "top-count": Registered(top_count, "counts given labels among the most confident examples of a class"),
-    "clean-count": Registered(clean_count, "counts given labels among examples whose true class is clear"),
-    "joint": Registered(
+    "spade": EstimatorEntry(spade, "T♠ alone: given labels counted by predicted class", reads_once=True),
+    "confident-joint": EstimatorEntry(confident_joint, "counts examples that clear their class's mean confidence"),
+    "top-count": EstimatorEntry(top_count, "counts given labels among the most confident examples of a class"),
+    "clean-count": EstimatorEntry(clean_count, "counts given labels among examples whose true class is clear"),
+    "joint": EstimatorEntry(
         joint, "trains a small head and T together; best if noise depends on the class alone", for_many_classes=False
     ),
-    "hoc": Registered(hoc, "matches how often nearest neighbours agree in their given labels", for_many_classes=False),
-    "oracle": Registered(oracle, "counts clean against given labels: the yardstick", needs_clean_labels=True),
+    "hoc": EstimatorEntry(
+        hoc, "matches how often nearest neighbours agree in their given labels", for_many_classes=False
+    ),
+    "oracle": EstimatorEntry(oracle, "counts clean against given labels: the yardstick", needs_clean_labels=True),
 }
 DEFAULT_ESTIMATOR = "clean-count"
 MANY_CLASSES = 100
@@ -78,7 +81,7 @@ def estimate_transition(
     *,
     class_names: Sequence[Any] | None = None,
     verified: tuple[Any, Any] | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     out_of_fold: bool | None = None,
     **options: Any,
 ) -> TransitionEstimate:
@@ -99,7 +102,7 @@ def estimate_transition(
         (row numbers, true labels) of a *random* sample that a person has checked. They choose among the
         estimators and correct the chosen one as far as they contradict it.
     n_jobs
-        How many threads read the rows; the result does not depend on it.
+        How many threads read the rows; −1 for all cores.
     out_of_fold
         Whether the classifier had not seen the rows whose probabilities these are, if you know: the estimate
         carries it, and its warnings heed it.
@@ -117,14 +120,13 @@ def estimate_transition(
     array([[0.8, 0.2],
            [0.2, 0.8]])
     """
-    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
-    posterior = replace(posterior, out_of_fold=out_of_fold)
+    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
     estimate = estimate_posterior(posterior, estimator, **options)
     return estimate if verified is None else estimate_verified(posterior, estimate, *verified)
 
 
 def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, **options: Any) -> TransitionEstimate:
-    """Estimate from a `NoisyPosterior`, whose one pass several estimators can share."""
+    """Estimate from a `NoisyPosterior`, whose first pass several estimators share."""
     estimator = DEFAULT_ESTIMATOR if estimator is None else estimator
     fit = _registered(estimator, options).function(posterior, **options)
     return TransitionEstimate(estimator, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
@@ -145,7 +147,7 @@ def estimate_summary(
     return TransitionEstimate(estimator, check_class_names(class_names, summary.n_classes), fit, summary)
 
 
-def _registered(estimator: str, options: Mapping[str, Any]) -> Registered:
+def _registered(estimator: str, options: Mapping[str, Any]) -> EstimatorEntry:
     """Return the estimator of that name, if it is one and has these options."""
     if estimator not in ESTIMATORS:
         raise UnknownNameError("estimator", estimator, ESTIMATORS)

@@ -33,10 +33,20 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
     transition_: Matrix
     class_names_: tuple[str, ...]
 
-    def fit(self, pred_probs: Any, noisy_labels: Any, *, class_names: Any = None) -> Self:
-        """Estimate the transition matrix of `noisy_labels` from their predicted probabilities."""
+    def fit(
+        self,
+        pred_probs: Any,
+        noisy_labels: Any,
+        *,
+        class_names: Sequence[Any] | None = None,
+        verified: tuple[Any, Any] | None = None,
+        n_jobs: int | None = 1,
+        out_of_fold: bool | None = None,
+    ) -> Self:
+        """Estimate the transition matrix of `noisy_labels`; see `dualt.estimate_transition` for the arguments."""
+        known = {"class_names": class_names, "verified": verified, "n_jobs": n_jobs, "out_of_fold": out_of_fold}
         return self._take(
-            estimate_transition(pred_probs, noisy_labels, self.estimator, class_names=class_names, **self.get_params())
+            estimate_transition(pred_probs, noisy_labels, self.estimator, **known, **self.get_params())  # type: ignore[arg-type]
         )
 
     def _take(self, estimate: TransitionEstimate) -> Self:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dualt.results.fit import Fit, count_fit
-from dualt.rows.parts import SummaryOnly
+from dualt.estimators._counts import count_fit
+from dualt.results.fit import Fit
 from dualt.rows.posterior import NoisyPosterior
+from dualt.rows.summary import SummaryOnly
 
 
 def spade(posterior: NoisyPosterior | SummaryOnly) -> Fit:

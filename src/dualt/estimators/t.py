@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError, UnknownNameError
 from dualt.results.fit import Fit, Resample
-from dualt.rows.counts import drawn_rows
-from dualt.rows.parts import SummaryOnly
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import PosteriorSummary
+from dualt.rows.summary import PosteriorSummary, SummaryOnly
 from dualt.validation import check_fraction
 
 AnchorChoice: TypeAlias = Literal["max", "quantile", "top-mean"]
@@ -68,7 +66,7 @@ def _best(summary: PosteriorSummary, top_k: int) -> Anchors:
     stored = summary.anchor_index.shape[1]
     if not (isinstance(top_k, int) and 1 <= top_k <= stored):
         raise InputError(
-            f"Expected top_k from 1 to {stored} (the summary keeps {stored} anchors a class), got {top_k}."
+            f"Expected top_k from 1 to {stored} (the summary keeps {stored} anchors per class), got {top_k}."
         )
     return Anchors(
         rows=_mean_of_first(summary, top_k, summary.anchor_index >= 0),
@@ -89,8 +87,10 @@ def _mean_of_first(summary: PosteriorSummary, top_k: int, available: NDArray[np.
 
 
 def _resample_best(summary: PosteriorSummary, top_k: int, rng: np.random.Generator) -> NDArray[Any]:
-    exists = summary.anchor_index >= 0
-    return _mean_of_first(summary, top_k, exists & drawn_rows(summary.n_samples, exists.shape, rng))
+    """Draw which of the stored rows a resample of all rows holds at least once, and take the best of these."""
+    exists, n_samples = summary.anchor_index >= 0, summary.n_samples
+    drawn = rng.random(exists.shape) < 1 - (1 - 1 / n_samples) ** n_samples
+    return _mean_of_first(summary, top_k, exists & drawn)
 
 
 def _below_quantile(summary: PosteriorSummary, quantile: float) -> Anchors:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.estimators._counts import count_fit
 from dualt.labels import Codes
-from dualt.results.fit import Fit, count_fit
+from dualt.results.fit import Fit
+from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary
 from dualt.validation import check_fraction
@@ -25,8 +27,7 @@ def top_count(posterior: NoisyPosterior, *, share: float = 0.5) -> Fit:
     thresholds = _thresholds(posterior.summary, share)
 
     def confident_pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        predicted = probs.argmax(axis=1)
-        confidence = probs[np.arange(len(probs)), predicted]
+        predicted, confidence = surest(probs)
         kept = np.flatnonzero(confidence >= thresholds[predicted])
         return np.asarray(predicted[kept] * n_classes + labels[kept])
 
@@ -35,8 +36,7 @@ def top_count(posterior: NoisyPosterior, *, share: float = 0.5) -> Fit:
 
 def _thresholds(summary: PosteriorSummary, share: float) -> NDArray[np.float64]:
     """Return the confidence that the `share` most confident of each predicted class reach, on the sample."""
-    predicted = summary.sample_rows.argmax(axis=1)
-    confidence = summary.sample_rows.max(axis=1)
+    predicted, confidence = surest(summary.sample_rows)
     thresholds = np.zeros(summary.n_classes)
     for label in np.unique(predicted):
         thresholds[label] = np.quantile(confidence[predicted == label], 1 - share, method="higher")

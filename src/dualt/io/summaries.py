@@ -15,7 +15,7 @@ from dualt.errors import FileError, InputError
 from dualt.files import atomic_write
 from dualt.io.arrays import Npz, open_npz
 from dualt.rows import PosteriorSummary, concatenate
-from dualt.rows.tally import CONFIDENCE_UNIT
+from dualt.rows.scan import CONFIDENCE_UNIT
 from dualt.validation import ROW_SUM_TOLERANCE, check_class_names, check_probability_chunk
 
 _VERSION = 1

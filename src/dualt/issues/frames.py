@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import naming_extra
-from dualt.labels import LabelCoder
-from dualt.rows.blocks import Block
-from dualt.rows.dask import ClusterPosterior, combined
-from dualt.rows.remote import map_rows
+from dualt.rows.dask import DaskPosterior, combined, delayed, lazy_frame
 
-_HALF_BITS = 16
+# How many bins of equal width probabilities are counted in.
+_BINS = 1 << 16
 
 
 class Scores(NamedTuple):
@@ -24,6 +22,9 @@ class Scores(NamedTuple):
     right: NDArray[np.float32]
     suggested: NDArray[Any]
     suggested_probability: NDArray[np.float32]
+
+
+_NOTHING = Scores(*(np.empty(0, dtype) for dtype in ("u1", "f4", "u1", "f4")))
 
 
 class Cut(NamedTuple):
@@ -51,8 +52,8 @@ def issue_frame(scores: Scores, is_issue: NDArray[np.bool_], names: Sequence[str
     )
 
 
-def lazy_issue_frame(posterior: ClusterPosterior, score: Callable[..., Any], cut: Cut | int) -> Any:
-    """Return the same as a Dask data frame, cut about where the blocks are, computed when it is asked for.
+def lazy_issue_frame(posterior: DaskPosterior, score: Callable[..., Any], cut: Cut | int) -> Any:
+    """Return the same as a Dask data frame, a partition per block, computed when it is asked for.
 
     Parameters
     ----------
@@ -62,33 +63,25 @@ def lazy_issue_frame(posterior: ClusterPosterior, score: Callable[..., Any], cut
     cut
         What is flagged, or the number of labels with the lowest probabilities to flag.
     """
-    import dask.dataframe as dd
-    from dask import delayed
-
-    scored = posterior.over_spans(score_rows, score)
+    names, starts = posterior.coder.names, posterior.block_starts[:-1]
+    scored = [delayed(join_scores)(chunks, len(names)) for chunks in posterior.delayed_map(score)]
     if isinstance(cut, int):
         cut = find_cut(scored, cut, posterior.n_samples)
     # A cut that is known asks nothing of the other partitions, and each can be had alone.
     known = isinstance(cut, Cut)
     equal_before = () if known else delayed(_running)([delayed(_count_equal)(part, cut) for part in scored])
-    starts = posterior.span_starts
-    names = posterior.coder.names
     frames = [
         delayed(to_partition)(part, cut, equal_before, number, start, names)
         for number, (part, start) in enumerate(zip(scored, starts, strict=True))
     ]
-    nothing = Scores(*(np.empty(0, dtype) for dtype in ("u1", "f4", "u1", "f4")))
-    meta = to_partition(nothing, Cut(0), (), 0, 0, names)
-    return dd.from_delayed(frames, meta=meta, divisions=(*starts, posterior.n_samples - 1))
+    meta = to_partition(join_scores([], len(names)), Cut(0), (), 0, 0, names)
+    return lazy_frame(frames, meta, (*starts, posterior.n_samples - 1))
 
 
-def score_rows(
-    score: Callable[..., Any], coder: LabelCoder, block: Block, low: int, high: int, rest: Sequence[Block]
-) -> Scores:
-    """Return the scores of the rows from `low` to `high` of a block and the `rest` that follows."""
-    columns = zip(*map_rows(score, coder, block, low, high, rest), strict=True)
-    given, right, suggested, probability = (np.concatenate(column) for column in columns)
-    small = np.min_scalar_type(coder.n_classes - 1)
+def join_scores(chunks: Sequence[Any], n_classes: int) -> Scores:
+    """Return the scores of chunks as one, in as few bytes as hold them."""
+    given, right, suggested, probability = (np.concatenate(column) for column in zip(_NOTHING, *chunks, strict=True))
+    small = np.min_scalar_type(n_classes - 1)
     return Scores(
         given.astype(small), right.astype(np.float32), suggested.astype(small), probability.astype(np.float32)
     )
@@ -97,29 +90,33 @@ def score_rows(
 def find_cut(scored: list[Any], wanted: int, n_samples: int) -> Any:
     """Return the delayed `Cut` below which the `wanted` lowest probabilities lie, without bringing them together.
 
-    The bits of a float that is not negative are in the order of the floats. Counting first their upper half, then,
-    of those where the cut must lie, their lower half finds it exactly.
+    Counting the probabilities in narrow bins tells in which one the cut lies; counting the different values in that
+    bin finds it exactly.
     """
-    from dask import delayed
-
     if not 0 < wanted < n_samples:
         return Cut(np.inf if wanted > 0 else 0)
-    upper = delayed(_place)(combined(delayed(sum), [delayed(_count_upper)(part) for part in scored]), wanted)
-    lower = combined(delayed(sum), [delayed(_count_lower)(part, upper) for part in scored])
-    return delayed(_cut_at)(upper, lower)
+    in_bins = delayed(_place)(combined(delayed(sum), [delayed(_count_bins)(part) for part in scored]), wanted)
+    in_bin = combined(delayed(_merge_values), [delayed(_count_values)(part, in_bins) for part in scored])
+    return delayed(_cut_at)(in_bins, in_bin)
 
 
-def _bits(scores: Scores) -> NDArray[np.uint32]:
-    return scores.right.view(np.uint32)
+def _bins(scores: Scores) -> NDArray[np.intp]:
+    return np.asarray(scores.right * np.float32(_BINS)).astype(np.intp)
 
 
-def _count_upper(scores: Scores) -> NDArray[np.intp]:
-    return np.bincount(_bits(scores) >> _HALF_BITS, minlength=1 << _HALF_BITS)
+def _count_bins(scores: Scores) -> NDArray[np.intp]:
+    return np.bincount(_bins(scores), minlength=2 * _BINS)  # rounding may put a probability above one
 
 
-def _count_lower(scores: Scores, upper: tuple[int, int]) -> NDArray[np.intp]:
-    bits = _bits(scores)
-    return np.bincount(bits[bits >> _HALF_BITS == upper[0]] & ((1 << _HALF_BITS) - 1), minlength=1 << _HALF_BITS)
+def _count_values(scores: Scores, place: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the different values in the bin of the cut, and how often each occurs."""
+    return np.unique(scores.right[_bins(scores) == place[0]], return_counts=True)
+
+
+def _merge_values(found: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    values, where = np.unique(np.concatenate([one[0] for one in found]), return_inverse=True)
+    counts = np.concatenate([one[1] for one in found])
+    return values, np.bincount(where, counts, len(values)).astype(np.intp)
 
 
 def _place(counts: NDArray[np.intp], wanted: int) -> tuple[int, int]:
@@ -129,9 +126,9 @@ def _place(counts: NDArray[np.intp], wanted: int) -> tuple[int, int]:
     return place, wanted - int(total[place] - counts[place])
 
 
-def _cut_at(upper: tuple[int, int], lower: NDArray[np.intp]) -> Cut:
-    place, of_equal = _place(lower, upper[1])
-    return Cut(float(np.array(upper[0] << _HALF_BITS | place, np.uint32).view(np.float32)), of_equal)
+def _cut_at(in_bins: tuple[int, int], in_bin: tuple[NDArray[Any], NDArray[Any]]) -> Cut:
+    place, of_equal = _place(in_bin[1], in_bins[1])
+    return Cut(float(in_bin[0][place]), of_equal)
 
 
 def _count_equal(scores: Scores, cut: Cut) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,14 @@ UNINFORMATIVE = 0.02
 # How much more often the unsure half of the examples must disagree with its labels than the sure half.
 STEEP = 0.2
 _HARDLY_INVERTIBLE = 30.0
+# Up to so many classes the singular values, or an LU decomposition, of a matrix take about a second.
+_EXACT_UP_TO, _ESTIMATED_UP_TO = 1_000, 4_000
 # Estimators that take the rows' labels for news.
 _NEED_OUT_OF_FOLD = ("confident-joint", "top-count", "clean-count", "joint")
+FIGURES = (
+    "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
+    "double_counting", "chance_error", "information", "steepness",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,106 +45,113 @@ class Notice:
         return f"{self.message} {self.advice}"
 
 
-@dataclass(frozen=True)
 class Diagnostics:
-    """Figures that tell how far an estimate can be trusted.
+    """Figures that tell how far an estimate can be trusted, each computed when it is first asked for.
 
     Attributes
     ----------
-    condition_number : float
-        Of the matrix; errors of the posterior are amplified by up to this much when it is inverted.
     label_counts, predicted_counts : (n_classes,)
         How often each class is given as a label, and predicted.
     support : (n_classes,)
         Number of labels that each row of the matrix rests on.
-    anchor_confidence : (n_classes,)
-        Largest probability that any example has of each class.
     agreement : float
         Share of examples whose prediction is the given label.
-    double_counting : float
-        How much the anchors' posteriors already hold the noise that T♠ counts: 0 if they are
-        certain (dual-T is right), 1 if they equal the counts (dual-T then returns T @ T).
-    chance_error : float
-        Expected Σ|T − T̂| of a row by sampling alone, from the labels that it rests on.
-    information : float
-        Share of the given labels' entropy that the prediction explains: 0 for a classifier at chance.
-    steepness : float
-        By how much more often labels differ from the likeliest clean class in the unsure half of the
-        examples than in the sure half.
     """
 
-    condition_number: float
-    label_counts: NDArray[np.int64]
-    predicted_counts: NDArray[np.int64]
-    support: NDArray[np.int64]
-    anchor_confidence: NDArray[np.float64]
-    agreement: float
-    double_counting: float
-    chance_error: float
-    information: float
-    steepness: float
+    def __init__(self, fit: Fit, summary: PosteriorSummary) -> None:
+        self._transition, self._summary = fit.transition, summary
+        self.label_counts = summary.label_counts
+        self.predicted_counts = summary.predicted_counts
+        self.support = fit.support
+        self.agreement = summary.agreement
+
+    @cached_property
+    def condition_number(self) -> float | None:
+        """How much errors of the posterior are amplified, at most, when the matrix is inverted.
+
+        Above 1,000 classes an estimate from an LU decomposition, above 4,000 None.
+        """
+        matrix = self._transition
+        if len(matrix) <= _EXACT_UP_TO:
+            return float(np.linalg.cond(matrix))
+        if len(matrix) > _ESTIMATED_UP_TO:
+            return None
+        from scipy.linalg import lapack
+
+        reciprocal, _ = lapack.dgecon(lapack.dgetrf(matrix)[0], np.abs(matrix).sum(axis=0).max())
+        return 1 / float(reciprocal) if reciprocal > 0 else float("inf")
+
+    @cached_property
+    def anchor_confidence(self) -> NDArray[np.float64]:
+        """Largest probability that any example has of each class, (n_classes,)."""
+        return np.diagonal(self._summary.anchor_rows[:, 0]).astype(np.float64)
+
+    @cached_property
+    def double_counting(self) -> float:
+        """How much the anchors' posteriors already hold the noise that T♠ counts: 1 − |T♣ − T♠| / |T♠ − I|.
+
+        Over the predicted classes, within 0 and 1. 0 if the anchors are certain (dual-T is right), or if T♠ shows
+        hardly any noise; 1 if they equal the counts (dual-T then returns T @ T).
+        """
+        counts = self._summary.counts
+        predicted = counts.sum(axis=1) > 0
+        t_club = self._summary.anchor_rows[predicted, 0].astype(np.float64)
+        t_spade = counts[predicted] / counts[predicted].sum(axis=1, keepdims=True)
+        noise = np.abs(t_spade - np.eye(len(counts))[predicted]).sum()
+        if noise < 0.1 * predicted.sum():
+            return 0.0
+        return float(np.clip(1 - np.abs(t_club - t_spade).sum() / noise, 0, 1))
+
+    @cached_property
+    def chance_error(self) -> float:
+        """Expected Σ|T − T̂| of a row by sampling alone: the mean over rows of Σ_j √(2/π · T(1−T) / support)."""
+        spread = np.sqrt(2 / np.pi * self._transition * (1 - self._transition)).sum(axis=1)
+        return float(np.mean(spread / np.sqrt(np.maximum(self.support, 1))))
+
+    @cached_property
+    def information(self) -> float:
+        """Share of the given labels' entropy that the prediction explains: 0 for a classifier at chance.
+
+        I(prediction; given label) / H(given label), less the (C−1)² / 2n that chance alone gives.
+        """
+        counts = self._summary.counts
+        joint = counts / counts.sum()
+        predicted, given = joint.sum(axis=1), joint.sum(axis=0)
+        entropy = -float(given[given > 0] @ np.log(given[given > 0]))
+        rows, columns = np.nonzero(joint)
+        cells = joint[rows, columns]
+        mutual = float(cells @ np.log(cells / (predicted[rows] * given[columns])))
+        chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * counts.sum())
+        return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
+
+    @cached_property
+    def steepness(self) -> float:
+        """By how much more often labels differ from the likeliest clean class in the unsure half than in the sure half.
+
+        On the sample, less three standard errors of the difference.
+        """
+        rows, labels = self._summary.sample_rows, self._summary.sample_labels
+        clean = early_posterior(rows, self._transition.astype(rows.dtype))
+        if len(clean) < 4:
+            return 0.0
+        differs = clean.argmax(axis=1) != labels
+        order = np.argsort(-clean.max(axis=1), kind="stable")
+        sure, unsure = (differs[half].mean() for half in np.array_split(order, 2))
+        error = np.sqrt((sure * (1 - sure) + unsure * (1 - unsure)) * 2 / len(clean))
+        return float(max(0.0, unsure - sure - 3 * error))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
-        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+        return {name: np.asarray(getattr(self, name)).tolist() for name in FIGURES}
 
-
-def diagnose(fit: Fit, summary: PosteriorSummary) -> Diagnostics:
-    """Compute the figures for an estimate."""
-    t_club = summary.anchor_rows[:, 0].astype(np.float64)
-    return Diagnostics(
-        condition_number=float(np.linalg.cond(fit.transition)),
-        label_counts=summary.label_counts,
-        predicted_counts=summary.predicted_counts,
-        support=fit.support,
-        anchor_confidence=np.diagonal(t_club).copy(),
-        agreement=summary.agreement,
-        double_counting=_double_counting(t_club, summary),
-        chance_error=_chance_error(fit),
-        information=_information(summary.counts),
-        steepness=_steepness(fit, summary),
-    )
-
-
-def _chance_error(fit: Fit) -> float:
-    """Return the mean over rows of Σ_j √(2/π · T(1−T) / support): the mean deviation of each share, added up."""
-    spread = np.sqrt(2 / np.pi * fit.transition * (1 - fit.transition)).sum(axis=1)
-    return float(np.mean(spread / np.sqrt(np.maximum(fit.support, 1))))
-
-
-def _information(counts: NDArray[np.int64]) -> float:
-    """Return I(prediction; given label) / H(given label), less the (C−1)² / 2n that chance alone gives."""
-    joint = counts / counts.sum()
-    predicted, given = joint.sum(axis=1), joint.sum(axis=0)
-    entropy = -float(given[given > 0] @ np.log(given[given > 0]))
-    rows, columns = np.nonzero(joint)
-    cells = joint[rows, columns]
-    mutual = float(cells @ np.log(cells / (predicted[rows] * given[columns])))
-    chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * counts.sum())
-    return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
-
-
-def _steepness(fit: Fit, summary: PosteriorSummary) -> float:
-    """Return the difference of the two halves' rates on the sample, less three standard errors of it."""
-    clean = early_posterior(summary.sample_rows, fit.transition.astype(summary.sample_rows.dtype))
-    if len(clean) < 4:
-        return 0.0
-    differs = clean.argmax(axis=1) != summary.sample_labels
-    order = np.argsort(-clean.max(axis=1), kind="stable")
-    sure, unsure = (differs[half].mean() for half in np.array_split(order, 2))
-    error = np.sqrt((sure * (1 - sure) + unsure * (1 - unsure)) * 2 / len(clean))
-    return float(max(0.0, unsure - sure - 3 * error))
-
-
-def _double_counting(t_club: NDArray[np.float64], summary: PosteriorSummary) -> float:
-    """Return 1 − |T♣ − T♠| / |T♠ − I| over the predicted classes, within 0 and 1; 0 if T♠ shows hardly any noise."""
-    counts = summary.counts
-    predicted = counts.sum(axis=1) > 0
-    t_spade = counts[predicted] / counts[predicted].sum(axis=1, keepdims=True)
-    noise = np.abs(t_spade - np.eye(len(counts))[predicted]).sum()
-    if noise < 0.1 * predicted.sum():
-        return 0.0
-    return float(np.clip(1 - np.abs(t_club[predicted] - t_spade).sum() / noise, 0, 1))
+    @classmethod
+    def from_dict(cls, figures: Mapping[str, Any]) -> Diagnostics:
+        """Return the figures that `to_dict` has returned."""
+        found = cls.__new__(cls)
+        for name in FIGURES:  # what is set is not computed
+            value = figures[name]
+            vars(found)[name] = np.asarray(value) if isinstance(value, list) else value
+        return found
 
 
 def notices(
@@ -150,7 +164,7 @@ def notices(
     if out_of_fold is False and estimator in _NEED_OUT_OF_FOLD:
         yield Notice(
             "in-sample",
-            f"The classifier was trained on these very rows, and {estimator} counts labels that it has learnt by heart.",
+            f"The classifier was trained on these very rows, and {estimator} counts labels that it learnt by heart.",
             "Use out-of-fold probabilities (cross-validation), or dual-t.",
         )
     if out_of_fold is None and figures.agreement >= IN_SAMPLE_AGREEMENT:
@@ -171,7 +185,7 @@ def notices(
 
 
 def _about_trust(figures: Diagnostics) -> Iterator[Notice]:
-    if figures.information < UNINFORMATIVE and not figures.condition_number <= _HARDLY_INVERTIBLE:
+    if figures.information < UNINFORMATIVE and _exceeds(figures.condition_number, _HARDLY_INVERTIBLE):
         yield Notice(
             "uninformative",
             f"The predictions explain {figures.information:.1%} of what the labels vary: the classifier is at chance.",
@@ -190,7 +204,7 @@ def _about_trust(figures: Diagnostics) -> Iterator[Notice]:
         yield Notice(
             "few-labels-for-classes",
             f"By chance alone a row of the matrix is off by about {figures.chance_error:.2f} (of at most 2):"
-            f" {int(np.median(figures.support)):,} labels a row are few for {len(figures.support)} classes.",
+            f" {int(np.median(figures.support)):,} labels per row are few for {len(figures.support)} classes.",
             "Trust noise rates and the largest entries, not the rest; more labels or fewer classes would help.",
         )
 
@@ -233,7 +247,7 @@ def _about_predictions(figures: Diagnostics, names: Sequence[str]) -> Iterator[N
 
 
 def _about_matrix(fit: Fit, figures: Diagnostics, names: Sequence[str]) -> Iterator[Notice]:
-    if not figures.condition_number <= NEAR_SINGULAR:
+    if _exceeds(figures.condition_number, NEAR_SINGULAR):
         yield Notice(
             "near-singular",
             f"The matrix is near singular (condition number {figures.condition_number:.1e}).",
@@ -248,6 +262,10 @@ def _about_matrix(fit: Fit, figures: Diagnostics, names: Sequence[str]) -> Itera
             "Check that the columns of the probabilities are in the order of the classes, and that the"
             " classifier is not at chance.",
         )
+
+
+def _exceeds(condition_number: float | None, limit: float) -> bool:
+    return condition_number is not None and not condition_number <= limit  # nor is NaN
 
 
 def _listed(classes: NDArray[np.intp], names: Sequence[str], limit: int = 5) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +16,26 @@ from dualt.errors import FileError, naming_extra
 from dualt.files import atomic_write, check_writable_target
 from dualt.io.cells import guard_cell
 from dualt.results.cleanlab import CleanlabMatrices, to_cleanlab
-from dualt.results.diagnostics import Diagnostics, Notice, diagnose, notices
+from dualt.results.diagnostics import Diagnostics, Notice, notices
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
-from dualt.results.notebook import estimate_html
+from dualt.results.notebook import estimate_html, estimate_text
+from dualt.results.saved import Saved, read_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import clean_prior
 from dualt.validation import check_fraction
 
+if TYPE_CHECKING:
+    from dualt.issues import LabelIssues
+
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TransitionEstimate:
-    """An estimated transition matrix, `transition[i, j] = P(given j | true i)`.
+    """An estimated transition matrix, `transition[i, j] = P(given j | true i)`; `np.asarray` gives the matrix.
 
     Attributes
     ----------
@@ -49,13 +52,23 @@ class TransitionEstimate:
         Row number of each class's anchor.
     out_of_fold : bool or None
         Whether the classifier had not seen the rows of these probabilities; None if that is not known.
+    saved : Saved or None
+        What the file says that it was loaded from.
     """
 
     estimator: str
     class_names: tuple[str, ...]
-    fit: Fit = field()
-    summary: PosteriorSummary = field()
+    fit: Fit
+    summary: PosteriorSummary
     out_of_fold: bool | None = None
+    saved: Saved | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> TransitionEstimate:
+        """Read an estimate that was saved as `.json`: all that was saved, intervals at the level they were saved at."""
+        estimator, names, fit, saved = read_estimate(path)
+        # There are no rows to summarise; whatever needs the summary is in the file.
+        return cls(estimator, names, fit, None, saved.out_of_fold, saved)  # type: ignore[arg-type]
 
     @property
     def transition(self) -> Matrix:
@@ -65,7 +78,12 @@ class TransitionEstimate:
     @property
     def n_samples(self) -> int:
         """Number of rows it was estimated from."""
-        return self.summary.n_samples
+        return int(self.diagnostics.label_counts.sum())
+
+    @property
+    def level(self) -> float:
+        """Level of the intervals that are shown if none is asked for."""
+        return self.saved.level if self.saved else 0.95
 
     @property
     def t_club(self) -> Matrix | None:
@@ -90,7 +108,7 @@ class TransitionEstimate:
     @cached_property
     def clean_prior(self) -> NDArray[np.float64]:
         """Share of each true class, as label shares and matrix imply."""
-        return clean_prior(self.transition, self.summary.label_counts)
+        return clean_prior(self.transition, self.diagnostics.label_counts)
 
     @property
     def noise_rate(self) -> float:
@@ -100,11 +118,13 @@ class TransitionEstimate:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Figures that tell how far the estimate can be trusted."""
-        return diagnose(self.fit, self.summary)
+        return self.saved.diagnostics if self.saved else Diagnostics(self.fit, self.summary)
 
     @cached_property
     def warnings(self) -> tuple[Notice, ...]:
         """What a user of this estimate should know, in plain words."""
+        if self.saved:
+            return self.saved.warnings
         return tuple(notices(self.estimator, self.fit, self.diagnostics, self.class_names, self.out_of_fold))
 
     def replicates(self, n_replicates: int | None = None, random_state: RandomState = 0) -> NDArray[np.float32]:
@@ -126,6 +146,8 @@ class TransitionEstimate:
         The interval covers sampling, not bias: with poor probabilities the truth can lie outside.
         """
         check_fraction(level, "level")
+        if self.saved:
+            return self.saved.confidence_interval(level)
         low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
         return np.minimum(low, self.transition), np.maximum(high, self.transition)
 
@@ -137,17 +159,27 @@ class TransitionEstimate:
     def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return (low, high) for `noise_rate`, the class shares held fixed."""
         check_fraction(level, "level")
+        if self.saved:
+            return self.saved.noise_rate_interval(level)
         rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
         low, high = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
         return min(float(low), self.noise_rate), max(float(high), self.noise_rate)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.transition, dtype) if copy else np.asarray(self.transition, dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed anew, such as replicates."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     def __repr__(self) -> str:
-        low, high = self.noise_rate_interval()
         return (
-            f"TransitionEstimate(estimator={self.estimator!r}, n_samples={self.n_samples}, "
-            f"n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f} [{low:.3f}, {high:.3f}], "
-            f"warnings={len(self.warnings)})"
+            f"TransitionEstimate(estimator={self.estimator!r}, n_samples={self.n_samples},"
+            f" n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f})"
         )
+
+    def __str__(self) -> str:
+        return estimate_text(self)
 
     def _repr_html_(self) -> str:
         return estimate_html(self)
@@ -160,7 +192,7 @@ class TransitionEstimate:
         return plot_transition(self.transition, self.class_names, ax=ax, title=title, cmap=cmap)
 
     def to_frame(self) -> Any:
-        """Return the matrix as a pandas data frame: a row a true class, a column a given label."""
+        """Return the matrix as a pandas data frame: a row per true class, a column per given label."""
         with naming_extra("A data frame"):
             import pandas as pd
 
@@ -170,7 +202,20 @@ class TransitionEstimate:
 
     def to_cleanlab(self) -> CleanlabMatrices:
         """Return cleanlab's `noise_matrix`, the transpose of ours, its inverse and the joint distribution."""
-        return to_cleanlab(self.transition, self.summary.label_counts)
+        return to_cleanlab(self.transition, self.diagnostics.label_counts)
+
+    def to_report(
+        self,
+        path: str | Path,
+        issues: LabelIssues | None = None,
+        *,
+        title: str = "Label report",
+        level: float = 0.95,
+    ) -> None:
+        """Write one HTML page of the estimate, and of label issues if they are given, to look at and review."""
+        from dualt.report import write_report
+
+        write_report(path, self, issues, title=title, level=level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""
@@ -195,30 +240,16 @@ class TransitionEstimate:
         """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
         path = Path(path)
         check_writable_target(path)
-        writers: dict[str, Callable[[], None]] = {
-            ".json": lambda: _write_json(path, self.to_dict(level)),
-            ".npy": lambda: _write_npy(path, self.transition),
-            ".csv": lambda: _write_csv(path, self.transition, self.class_names),
-        }
         suffix = path.suffix.lower()
-        if suffix not in writers:
-            raise FileError(f"Expected a name that ends in {', '.join(writers)}, got {path.name!r}.")
-        writers[suffix]()
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with atomic_write(path) as stream:
-        json.dump(content, stream, indent=1)
-        stream.write("\n")
-
-
-def _write_npy(path: Path, matrix: Matrix) -> None:
-    with atomic_write(path, "wb") as stream:
-        np.save(stream, matrix, allow_pickle=False)
-
-
-def _write_csv(path: Path, matrix: Matrix, names: tuple[str, ...]) -> None:
-    with atomic_write(path) as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([guard_cell(name) for name in names])
-        writer.writerows([f"{value:.10g}" for value in row] for row in matrix)
+        if suffix not in (".json", ".npy", ".csv"):
+            raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")
+        content = self.to_dict(level) if suffix == ".json" else {}
+        with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
+            if suffix == ".json":
+                stream.write(json.dumps(content, indent=1) + "\n")
+            elif suffix == ".npy":
+                np.save(stream, self.transition, allow_pickle=False)
+            else:
+                writer = csv.writer(stream, lineterminator="\n")
+                writer.writerow([guard_cell(name) for name in self.class_names])
+                writer.writerows([f"{value:.10g}" for value in row] for row in self.transition)

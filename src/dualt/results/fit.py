@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dualt.rows.counts import normalize_counts, resample_counts
 
 Matrix: TypeAlias = NDArray[np.float64]
 Resample: TypeAlias = Callable[[np.random.Generator], NDArray[Any]]
@@ -41,16 +38,3 @@ class Fit:
     t_club: NDArray[Any] | None = None
     spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
-
-
-def count_fit(counts: NDArray[np.int64]) -> Fit:
-    """Return the `Fit` of counts[clean, noisy]: rows normalised, resampled as a multinomial."""
-    return Fit(
-        transition=normalize_counts(counts),
-        support=counts.sum(axis=1),
-        resample=partial(_resample_rows, counts),
-    )
-
-
-def _resample_rows(counts: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
-    return normalize_counts(resample_counts(counts, rng))

@@ -1,4 +1,4 @@
-"""An estimate as a notebook shows it: a small table that needs no script, no style sheet and no network."""
+"""An estimate as notebooks and terminals show it: a headline and a small table, without scripts or style sheets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from dualt.results.estimate import TransitionEstimate
 
-_SHOWN = 20
+_SHOWN, _SHOWN_AS_TEXT = 20, 12
+_LONGEST_NAME = 16
 # A tint over the page's own background, under the page's own text colour: readable on light and dark.
 _TINT = "rgba(59, 130, 246, {:.2f})"
 _DARKEST = 0.6
@@ -20,23 +21,43 @@ _CELL = "padding: .15em .5em; text-align: right; border: 0"
 _HEAD = f"{_CELL}; font-weight: 600"
 
 
+def estimate_text(estimate: TransitionEstimate) -> str:
+    """Return the headline and the matrix in per cent, as plain text."""
+    chosen = _shown_classes(estimate.noise_rates, _SHOWN_AS_TEXT)
+    names = [estimate.class_names[place][:_LONGEST_NAME] for place in chosen]
+    cells = [["true \\ given", *names]]
+    cells += [
+        [name, *(f"{100 * value:.1f}" for value in estimate.transition[place, chosen])]
+        for place, name in zip(chosen, names, strict=True)
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    headline = f"{estimate.noise_rate:.1%} of the labels are wrong ({estimate.n_samples:,} rows, {estimate.estimator})"
+    return "\n".join([headline, _caption(estimate, chosen), *rows])
+
+
 def estimate_html(estimate: TransitionEstimate) -> str:
     """Return the headline, the matrix in per cent, and the notices, as one escaped HTML fragment."""
-    low, high = estimate.noise_rate_interval()
-    chosen = _shown_classes(estimate.noise_rates)
+    low, high = estimate.noise_rate_interval(estimate.level)
+    chosen = _shown_classes(estimate.noise_rates, _SHOWN)
     return (
         '<div style="overflow-x: auto">'
-        f"<p><b>{estimate.noise_rate:.1%} of the labels are wrong</b> (95% interval {low:.1%} to {high:.1%}) &middot;"
+        f"<p><b>{estimate.noise_rate:.1%} of the labels are wrong</b>"
+        f" ({estimate.level:.0%} interval {low:.1%} to {high:.1%}) &middot;"
         f" {estimate.n_samples:,} rows &middot; {escape(estimate.estimator)}</p>"
         f"{_table(estimate, chosen)}{_notices(estimate)}</div>"
     )
 
 
-def _shown_classes(rates: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return all classes if they are few, else those with the highest noise rates, in their order."""
-    if len(rates) <= _SHOWN:
-        return np.arange(len(rates))
-    return np.sort(np.argsort(-rates, kind="stable")[:_SHOWN])
+def _shown_classes(rates: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
+    """Return the classes with the highest noise rates, at most `limit`, in their order."""
+    return np.sort(np.argsort(-rates, kind="stable")[:limit])
+
+
+def _caption(estimate: TransitionEstimate, chosen: NDArray[np.intp]) -> str:
+    total = len(estimate.class_names)
+    part = "" if len(chosen) == total else f"; the {len(chosen)} of {total} classes whose labels are wrong most often"
+    return f"P(given label | true class), %{part}"
 
 
 def _table(estimate: TransitionEstimate, chosen: NDArray[np.intp]) -> str:
@@ -48,11 +69,9 @@ def _table(estimate: TransitionEstimate, chosen: NDArray[np.intp]) -> str:
         + f'<td style="{_CELL}; opacity: .75">{estimate.noise_rates[place]:.1%}</td></tr>'
         for place, name in zip(chosen, names, strict=True)
     )
-    total = len(estimate.class_names)
-    part = "" if len(chosen) == total else f"; the {len(chosen)} of {total} classes whose labels are wrong most often"
     return (
         '<table style="border-collapse: collapse; border: 0; color: inherit">'
-        f'<caption style="text-align: left">P(given label | true class), %{part}</caption>'
+        f'<caption style="text-align: left">{_caption(estimate, chosen)}</caption>'
         f'<tr><th style="{_HEAD}">true \\ given</th>{head}<th scope="col" style="{_HEAD}">wrong</th></tr>{body}</table>'
     )
 

@@ -1,7 +1,7 @@
 """How data flows: blocks of rows, the posterior that reads them, and what one pass keeps."""
 
-from dualt.rows.parts import SummaryOnly, concatenate
+from dualt.rows.entry import as_posterior
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import PosteriorSummary, summarize
+from dualt.rows.summary import PosteriorSummary, SummaryOnly, concatenate, summarize
 
-__all__ = ["NoisyPosterior", "PosteriorSummary", "SummaryOnly", "concatenate", "summarize"]
+__all__ = ["NoisyPosterior", "PosteriorSummary", "SummaryOnly", "as_posterior", "concatenate", "summarize"]

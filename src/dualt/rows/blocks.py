@@ -1,16 +1,15 @@
 """Blocks: consecutive rows of the data, in memory or in files, that are opened when they are read.
 
-A posterior stands on a sequence of blocks. Rows are numbered through all of them, so that where the data were cut
-into blocks changes no result: `PosteriorSummary.merge` is exact, and later passes read chunks whose limits
-do not depend on the blocks'.
+A posterior stands on a sequence of blocks, whose rows are numbered through all of them. Where the data were cut into
+blocks changes no count of the first pass; later passes read chunks that end where blocks end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from itertools import accumulate
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +17,8 @@ from numpy.typing import NDArray
 from dualt.errors import InputError
 from dualt.labels import LabelCoder
 from dualt.rows.floats import working_dtype
-from dualt.rows.summary import PosteriorSummary, summarize
 
 Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
-# A summary is made of at most this many probabilities at a time, so that the rows it goes back for are still in
-# memory; dividing a block among threads does not pay below the lower number.
-_PIECE_ENTRIES, _LEAST_ENTRIES = 1 << 27, 1 << 22
 
 
 class Block(Protocol):
@@ -83,76 +78,27 @@ class ArrayBlock:
         yield self.noisy_labels
 
 
-class Piece(NamedTuple):
-    """Rows that are summarised or read together; `start` is the number of the first, `block` where they come from."""
-
-    pred_probs: NDArray[Any]
-    noisy_labels: NDArray[Any]
-    start: int
-    block: str
-    block_start: int
-
-
 def block_starts(blocks: Sequence[Block]) -> list[int]:
     """Return the row number at which each block starts, and the number of all rows."""
     return list(accumulate((block.shape[0] for block in blocks), initial=0))
 
 
-def pieces(blocks: Iterable[Block], *, start: int = 0, n_jobs: int = 1) -> Iterator[Piece]:
-    """Cut what the blocks yield into pieces to summarise: few large ones, yet enough for all threads."""
-    for block in blocks:
-        block_start = start
-        for probs, labels in block.read():
-            n_pieces = max(-(-probs.size // _PIECE_ENTRIES), min(n_jobs, probs.size // _LEAST_ENTRIES), 1)
-            limits = np.linspace(0, len(probs), n_pieces + 1).astype(int).tolist()
-            for low, high in pairwise(limits):
-                yield Piece(probs[low:high], labels[low:high], start + low, block.name, block_start)
-            start += len(probs)
-            del probs, labels  # before the block makes the next
+def cut(block: Block, start: int, rows: int) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+    """Yield (number of the first row, probabilities, labels) of at most `rows` rows at a time.
 
-
-def summarize_piece(
-    piece: Piece, coder: LabelCoder, *, ceiling: int | None = None, after: PosteriorSummary | None = None
-) -> PosteriorSummary:
-    """Return the summary of one piece; what is wrong with its rows is told with the name of their block."""
-    try:
-        return summarize(*piece[:2], coder, start=piece.start, ceiling=ceiling, after=after)
-    except InputError as error:
-        raise in_block(error, piece.block, piece.block_start) from None
+    `start` is the number of the block's first row.
+    """
+    for probs, labels in block.read():
+        for low in range(0, len(probs), rows):
+            yield start + low, probs[low : low + rows], labels[low : low + rows]
+        start += len(probs)
+        del probs, labels  # before the block makes the next
 
 
 def in_block(error: InputError, block: str, start: int = 0) -> InputError:
     """Return the same error with the name of the block, whose first row has the number `start`."""
     counted = f" (Its first row counts as {start:,}.)" if start else ""
     return type(error)(f"In {block}: {error}{counted}") if block else error
-
-
-def aligned(blocks: Iterable[Block], rows: int) -> Iterator[list[Piece]]:
-    """Yield chunks of exactly `rows` rows, the last aside: each a list of pieces, more than one where blocks meet.
-
-    The same chunks come out however the rows were cut into blocks. It matters: matrix products round
-    a row differently in another company.
-    """
-    gathered: list[Piece] = []
-    missing, start = rows, 0
-    for block in blocks:
-        block_start = start
-        for probs, labels in block.read():
-            low = 0
-            while low < len(probs):
-                high = min(low + missing, len(probs))
-                gathered.append(Piece(probs[low:high], labels[low:high], start + low, block.name, block_start))
-                missing -= high - low
-                low = high
-                if not missing:
-                    yield gathered
-                    gathered, missing = [], rows
-            if gathered:  # a few rows must not keep all the others in memory
-                gathered[-1] = gathered[-1]._replace(pred_probs=gathered[-1].pred_probs.copy())
-            start += len(probs)
-            del probs, labels  # before the block makes the next
-    if gathered:
-        yield gathered
 
 
 def check_blocks(blocks: Sequence[Block]) -> None:

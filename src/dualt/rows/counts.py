@@ -1,4 +1,4 @@
-"""Counts of pairs of classes: added up, turned into rows, resampled."""
+"""Counts of pairs of classes: added up, and turned into rows."""
 
 from __future__ import annotations
 
@@ -35,17 +35,3 @@ def normalize_counts(counts: NDArray[Any]) -> NDArray[np.float64]:
     empty = np.flatnonzero(totals == 0)
     rows[empty, empty] = 1
     return rows
-
-
-def resample_counts(counts: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the counts of a sample of the same size drawn with replacement."""
-    cells = np.flatnonzero(counts)
-    filled = counts.ravel()[cells].astype(np.float64)
-    drawn = np.zeros(counts.size, np.int64)
-    drawn[cells] = rng.multinomial(round(filled.sum()), filled / filled.sum())
-    return drawn.reshape(counts.shape)
-
-
-def drawn_rows(n_samples: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Tell which of given rows a resample of `n_samples` rows holds at least once."""
-    return rng.random(shape) < 1 - (1 - 1 / n_samples) ** n_samples

@@ -1,34 +1,35 @@
 """A posterior whose rows stay with Dask: workers reduce them, and only what estimators ask for travels.
 
-Dask is imported when its objects, or a cluster, are given. Any of its schedulers does: threads, processes, or a
-cluster whose client is open.
+Dask is imported when one of its functions is first needed, here and nowhere else. Any of its schedulers does: threads,
+processes, or a cluster whose client is open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.labels import Codes
+from dualt.labels import Codes, LabelCoder
 from dualt.rows.blocks import Block, Rows, block_starts
+from dualt.rows.counts import count_pairs
 from dualt.rows.posterior import Chunk, NoisyPosterior, PairsOf, Result
-from dualt.rows.remote import copy_rows, count_rows, map_rows, runs_of, summarize_block, take_rows
-from dualt.rows.summary import PosteriorSummary, merge_all
+from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all
 
-# Blocks whose results are on their way home together, so that memory here stays bounded.
+# Blocks whose results travel together, so that memory here stays bounded.
 _AT_A_TIME = 8
-_MERGED_TOGETHER = 8
-_ENTRIES_OF_RUN = 1 << 24
+# A task costs as much as reading some million numbers: it reads as many small blocks as have this many together.
+_ENTRIES_OF_TASK = 1 << 24
 
 
 @dataclass(frozen=True)
 class RemoteBlock:
-    """A block that lies elsewhere; `source` is the delayed value of it."""
+    """A block that lies elsewhere; `source` is the delayed sequence of the blocks that it consists of."""
 
     source: Any
     shape: tuple[int, int]
@@ -36,71 +37,84 @@ class RemoteBlock:
     name: str = ""
 
     @classmethod
-    def of(cls, block: Block) -> RemoteBlock:
-        """Take a block that names files: its paths travel, and workers read them."""
-        from dask import delayed
-
-        return cls(delayed(block, traverse=False), block.shape, block.dtype, block.name)
+    def of(cls, blocks: Sequence[Block]) -> RemoteBlock:
+        """Take blocks that name files: their paths travel, and one worker reads them."""
+        shape = block_starts(blocks)[-1], blocks[0].shape[1]
+        return cls(delayed(tuple(blocks), traverse=False), shape, blocks[0].dtype, blocks[0].name)
 
     def read(self) -> Iterator[Rows]:
         """Fetch the block and yield its rows."""
-        yield from self.source.compute().read()
+        for block in self.source.compute():
+            yield from block.read()
 
     def read_labels(self) -> Iterator[NDArray[Any]]:
         """Fetch the block and yield its labels."""
-        yield from self.source.compute().read_labels()
+        for _, labels in self.read():
+            yield labels
 
 
 @dataclass(frozen=True)
-class ClusterPosterior(NoisyPosterior):
-    """A `NoisyPosterior` of `RemoteBlock`s, equal to one of the same rows in memory to the last bit.
+class DaskPosterior(NoisyPosterior):
+    """A `NoisyPosterior` of `RemoteBlock`s.
 
     Summaries and counts are made where the blocks are, and merged there. `map` runs its function there and
-    brings the results home in order, a few blocks' at a time.
+    fetches the results in order, those of a few blocks at a time.
     """
 
     @classmethod
-    def of(cls, posterior: NoisyPosterior) -> ClusterPosterior:
-        """Take the blocks of a posterior that names files: workers that see the same files read them.
+    def of(cls, posterior: NoisyPosterior) -> DaskPosterior:
+        """Take the blocks of a posterior that name files: workers that see the same files read them."""
+        groups: list[list[Block]] = []
+        room = 0
+        for block in posterior.blocks:
+            if room <= 0:
+                groups.append([])
+                room = _ENTRIES_OF_TASK
+            groups[-1].append(block)
+            room -= block.shape[0] * block.shape[1]
+        blocks = tuple(map(RemoteBlock.of, groups))
+        return cls(blocks, posterior.coder, on_progress=posterior.on_progress, out_of_fold=posterior.out_of_fold)
 
-        Small files are read several at a time.
-        """
-        blocks = tuple(RemoteBlock.of(run) for run in runs_of(posterior.blocks, _ENTRIES_OF_RUN))
-        return cls(blocks, posterior.coder, on_progress=posterior.on_progress)
-
-    def _summarize(self, ceiling: int | None = None) -> PosteriorSummary:
-        from dask import delayed
-
-        starts = block_starts(self.blocks)
-        parts = [
-            delayed(summarize_block)(source, self.coder, start=start, ceiling=ceiling)
-            for source, start in zip(self._sources, starts, strict=False)
-        ]
-        summary: PosteriorSummary = self._done(combined(delayed(merge_all), parts))
+    @cached_property
+    def summary(self) -> PosteriorSummary:
+        """The summary of all rows; the first use reads and validates them, and leaves them where they are."""
+        starts = self.block_starts[:-1]
+        parts = [delayed(_summarize)(*task, start) for task, start in zip(self._tasks(), starts, strict=True)]
+        summary: PosteriorSummary = self._compute(combined(delayed(merge_all), parts))
         return summary
 
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
         """Yield `function(probabilities, label codes)` of every chunk, in order; it runs where the blocks are."""
-        return self._watched(_brought_home(self.over_spans(map_rows, function)), lambda _: self.rows_of_chunk)
+        tasks = self.delayed_map(function)
+        for low in range(0, len(tasks), _AT_A_TIME):
+            for results in compute(*tasks[low : low + _AT_A_TIME]):
+                yield from results
+            if self.on_progress is not None:
+                self.on_progress(self.block_starts[min(low + _AT_A_TIME, len(tasks))], self.n_samples)
+
+    def delayed_map(self, function: Callable[[NDArray[Any], Codes], Result]) -> list[Any]:
+        """Return the delayed list of `function` of every chunk, per block."""
+        _ = self.summary
+        function = delayed(function, traverse=False)
+        return [delayed(_map)(*task, function) for task in self._tasks()]
 
     def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk."""
-        from dask import delayed
-
-        counts: NDArray[np.int64] = self._done(combined(delayed(sum), self.over_spans(count_rows, pairs_of)))
+        _ = self.summary
+        pairs_of = delayed(pairs_of, traverse=False)
+        parts = [delayed(_count)(*task, pairs_of) for task in self._tasks()]
+        counts: NDArray[np.int64] = self._compute(combined(delayed(sum), parts))
         return counts
 
     def take(self, indices: NDArray[np.intp]) -> Chunk:
         """Return the probabilities and label codes of the rows of these numbers, in their order."""
-        from dask import compute, delayed
-
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
         taken = []
-        for source, limits in zip(self._sources, pairwise(block_starts(self.blocks)), strict=True):
+        for task, limits in zip(self._tasks(), pairwise(self.block_starts), strict=True):
             low, high = np.searchsorted(wanted, limits)
             if low < high:
-                taken.append(delayed(take_rows)(source, self.coder, wanted[low:high] - limits[0]))
+                taken.append(delayed(_take)(*task, wanted[low:high] - limits[0]))
         probs, codes = np.empty((len(wanted), self.n_classes), self.dtype), np.empty(len(wanted), np.intp)
         start = 0
         for rows, labels in compute(*taken):
@@ -109,49 +123,33 @@ class ClusterPosterior(NoisyPosterior):
             start += len(labels)
         return probs, codes
 
-    def over_spans(self, work: Callable[..., Any], function: Any) -> list[Any]:
-        """Return delayed `work(function, coder, block, low, high, rest)`, block by block, together of all chunks.
+    def _tasks(self) -> list[tuple[Any, Any]]:
+        """Return what a worker needs to open each block: its source and the coder."""
+        coder = delayed(self.coder, traverse=False)
+        return [(block.source, coder) for block in self.blocks if isinstance(block, RemoteBlock)]
 
-        Chunks must not end where blocks do, lest the result depend on it: a block's work begins with the first
-        chunk that starts in it, and gets the rest of the last one from the blocks that follow.
-        """
-        from dask import delayed
-
-        _ = self.summary
-        function, coder = delayed(function, traverse=False), delayed(self.coder, traverse=False)
-        sources, tasks = self._sources, []
-        for (block, low, high), *following in spans(block_starts(self.blocks), self.rows_of_chunk):
-            rest = [delayed(copy_rows)(sources[other], *limits) for other, *limits in following]
-            tasks.append(delayed(work)(function, coder, sources[block], low, high, rest))
-        return tasks
-
-    @property
-    def span_starts(self) -> list[int]:
-        """Number of the first row of each piece of work that `over_spans` returns."""
-        starts = block_starts(self.blocks)
-        return [starts[span[0][0]] + span[0][1] for span in spans(starts, self.rows_of_chunk)]
-
-    @property
-    def _sources(self) -> list[Any]:
-        return [block.source for block in self.blocks if isinstance(block, RemoteBlock)]
-
-    def _done(self, delayed_result: Any) -> Any:
-        """Compute the result of a pass over all rows, and say so."""
-        result = delayed_result.compute()
+    def _compute(self, result: Any) -> Any:
+        """Compute the delayed result of a pass over all rows, and say that it is done."""
+        computed = result.compute()
         if self.on_progress is not None:
             self.on_progress(self.n_samples, self.n_samples)
-        return result
+        return computed
 
 
-def as_posterior(
-    pred_probs: Any, noisy_labels: Any, class_names: Sequence[Any] | None = None, *, n_jobs: int = 1
-) -> NoisyPosterior:
-    """Return the posterior of anything that looks like probabilities and labels; Dask's stay where they are."""
-    if not is_dask(pred_probs):
-        return NoisyPosterior.from_arrays(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
-    from dualt.rows.dask_input import open_collections
+def _summarize(blocks: Sequence[Block], coder: LabelCoder, start: int) -> PosteriorSummary:
+    return NoisyPosterior(tuple(blocks), coder, start=start).summary
 
-    return ClusterPosterior(*open_collections(pred_probs, noisy_labels, class_names))
+
+def _map(blocks: Sequence[Block], coder: LabelCoder, function: Callable[..., Result]) -> list[Result]:
+    return list(NoisyPosterior(tuple(blocks), coder).map_valid(function))
+
+
+def _count(blocks: Sequence[Block], coder: LabelCoder, pairs_of: PairsOf) -> NDArray[np.int64]:
+    return count_pairs(NoisyPosterior(tuple(blocks), coder).map_valid(pairs_of), coder.n_classes)
+
+
+def _take(blocks: Sequence[Block], coder: LabelCoder, indices: NDArray[np.intp]) -> Chunk:
+    return NoisyPosterior(tuple(blocks), coder).take(indices)
 
 
 def is_dask(values: Any) -> bool:
@@ -159,33 +157,30 @@ def is_dask(values: Any) -> bool:
     return type(values).__module__.partition(".")[0] == "dask"
 
 
-def spans(starts: Sequence[int], rows: int) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield (block, low, high) of the chunks that start in one block: a list of it and those they reach into.
+def delayed(value: Any, **options: Any) -> Any:
+    """Return `dask.delayed(value)`."""
+    import dask
 
-    `starts` are the blocks' first row numbers, and the number of all; `low` and `high` count within a block.
-    """
-    for first_block, limits in enumerate(pairwise(starts)):
-        low, high = (min(-(-limit // rows) * rows, starts[-1]) for limit in limits)
-        span, block = [], first_block
-        while low < high:
-            end = min(high, starts[block + 1])
-            span.append((block, low - starts[block], end - starts[block]))
-            low, block = end, block + 1
-        if span:
-            yield span
+    return dask.delayed(value, **options)
 
 
-def _brought_home(tasks: list[Any]) -> Iterator[Any]:
-    """Yield the results of delayed lists, in order, a few lists at a time."""
-    from dask import compute
+def compute(*values: Any) -> tuple[Any, ...]:
+    """Return what delayed values come to."""
+    import dask
 
-    for low in range(0, len(tasks), _AT_A_TIME):
-        for results in compute(*tasks[low : low + _AT_A_TIME]):
-            yield from results
+    found: tuple[Any, ...] = dask.compute(*values)
+    return found
+
+
+def lazy_frame(partitions: list[Any], meta: Any, divisions: Sequence[int]) -> Any:
+    """Return the Dask data frame of delayed pandas ones, given an empty one and the row numbers where they start."""
+    import dask.dataframe
+
+    return dask.dataframe.from_delayed(partitions, meta=meta, divisions=tuple(divisions))
 
 
 def combined(combine: Any, parts: list[Any]) -> Any:
     """Return the delayed combination of all parts, a few at a time."""
     while len(parts) > 1:
-        parts = [combine(parts[low : low + _MERGED_TOGETHER]) for low in range(0, len(parts), _MERGED_TOGETHER)]
+        parts = [combine(parts[low : low + MERGED_TOGETHER]) for low in range(0, len(parts), MERGED_TOGETHER)]
     return parts[0]

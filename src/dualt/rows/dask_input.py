@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from dask import compute, delayed
 from numpy.typing import NDArray
 
 from dualt.errors import LabelsError, ProbabilitiesError
 from dualt.labels import LabelCoder, as_label_array
 from dualt.rows.blocks import ArrayBlock, check_blocks
-from dualt.rows.dask import RemoteBlock, is_dask
+from dualt.rows.dask import RemoteBlock, compute, delayed, is_dask
 from dualt.validation import as_probability_table, check_probability_shape, check_same_length, names_of_columns
 
 
 def open_collections(
-    pred_probs: Any, noisy_labels: Any, class_names: Sequence[Any] | None
+    pred_probs: Any, noisy_labels: Any, class_names: Sequence[Any] | None, coder: LabelCoder | None = None
 ) -> tuple[tuple[RemoteBlock, ...], LabelCoder]:
     """Return the blocks and the coder of Dask probabilities and of labels, Dask's or in memory.
 
     Sizes that Dask does not know are computed first. Dask labels that are cut otherwise are cut like the
-    probabilities; labels in memory travel as class numbers.
+    probabilities; labels in memory travel as class numbers. A `coder` that is given is used.
     """
     parts, names = _probability_parts(pred_probs)
     parts = [part for part in parts if part.n_rows]
@@ -33,9 +32,9 @@ def open_collections(
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
     lengths, n_classes = [part.n_rows for part in parts], parts[0].n_classes
     open_labels = _dask_labels if is_dask(noisy_labels) else _labels_here
-    labels, coder = open_labels(noisy_labels, lengths, n_classes, names if class_names is None else class_names)
+    labels, coder = open_labels(noisy_labels, lengths, n_classes, names if class_names is None else class_names, coder)
     blocks = tuple(
-        RemoteBlock(delayed(_block)(part.source, given), (part.n_rows, part.n_classes), part.dtype)
+        RemoteBlock(delayed(_blocks)(part.source, given), (part.n_rows, part.n_classes), part.dtype)
         for part, given in zip(parts, labels, strict=True)
     )
     check_blocks(blocks)
@@ -89,7 +88,7 @@ def _is_frame(collection: Any) -> bool:
 
 
 def _dask_labels(
-    noisy_labels: Any, lengths: list[int], n_classes: int, names: Sequence[Any] | None
+    noisy_labels: Any, lengths: list[int], n_classes: int, names: Sequence[Any] | None, coder: LabelCoder | None
 ) -> tuple[list[Any], LabelCoder]:
     """Return the labels of every partition of the probabilities, and their coder."""
     if not hasattr(type(noisy_labels), "ndim"):
@@ -104,13 +103,15 @@ def _dask_labels(
     own_lengths = compute(*map(delayed(len), sources))
     check_same_length(sum(lengths), sum(own_lengths))
     arrays = [delayed(_label_array)(source, number) for number, source in enumerate(sources) if own_lengths[number]]
+    parts = _recut(arrays, [length for length in own_lengths if length], lengths)
+    if coder is not None:
+        return parts, coder
     if isinstance(noisy_labels.dtype, np.dtype) and noisy_labels.dtype.kind in "biuf":
         example = as_label_array(np.zeros((1, *noisy_labels.shape[1:]), noisy_labels.dtype))
     else:
         found = compute(*map(delayed(np.unique), arrays))
         textual = any(labels.dtype.kind == "U" for labels in found)
         example = np.unique(np.concatenate([labels.astype(str) for labels in found])) if textual else found[0]
-    parts = _recut(arrays, [length for length in own_lengths if length], lengths)
     return parts, LabelCoder.for_labels(example, n_classes, names)
 
 
@@ -121,27 +122,27 @@ def _recut(parts: list[Any], lengths: list[int], wanted: list[int]) -> list[Any]
     starts, recut = np.cumsum([0, *lengths]), []
     for low, high in pairwise(np.cumsum([0, *wanted]).tolist()):
         first, last = np.searchsorted(starts, low, "right") - 1, np.searchsorted(starts, high, "left")
-        pieces = [
+        slices = [
             delayed(itemgetter(slice(max(low - start, 0), high - start)))(part)
             for part, start in zip(parts[first:last], starts[first:last].tolist(), strict=True)
         ]
-        recut.append(delayed(np.concatenate)(pieces))
+        recut.append(delayed(np.concatenate)(slices))
     return recut
 
 
 def _labels_here(
-    noisy_labels: Any, lengths: list[int], n_classes: int, names: Sequence[Any] | None
+    noisy_labels: Any, lengths: list[int], n_classes: int, names: Sequence[Any] | None, coder: LabelCoder | None
 ) -> tuple[list[NDArray[Any]], LabelCoder]:
     """Return the class numbers of every partition, in as few bytes as will do, and the coder of these."""
     labels = as_label_array(noisy_labels)
     check_same_length(sum(lengths), len(labels))
-    coder = LabelCoder.for_labels(labels, n_classes, names)
-    codes = coder.encode(labels).astype(np.min_scalar_type(n_classes - 1))
-    return np.split(codes, np.cumsum(lengths)[:-1]), replace(coder, by_name=False)
+    coder = coder or LabelCoder.for_labels(labels, n_classes, names)
+    codes = np.split(coder.encode_small(labels), np.cumsum(lengths)[:-1])
+    return codes, LabelCoder(coder.names, by_name=False)
 
 
-def _block(pred_probs: Any, labels: NDArray[Any]) -> ArrayBlock:
-    return ArrayBlock(as_probability_table(pred_probs)[0], labels)
+def _blocks(pred_probs: Any, labels: NDArray[Any]) -> tuple[ArrayBlock]:
+    return (ArrayBlock(as_probability_table(pred_probs)[0], labels),)
 
 
 def _label_array(labels: Any, number: int) -> NDArray[Any]:

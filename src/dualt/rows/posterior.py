@@ -6,30 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.labels import Codes, LabelCoder, as_label_array
-from dualt.rows.anchors import sample_ceiling
-from dualt.rows.blocks import (
-    ArrayBlock,
-    Block,
-    Piece,
-    aligned,
-    block_starts,
-    check_blocks,
-    coder_for,
-    pieces,
-    summarize_piece,
-)
+from dualt.errors import InputError
+from dualt.labels import Codes, LabelCoder
+from dualt.rows.blocks import Block, block_starts, check_blocks, coder_for, cut, in_block
 from dualt.rows.counts import count_pairs
 from dualt.rows.floats import as_rows, working_dtype
-from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample
+from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, summarize_codes
 from dualt.rows.threads import ordered_map
 from dualt.transition import chunk_rows
-from dualt.validation import as_probability_table, check_n_jobs, check_same_length
+from dualt.validation import check_n_jobs
 
 Chunk: TypeAlias = tuple[NDArray[Any], Codes]
 # Told how many rows of how many a pass has read.
@@ -37,6 +27,21 @@ Progress: TypeAlias = Callable[[int, int], None]
 Result = TypeVar("Result")
 # From (probabilities, label codes) to pairs of classes, each as one number.
 PairsOf: TypeAlias = Callable[[NDArray[Any], Codes], NDArray[np.intp]]
+# A part has at most this many probabilities, so that the rows its summary goes back for are still in memory;
+# dividing a block among threads does not pay below the lower number.
+_PART_ENTRIES, _LEAST_ENTRIES = 1 << 27, 1 << 22
+# Class indices of the labels are kept for later passes if they fit this many bytes.
+_CODES_BYTES = 1 << 28
+
+
+class _Part(NamedTuple):
+    """Rows that are summarised together: consecutive ones of a block."""
+
+    block: Block
+    block_start: int
+    start: int
+    pred_probs: NDArray[Any]
+    noisy_labels: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,22 @@ class NoisyPosterior:
     """The noisy posterior of a data set and its given labels.
 
     `summary` reads every row once and validates it; `chunks` and `map` read the rows again, for estimators that
-    count under a condition known only after the first pass. Neither where the blocks end nor the number of
-    threads changes a result. `out_of_fold` tells whether the classifier had not seen the rows whose probabilities
-    these are, where that is known.
+    count under a condition known only after the first pass. `as_posterior` makes one of arrays.
+
+    Attributes
+    ----------
+    blocks
+        Where the rows are.
+    coder
+        Reads the labels.
+    n_jobs
+        How many threads read the rows.
+    on_progress
+        Told how many rows of how many a pass has read.
+    out_of_fold
+        Whether the classifier had not seen the rows whose probabilities these are; None if that is not known.
+    start
+        Number of the first row: not 0 where the rows are a part of others.
     """
 
     blocks: tuple[Block, ...]
@@ -54,27 +72,7 @@ class NoisyPosterior:
     n_jobs: int = 1
     on_progress: Progress | None = None
     out_of_fold: bool | None = None
-
-    @classmethod
-    def from_arrays(
-        cls,
-        pred_probs: Any,
-        noisy_labels: Any,
-        class_names: Sequence[Any] | None = None,
-        *,
-        n_jobs: int = 1,
-        on_progress: Progress | None = None,
-    ) -> NoisyPosterior:
-        """Take anything that looks like probabilities and labels, without copying arrays.
-
-        Class names come from `class_names`, else from the columns of a data frame, else from the labels.
-        """
-        table, columns = as_probability_table(pred_probs)
-        labels = as_label_array(noisy_labels)
-        check_same_length(len(table), len(labels))
-        names = class_names if class_names is not None else columns
-        coder = LabelCoder.for_labels(labels, table.shape[1], names)
-        return cls((ArrayBlock(table, labels),), coder, check_n_jobs(n_jobs), on_progress)
+    start: int = 0
 
     @classmethod
     def from_blocks(
@@ -84,10 +82,11 @@ class NoisyPosterior:
         *,
         n_jobs: int = 1,
         on_progress: Progress | None = None,
+        out_of_fold: bool | None = None,
     ) -> NoisyPosterior:
         """Take blocks of rows, which may be larger than memory together; at least one."""
         check_blocks(blocks)
-        return cls(tuple(blocks), coder_for(blocks, class_names), check_n_jobs(n_jobs), on_progress)
+        return cls(tuple(blocks), coder_for(blocks, class_names), check_n_jobs(n_jobs), on_progress, out_of_fold)
 
     @property
     def n_classes(self) -> int:
@@ -95,42 +94,55 @@ class NoisyPosterior:
         return self.coder.n_classes
 
     @cached_property
+    def block_starts(self) -> list[int]:
+        """Row number at which each block starts, counted from the first, and the number of all rows."""
+        return block_starts(self.blocks)
+
+    @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return block_starts(self.blocks)[-1]
+        return self.block_starts[-1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Float type in which rows are read."""
         return working_dtype(self.blocks[0].dtype)
 
-    @property
-    def rows_of_chunk(self) -> int:
-        """Number of rows in every chunk but the last."""
-        return chunk_rows(self.n_classes, self.dtype.itemsize)
-
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them."""
-        size = rows_of_sample(self.n_classes)
-        found = self._summarize(sample_ceiling(self.n_samples, size))
-        unlucky = len(found.sample_index) < min(size, self.n_samples)
-        return self._summarize() if unlucky else found
+        merged: list[PosteriorSummary] = []
+        kept = self._codes
 
-    def _summarize(self, ceiling: int | None = None) -> PosteriorSummary:
-        """Return the summary of all rows; only those whose hash is at most `ceiling` are sampled."""
-        parts: list[PosteriorSummary] = []
+        def summarize(part: _Part) -> PosteriorSummary:
+            try:
+                codes = self.coder.encode_small(part.noisy_labels, part.start)
+                if kept is not None:
+                    kept[part.start - self.start :][: len(codes)] = codes
+                # The first part tells which rows stand no chance; that it may be an old one does no harm.
+                after = merged[0] if merged else None
+                return summarize_codes(part.pred_probs, codes, self.n_classes, start=part.start, after=after)
+            except InputError as error:
+                raise in_block(error, part.block.name, part.block_start) from None
 
-        def summarize(piece: Piece) -> PosteriorSummary:
-            # The first of the parts tells which rows stand no chance; that it may be an old one does no harm.
-            return summarize_piece(piece, self.coder, ceiling=ceiling, after=parts[0] if parts else None)
+        for summary in self._watched(ordered_map(summarize, self._parts(), self.n_jobs), lambda s: s.n_samples):
+            merged.append(summary)
+            if len(merged) > MERGED_TOGETHER:
+                merged[:] = [merge_all(merged)]
+        return merge_all(merged)
 
-        found = ordered_map(summarize, pieces(self.blocks, n_jobs=self.n_jobs), self.n_jobs)
-        for part in self._watched(found, lambda part: part.n_samples):
-            parts.append(part)
-            if len(parts) > MERGED_TOGETHER:
-                parts[:] = [merge_all(parts)]
-        return merge_all(parts)
+    def _parts(self) -> Iterator[_Part]:
+        """Yield few large parts, yet enough for all threads."""
+        entries = np.clip(self.n_samples * self.n_classes // self.n_jobs, _LEAST_ENTRIES, _PART_ENTRIES)
+        for block, low in zip(self.blocks, self.block_starts, strict=False):
+            for start, probs, labels in cut(block, self.start + low, -(-int(entries) // self.n_classes)):
+                yield _Part(block, self.start + low, start, probs, labels)
+
+    @cached_property
+    def _codes(self) -> NDArray[Any] | None:
+        """Room for the class index of every row, which the first pass fills; None if it would take too much."""
+        dtype = np.min_scalar_type(self.n_classes - 1)
+        return np.empty(self.n_samples, dtype) if self.n_samples * dtype.itemsize <= _CODES_BYTES else None
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield (probabilities, label codes) in cache-sized chunks, known to be valid."""
@@ -139,12 +151,25 @@ class NoisyPosterior:
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
         """Yield `function(probabilities, label codes)` of every chunk, in order; it may run in several threads."""
         _ = self.summary
-        return self._watched(self.map_valid(function), lambda _: self.rows_of_chunk)
+        counted = self.map_valid(lambda probs, codes: (function(probs, codes), len(codes)))
+        return (result for result, _ in self._watched(counted, lambda pair: pair[1]))
 
     def map_valid(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
-        """Do the same as `map` for rows that are known to be valid."""
-        chunks = aligned(self.blocks, self.rows_of_chunk)
-        return ordered_map(lambda chunk: function(*self._join(chunk)), chunks, self.n_jobs)
+        """Do the same as `map` for rows that are known to be valid, without telling how far it has come."""
+
+        def apply(chunk: tuple[int, NDArray[Any], NDArray[Any]]) -> Result:
+            start, probs, labels = chunk
+            return function(as_rows(probs, self.dtype), self._encode(start, labels))
+
+        rows = chunk_rows(self.n_classes, self.dtype.itemsize)
+        starts = zip(self.blocks, self.block_starts, strict=False)
+        return ordered_map(apply, (chunk for block, low in starts for chunk in cut(block, low, rows)), self.n_jobs)
+
+    def _encode(self, start: int, labels: NDArray[Any]) -> Codes:
+        """Return the class indices of labels, whose first row is number `start` here, as the first pass kept them."""
+        if "summary" in vars(self) and self._codes is not None:
+            return self._codes[start : start + len(labels)].astype(np.intp)
+        return self.coder.encode(labels, self.start + start)
 
     def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
@@ -155,33 +180,23 @@ class NoisyPosterior:
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
         probs, codes = np.empty((len(wanted), self.n_classes), self.dtype), np.empty(len(wanted), np.intp)
-        for block, limits in zip(self.blocks, pairwise(block_starts(self.blocks)), strict=True):
+        for block, limits in zip(self.blocks, pairwise(self.block_starts), strict=True):
             low, high = np.searchsorted(wanted, limits)
             if low == high:
                 continue  # not worth opening
-            for piece in pieces([block], start=limits[0]):
-                low, high = np.searchsorted(wanted, [piece.start, piece.start + len(piece.noisy_labels)])
+            for start, rows, labels in cut(block, limits[0], block.shape[0]):
+                low, high = np.searchsorted(wanted, [start, start + len(labels)])
                 if low < high:
-                    places = wanted[low:high] - piece.start
-                    probs[order[low:high]] = piece.pred_probs[places]
-                    codes[order[low:high]] = self.coder.encode(piece.noisy_labels[places])
+                    places = wanted[low:high] - start
+                    probs[order[low:high]] = rows[places]
+                    codes[order[low:high]] = self.coder.encode(labels[places])
         return probs, codes
-
-    def _join(self, chunk: list[Piece]) -> Chunk:
-        parts = [
-            (as_rows(piece.pred_probs, self.dtype), self.coder.encode(piece.noisy_labels, piece.start))
-            for piece in chunk
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        probs, codes = zip(*parts, strict=True)
-        return np.concatenate(probs), np.concatenate(codes)
 
     def _watched(self, results: Iterator[Result], n_rows: Callable[[Result], int]) -> Iterator[Result]:
         """Yield the results of a pass, telling how far it has come."""
         done = 0
         for result in results:
             yield result
-            done = min(done + n_rows(result), self.n_samples)
+            done += n_rows(result)
             if self.on_progress is not None:
                 self.on_progress(done, self.n_samples)

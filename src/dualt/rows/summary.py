@@ -1,4 +1,4 @@
-"""One pass over probabilities and labels: all that the estimators need, small and mergeable.
+"""One pass over probabilities and labels: what it keeps for the estimators, small and mergeable.
 
 Rows that are kept (anchors and the sample) are remembered by number during the pass, and fetched from their block
 at its end.
@@ -7,7 +7,7 @@ at its end.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import islice
 from typing import Any
@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.labels import Codes, LabelCoder
-from dualt.rows.anchors import AnchorTracker, RowSampler, lowest_priority
+from dualt.rows.anchors import AnchorTracker
 from dualt.rows.floats import working_dtype
-from dualt.rows.scan import Scan
-from dualt.rows.tally import CONFIDENCE_UNIT, Tally
+from dualt.rows.sample import lowest_priority, priority, sample_rows
+from dualt.rows.scan import CONFIDENCE_UNIT, Scan
 from dualt.validation import check_same_length
 
-_PANEL_ROWS = 1 << 16
 # Merging a few costs little more than merging two.
 MERGED_TOGETHER = 8
 _KEPT_ENTRIES = 1 << 21
@@ -99,6 +98,12 @@ class PosteriorSummary:
         last = self.anchor_rows[np.arange(self.n_classes), -1, np.arange(self.n_classes)]
         return np.where(self.anchor_index[:, -1] >= 0, last, np.array(-1, last.dtype))
 
+    @property
+    def sample_ceiling(self) -> int | None:
+        """What the hash of a later row's number must not exceed if it is to enter the sample; None if all may."""
+        full = len(self.sample_index) == self.sample_size
+        return int(priority(self.sample_index).max()) if full else None
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PosteriorSummary):
             return NotImplemented
@@ -115,7 +120,7 @@ class PosteriorSummary:
             if self.anchor_rows.shape != other.anchor_rows.shape or self.sample_size != other.sample_size:
                 raise InputError(
                     f"Expected summaries of the same classes and sizes, got {self.n_classes} and {other.n_classes}"
-                    f" classes, {self.anchor_index.shape[1]} and {other.anchor_index.shape[1]} anchors a class."
+                    f" classes, {self.anchor_index.shape[1]} and {other.anchor_index.shape[1]} anchors per class."
                 )
         parts = (self, *others)
         index = np.concatenate([part.anchor_index for part in parts], axis=1)
@@ -156,10 +161,8 @@ def summarize(
     start: int = 0,
     n_anchors: int | None = None,
     sample_size: int | None = None,
-    ceiling: int | None = None,
-    after: PosteriorSummary | None = None,
 ) -> PosteriorSummary:
-    """Return the `PosteriorSummary` of a block of rows, validating them on the way.
+    """Return the `PosteriorSummary` of a part of the rows, validating them on the way.
 
     Parameters
     ----------
@@ -169,42 +172,93 @@ def summarize(
     coder
         Reads the labels.
     start
-        Row number of the block's first row in the whole data.
+        Row number of the part's first row in the whole data.
     n_anchors, sample_size
         How many rows to keep per class and as a sample; by default as many as fit 8 MB in float32,
         at most 8 and 32,768.
-    ceiling
-        Of the hash of a row that may be in the sample; see `sample_ceiling`.
-    after
-        A summary of earlier rows that this one is going to be merged with: anchors that it would push out at once
-        are not kept.
     """
-    n_classes, dtype = coder.n_classes, working_dtype(pred_probs.dtype)
     check_same_length(len(pred_probs), len(noisy_labels))
-    n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 2, 8))
-    anchors = AnchorTracker(n_classes, n_anchors, dtype, None if after is None else after.anchor_floor)
-    scan = Scan(dtype, Tally(n_classes), anchors, RowSampler(sample_size or rows_of_sample(n_classes), ceiling))
-    for low in range(0, len(pred_probs), _PANEL_ROWS):
-        panel = slice(low, low + _PANEL_ROWS)
-        scan.read(pred_probs[panel], coder.encode(noisy_labels[panel], start + low), start + low)
-
-    counts, confidence_sums = scan.tally.finish()
-    best, sampled = scan.anchors.best(), scan.sampler.chosen()
-    anchor_rows = pred_probs[np.maximum(best - start, 0)].astype(dtype, copy=False)
-    anchor_rows[best < 0] = 0
-    return PosteriorSummary(
-        n_samples=scan.n_samples,
-        counts=counts,
-        confidence_sums=confidence_sums,
-        anchor_index=best,
-        anchor_rows=anchor_rows,
-        sample_index=sampled,
-        sample_labels=coder.encode(noisy_labels[sampled - start]) if len(sampled) else np.empty(0, np.intp),
-        sample_rows=pred_probs[sampled - start].astype(dtype, copy=False),
-        sample_size=scan.sampler.size,
+    codes = coder.encode_small(noisy_labels, start)
+    return summarize_codes(
+        pred_probs, codes, coder.n_classes, start=start, n_anchors=n_anchors, sample_size=sample_size
     )
 
 
-def rows_of_sample(n_classes: int) -> int:
-    """Return how many rows a sample holds if nothing else is said."""
-    return int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
+def summarize_codes(
+    pred_probs: NDArray[Any],
+    codes: NDArray[Any],
+    n_classes: int,
+    *,
+    start: int = 0,
+    n_anchors: int | None = None,
+    sample_size: int | None = None,
+    after: PosteriorSummary | None = None,
+) -> PosteriorSummary:
+    """Do what `summarize` does for labels that are class indices already.
+
+    `after` is a summary of other rows that this one is going to be merged with: what it would push out at once is not
+    kept.
+    """
+    dtype = working_dtype(pred_probs.dtype)
+    n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 2, 8))
+    sample_size = sample_size or int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
+    scan = Scan(AnchorTracker(n_classes, n_anchors, dtype, after.anchor_floor if after else None))
+    scan.read(pred_probs, codes, start)
+    sampled = sample_rows(start, len(pred_probs), sample_size, after.sample_ceiling if after else None)
+    best = scan.anchors.best()
+    anchor_rows = pred_probs[np.maximum(best - start, 0)].astype(dtype, copy=False)
+    anchor_rows[best < 0] = 0
+    return PosteriorSummary(
+        n_samples=len(pred_probs),
+        counts=scan.counts,
+        confidence_sums=scan.sums,
+        anchor_index=best,
+        anchor_rows=anchor_rows,
+        sample_index=sampled,
+        sample_labels=codes[sampled - start].astype(np.intp),
+        sample_rows=pred_probs[sampled - start].astype(dtype, copy=False),
+        sample_size=sample_size,
+    )
+
+
+@dataclass(frozen=True)
+class SummaryOnly:
+    """A posterior whose rows are not at hand any more: enough for estimators that read them once."""
+
+    summary: PosteriorSummary
+
+
+def concatenate(parts: Iterable[PosteriorSummary]) -> PosteriorSummary:
+    """Return the summary of the rows of parts that number theirs from 0, one part after the other.
+
+    Counts and anchors are those of one pass over all rows. The sample is uniform: each part gives its share of
+    it. It is that of one pass as long as all rows fit; to have it so beyond that, tell `summarize` where each
+    part starts, and merge.
+    """
+    return reduce(_append, parts)
+
+
+def _append(first: PosteriorSummary, second: PosteriorSummary) -> PosteriorSummary:
+    before, total, size = first.n_samples, first.n_samples + second.n_samples, first.sample_size
+    second = replace(
+        second,
+        anchor_index=np.where(second.anchor_index >= 0, second.anchor_index + before, -1),
+        sample_index=second.sample_index + before,
+    )
+    if total > size:
+        share = round(size * before / total)
+        # Drawn anew: by the hash of their numbers, rows that were lucky in one merge would be so in the next.
+        rng = np.random.default_rng([before, total])
+        first, second = _thinned(first, share, rng), _thinned(second, size - share, rng)
+    return first.merge(second)
+
+
+def _thinned(summary: PosteriorSummary, size: int, rng: np.random.Generator) -> PosteriorSummary:
+    """Return the summary with a sample of only `size` rows."""
+    kept = np.sort(rng.choice(len(summary.sample_index), size, replace=False))
+    return replace(
+        summary,
+        sample_index=summary.sample_index[kept],
+        sample_labels=summary.sample_labels[kept],
+        sample_rows=summary.sample_rows[kept],
+    )

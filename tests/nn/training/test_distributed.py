@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from distributed_worker import train_all
 from safetensors.torch import load_file

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators.ordering import match_rows
+from dualt.estimators._counts import match_rows
 from dualt.labels import Codes
 from dualt.results.fit import Matrix
 from dualt.rows.counts import normalize_counts

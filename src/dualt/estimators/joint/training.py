@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.estimators._counts import canonical_order, count_fit, match_rows, shrink_off_diagonals
 from dualt.estimators.clean_count import clean_count
 from dualt.estimators.joint.model import BATCH, Examples, JointModel
 from dualt.estimators.joint.starts import starting_points
-from dualt.estimators.ordering import canonical_order, match_rows
-from dualt.estimators.shrinkage import resampled_rows, shrink_off_diagonals
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rng import RandomState, as_generator
@@ -61,9 +60,8 @@ def joint(posterior: NoisyPosterior, *, shrink: bool = True, random_state: Rando
     matrix, shares = _fit(probs[:, order], place[labels], first, generator)
     matrix, shares = matrix[np.ix_(place, place)], shares[place]
     counts = np.rint(posterior.summary.n_samples * shares[:, None] * matrix).astype(np.int64)
-    support = counts.sum(axis=1)
-    transition = shrink_off_diagonals(matrix, support) if shrink else matrix
-    return Fit(transition, support, partial(resampled_rows, counts, shrink))
+    transition = shrink_off_diagonals(matrix, counts.sum(axis=1)) if shrink else matrix
+    return replace(count_fit(counts, shrink=shrink), transition=transition)
 
 
 def _sample(posterior: NoisyPosterior, rng: np.random.Generator) -> tuple[NDArray[np.float32], Codes]:

@@ -1,0 +1,97 @@
+"""Counting: from counts of (clean class, given label) to a fit, resampled, shrunk, with its classes in order."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.results.fit import Fit, Matrix
+from dualt.rows.counts import normalize_counts
+from dualt.rows.summary import PosteriorSummary
+
+_FLOOR = 1e-6
+
+
+def count_fit(counts: NDArray[np.int64], *, shrink: bool = False) -> Fit:
+    """Return the `Fit` of counts[clean, noisy]: rows normalised, perhaps shrunk, resampled as a multinomial."""
+    return Fit(_counted_rows(counts, shrink), counts.sum(axis=1), partial(_resampled_rows, counts, shrink))
+
+
+def _counted_rows(counts: NDArray[np.int64], shrink: bool) -> Matrix:
+    rows = normalize_counts(counts)
+    return shrink_off_diagonals(rows, counts.sum(axis=1)) if shrink else rows
+
+
+def _resampled_rows(counts: NDArray[np.int64], shrink: bool, rng: np.random.Generator) -> Matrix:
+    return _counted_rows(resample_counts(counts, rng), shrink)
+
+
+def resample_counts(counts: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the counts of a sample of the same size drawn with replacement."""
+    cells = np.flatnonzero(counts)
+    filled = counts.ravel()[cells].astype(np.float64)
+    drawn = np.zeros(counts.size, np.int64)
+    drawn[cells] = rng.multinomial(round(filled.sum()), filled / filled.sum())
+    return drawn.reshape(counts.shape)
+
+
+def shrink_off_diagonals(transition: Matrix, support: NDArray[np.int64]) -> Matrix:
+    """Return rows whose off-diagonals are drawn towards uniform by as much as chance explains them.
+
+    It assumes that how a row's errors spread over the other classes varies around "all alike", by a
+    variance common to all rows, which the data tell: symmetric noise is drawn to symmetric all the way,
+    pair noise, whose spread no chance explains, hardly moves. Noise rates are not touched.
+
+    With o the share of each other class among a row's errors, u = 1/(C−1) and m the number of errors, a
+    row of chance alone has variance e = u(1−u)/m; the excess over all rows estimates τ², and a row
+    keeps τ²/(τ² + e) of its spread.
+
+    Parameters
+    ----------
+    transition : (n_classes, n_classes)
+    support : (n_classes,)
+        Number of labels that each row rests on.
+    """
+    n_classes = len(transition)
+    if n_classes < 3:
+        return transition
+    off = ~np.eye(n_classes, dtype=bool)
+    rates = 1 - np.diagonal(transition)
+    uniform = 1 / (n_classes - 1)
+    spread = transition / np.maximum(rates, 1e-12)[:, None]
+    errors = np.maximum(support * rates, 1)
+    chance = uniform * (1 - uniform) / errors
+    seen = np.where(off, (spread - uniform) ** 2, 0).sum(axis=1) * uniform
+    noisy = rates > 1e-3
+    if not noisy.any():
+        return transition
+    excess = max(0.0, float(np.average((seen - chance)[noisy], weights=errors[noisy])))
+    kept = (excess / (excess + chance))[:, None]
+    shrunk = rates[:, None] * (kept * spread + (1 - kept) * uniform)
+    return np.where(off, shrunk, transition)
+
+
+def canonical_order(summary: PosteriorSummary) -> NDArray[np.intp]:
+    """Return the classes by how often they are given and predicted, and how surely.
+
+    An estimator that starts at random or iterates works in this order, so that relabelling the classes
+    permutes its result exactly.
+    """
+    return np.lexsort((summary.confidence_sums, summary.predicted_counts, summary.label_counts))
+
+
+def match_rows(transition: Matrix) -> tuple[Matrix, NDArray[np.intp]]:
+    """Return the rows in the order that makes Σ log T_kk largest, and that order: clusters get their classes.
+
+    Rows that are largest on the diagonal, as those of most noise, stay where they are.
+    """
+    if (np.diagonal(transition) == transition.max(axis=1)).all():
+        return transition, np.arange(len(transition))
+    from scipy.optimize import linear_sum_assignment
+
+    row, column = linear_sum_assignment(-np.log(np.maximum(transition, _FLOOR)))
+    order = row[np.argsort(column)]
+    return transition[order], order

@@ -1,0 +1,59 @@
+"""The entry: whatever looks like probabilities and labels becomes a posterior, checked once.
+
+It stands apart from `NoisyPosterior` because it also opens the collections of Dask, whose posterior is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dualt.errors import LabelsError
+from dualt.labels import LabelCoder, as_label_array
+from dualt.rows.blocks import ArrayBlock
+from dualt.rows.dask import DaskPosterior, is_dask
+from dualt.rows.dask_input import open_collections
+from dualt.rows.posterior import NoisyPosterior, Progress
+from dualt.validation import as_probability_table, check_n_jobs, check_same_length
+
+
+def as_posterior(
+    pred_probs: Any,
+    noisy_labels: Any,
+    class_names: Sequence[Any] | None = None,
+    *,
+    coder: LabelCoder | None = None,
+    n_jobs: int | None = 1,
+    on_progress: Progress | None = None,
+    out_of_fold: bool | None = None,
+) -> NoisyPosterior:
+    """Return the posterior of anything that looks like probabilities and labels, without copying arrays.
+
+    Parameters
+    ----------
+    pred_probs : (n_samples, n_classes)
+        Array, memory map, list, data frame, or one of Dask's collections, which stays where it is.
+    noisy_labels : (n_samples,) or one-hot (n_samples, n_classes)
+    class_names
+        In the order of the columns; by default those of a data frame's columns, else those of the labels.
+    coder
+        Reads the labels, where it is known how; `class_names` are then its own.
+    n_jobs
+        How many threads read the rows; None means 1, and −1 as many as there are cores.
+    on_progress
+        Told how many rows of how many a pass has read.
+    out_of_fold
+        Whether the classifier had not seen the rows whose probabilities these are, if that is known.
+    """
+    n_jobs = check_n_jobs(n_jobs)
+    if is_dask(pred_probs):
+        blocks, coder = open_collections(pred_probs, noisy_labels, class_names, coder)
+        return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold)
+    table, columns = as_probability_table(pred_probs)
+    labels = as_label_array(noisy_labels)
+    check_same_length(len(table), len(labels))
+    if coder is None:
+        coder = LabelCoder.for_labels(labels, table.shape[1], columns if class_names is None else class_names)
+    elif coder.n_classes != table.shape[1]:
+        raise LabelsError(f"Expected labels of {table.shape[1]} classes, one per column, got {coder.n_classes}.")
+    return NoisyPosterior((ArrayBlock(table, labels),), coder, n_jobs, on_progress, out_of_fold)
