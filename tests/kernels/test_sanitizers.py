@@ -72,6 +72,7 @@ def test_every_kernel_is_watched():
     assert names == used
 
 
+@pytest.mark.slow
 def test_nothing_beyond_the_arrays_is_touched(sanitized):
     library, runtimes = sanitized
     environment = {**os.environ, "LD_PRELOAD": runtimes, "ASAN_OPTIONS": "detect_leaks=0"}
