@@ -161,6 +161,8 @@ def summarize(
     start: int = 0,
     n_anchors: int | None = None,
     sample_size: int | None = None,
+    after: PosteriorSummary | None = None,
+    codes: NDArray[Any] | None = None,
 ) -> PosteriorSummary:
     """Return the `PosteriorSummary` of a part of the rows, validating them on the way.
 
@@ -176,30 +178,14 @@ def summarize(
     n_anchors, sample_size
         How many rows to keep per class and as a sample; by default as many as fit 8 MB in float32,
         at most 8 and 32,768.
+    after
+        A summary of earlier rows that this one is going to be merged with: what it would push out at once is not kept.
+    codes : (n_samples,)
+        Where to put the class indices of the labels, if later passes want them.
     """
     check_same_length(len(pred_probs), len(noisy_labels))
-    codes = coder.encode_small(noisy_labels, start)
-    return summarize_codes(
-        pred_probs, codes, coder.n_classes, start=start, n_anchors=n_anchors, sample_size=sample_size
-    )
-
-
-def summarize_codes(
-    pred_probs: NDArray[Any],
-    codes: NDArray[Any],
-    n_classes: int,
-    *,
-    start: int = 0,
-    n_anchors: int | None = None,
-    sample_size: int | None = None,
-    after: PosteriorSummary | None = None,
-) -> PosteriorSummary:
-    """Do what `summarize` does for labels that are class indices already.
-
-    `after` is a summary of other rows that this one is going to be merged with: what it would push out at once is not
-    kept.
-    """
-    dtype = working_dtype(pred_probs.dtype)
+    codes = coder.encode_small(noisy_labels, start, codes)
+    n_classes, dtype = coder.n_classes, working_dtype(pred_probs.dtype)
     n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 2, 8))
     sample_size = sample_size or int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
     scan = Scan(AnchorTracker(n_classes, n_anchors, dtype, after.anchor_floor if after else None))
