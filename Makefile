@@ -1,19 +1,29 @@
-# make demo    set up .venv and show the main job         make test   the same, then the tests
-# make lint    style and types                            make bench  speed and accuracy beside peers, into the pages
+# make demo    set up .venv and show the main job
+# make test    the same, then the tests, in some minutes; make test-all adds the slow ones, make test-slow runs only those
+# make lint    style and types
 # make docs    the site, into site/: open site/index.html
+# make bench   speed and accuracy beside peers, into the pages
 # make bench-scale   data larger than memory, beside reading it and beside a peer (7 GB of disk, some minutes)
 # make fuzz    damaged files for every reader: FUZZ_SECONDS for each (5), from FUZZ_SEED (0), only those named FUZZ_ONLY
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint docs bench bench-scale fuzz clean
+.PHONY: demo test test-all test-slow lint docs bench bench-scale fuzz clean
 
 demo: .venv/installed
 	$(BIN)/dualt demo
 
 test: .venv/installed
-	$(BIN)/python -m pytest -n 2 --doctest-modules
+	$(BIN)/python -m pytest -n 2 --doctest-modules -m "not slow"
+
+test-all: test test-slow
+
+test-slow: .venv/installed
+	$(BIN)/python -m pytest -n 2 -m slow
+
+# Here hypothesis tries more examples; the variable reaches the tests of `make test` too.
+test-all test-slow: export HYPOTHESIS_PROFILE := ci
 
 lint: .venv/installed
 	$(BIN)/ruff check .

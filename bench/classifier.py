@@ -6,12 +6,12 @@ python bench/classifier.py        prints a Markdown table (digits, five seeds)
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 from measure import machine
 
 NOISES = ("clean", "sym-0.2", "sym-0.5", "pair-0.3", "pair-0.45")
-CORRECTIONS = ("reweight", "posterior", "clean")
+CORRECTIONS: tuple[Literal["reweight", "posterior", "clean"], ...] = ("reweight", "posterior", "clean")
 
 
 def bases() -> dict[str, Any]:

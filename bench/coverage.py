@@ -22,7 +22,7 @@ N_CLASSES, N_SAMPLES = 5, 2_000
 DISTANCES = {"separable": 5.0, "overlapping": 1.5}
 NOISES = ("pair-0.3", "sym-0.3", "random-0.3")
 # `joint` takes a second each time.
-METHODS = {"clean-count": 1.0, "confident-joint": 1.0, "dual-t": 1.0, "joint": 0.25}
+ESTIMATORS = {"clean-count": 1.0, "confident-joint": 1.0, "dual-t": 1.0, "joint": 0.25}
 
 
 def sample(distance: float, name: str, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -37,12 +37,12 @@ def sample(distance: float, name: str, seed: int) -> tuple[NDArray[Any], NDArray
     return posterior @ truth, noise.corrupt(clean, truth, random_state=seed), truth
 
 
-def coverage(method: str, distance: float, name: str, replications: int) -> float:
+def coverage(estimator: str, distance: float, name: str, replications: int) -> float:
     """Return the share of entries, over all replications, that lie in their interval."""
     inside = []
     for seed in range(500, 500 + replications):
         probs, labels, truth = sample(distance, name, seed)
-        low, high = dualt.estimate_transition(probs, labels, method).confidence_interval(0.95)
+        low, high = dualt.estimate_transition(probs, labels, estimator).confidence_interval(0.95)
         inside.append((low <= truth + 1e-12) & (truth <= high + 1e-12))
     return float(np.mean(inside))
 
@@ -54,10 +54,10 @@ def main() -> None:
     print(f"{machine()}; {replications} replications, a quarter of them for joint\n")
     print("| estimator |", " | ".join(f"{kind}, {name}" for kind in DISTANCES for name in NOISES), "|")
     print("| --- |", " | ".join("---" for _ in range(len(DISTANCES) * len(NOISES))), "|")
-    for method, share in METHODS.items():
+    for estimator, share in ESTIMATORS.items():
         repeated = max(1, round(share * replications))
-        cells = [f"{coverage(method, DISTANCES[kind], name, repeated):.3f}" for kind in DISTANCES for name in NOISES]
-        print(f"| {method} |", " | ".join(cells), "|", flush=True)
+        cells = [f"{coverage(estimator, DISTANCES[kind], name, repeated):.3f}" for kind in DISTANCES for name in NOISES]
+        print(f"| {estimator} |", " | ".join(cells), "|", flush=True)
 
 
 if __name__ == "__main__":

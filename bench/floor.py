@@ -37,7 +37,7 @@ from dualt.datasets import load_dataset
 from dualt.errors import FileError
 from dualt.estimators import ESTIMATORS
 from dualt.files import atomic_write
-from dualt.rows import NoisyPosterior
+from dualt.rows import as_posterior
 from dualt.transition import l1_error
 
 Data: TypeAlias = tuple[NDArray[Any], NDArray[np.int64]]
@@ -107,9 +107,9 @@ def measure(name: str, data: Data, noise_name: str, seed: int) -> Iterator[Recor
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier = network(name, features.shape[1], seed)
         probs = out_of_fold_probabilities(classifier, features, noisy, cv=3, random_state=seed)
-    posterior = NoisyPosterior.from_arrays(probs, noisy)
+    posterior = as_posterior(probs, noisy)
     accuracy = float((probs.argmax(axis=1) == clean).mean())
-    for method, entry in ESTIMATORS.items():
+    for estimator, entry in ESTIMATORS.items():
         options = {"clean_labels": clean} if entry.needs_clean_labels else {}
         began = process_time()
         error = l1_error(entry.function(posterior, **options).transition, truth, normalize=True)
@@ -117,7 +117,7 @@ def measure(name: str, data: Data, noise_name: str, seed: int) -> Iterator[Recor
             "data": name,
             "noise": noise_name,
             "seed": seed,
-            "method": method,
+            "estimator": estimator,
             "error": error,
             "seconds": round(process_time() - began, 3),
             "accuracy": accuracy,
@@ -129,11 +129,11 @@ def summarize(records: list[Record], by: str) -> Table:
     """Return mean (worst) errors of every estimator for each value of `by`, and over all."""
     columns = list(dict.fromkeys(record[by] for record in records))
     table = Table("estimator", *columns, "all", "seconds", box=MARKDOWN)
-    for method in dict.fromkeys(record["method"] for record in records):
-        own = [record for record in records if record["method"] == method]
+    for estimator in dict.fromkeys(record["estimator"] for record in records):
+        own = [record for record in records if record["estimator"] == estimator]
         groups = [[r["error"] for r in own if r[by] == column] for column in columns]
         cells = [f"{np.mean(errors):.3f} ({max(errors):.2f})" for errors in (*groups, [r["error"] for r in own])]
-        name = f"{method} (floor)" if method == FLOOR else method
+        name = f"{estimator} (floor)" if estimator == FLOOR else estimator
         table.add_row(name, *cells, f"{np.mean([r['seconds'] for r in own]):.2f}")
     return table
 

@@ -58,10 +58,10 @@ def opened(folder: Path, n_shards: int | None = None, n_jobs: int = 1) -> Any:
     return NoisyPosterior.from_blocks(blocks[:n_shards], n_jobs=n_jobs)
 
 
-def estimate(folder: Path, method: str | None, n_shards: int | None = None, n_jobs: int = 1) -> Any:
+def estimate(folder: Path, estimator: str | None, n_shards: int | None = None, n_jobs: int = 1) -> Any:
     from dualt.estimators import estimate_posterior
 
-    return estimate_posterior(opened(folder, n_shards, n_jobs), method)
+    return estimate_posterior(opened(folder, n_shards, n_jobs), estimator)
 
 
 def read_and_sum(folder: Path) -> None:
@@ -104,10 +104,10 @@ def measure_dask(folder: Path, repeats: int) -> tuple[float, float]:
     """Return seconds of dual-t with two threads, and with two Dask workers on this machine."""
     from dualt.estimators import estimate_posterior
     from dualt.rows.cluster import connected
-    from dualt.rows.dask import ClusterPosterior
+    from dualt.rows.dask import DaskPosterior
 
     def on_workers() -> Any:
-        return estimate_posterior(ClusterPosterior.of(opened(folder)), "dual-t")
+        return estimate_posterior(DaskPosterior.of(opened(folder)), "dual-t")
 
     with connected("local"):
         on_workers()  # the workers import

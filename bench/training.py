@@ -182,12 +182,12 @@ def replicas_against_one(n_replicas: int = 15) -> tuple[float, float]:
     """Return seconds of `n_replicas` runs of the synthetic network at once, and of one through the loop."""
     parts = []
     for seed in range(n_replicas):
-        data = load_dataset("synthetic", n_samples=16_000, n_test=2, seed=seed)
+        data = load_dataset("synthetic", n_samples=16_000, n_test=2, random_state=seed)
         parts.append(TrainingData(Part(as_inputs(data.train_x), torch.from_numpy(data.train_y))))
     recipe = Recipe(epochs=2, batch_size=BATCH)
 
     def network(seed: int) -> Any:
-        return build_network("mlp-small", (10,), 2, seed=seed)
+        return build_network("mlp-small", (10,), 2, random_state=seed)
 
     def many() -> None:
         train_replicated([Replica(network(seed), data, seed) for seed, data in enumerate(parts)], recipe)

@@ -127,13 +127,13 @@ def sharpness() -> Figure:
     powers = np.array([0.5, 0.7, 1, 1.5, 2, 3, 5, 8, 12])
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     ax = figure.subplots()
-    for method, colour in (("t", GREY), ("dual-t", BLUE), ("spade", ORANGE), ("clean-count", GREEN)):
+    for estimator, colour in (("t", GREY), ("dual-t", BLUE), ("spade", ORANGE), ("clean-count", GREEN)):
         errors = []
         for power in powers:
             probs = (clean @ transition) ** power
-            found = dualt.estimate_transition(probs / probs.sum(axis=1, keepdims=True), given, method)
+            found = dualt.estimate_transition(probs / probs.sum(axis=1, keepdims=True), given, estimator)
             errors.append(dualt.l1_error(found.transition, transition, normalize=True))
-        ax.plot(powers, errors, color=colour, marker="o", markersize=4, label=method)
+        ax.plot(powers, errors, color=colour, marker="o", markersize=4, label=estimator)
     ax.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
     ax.set(
         xscale="log", xlabel="confidence: the exact probabilities to this power", ylabel="Σ|T − T̂| / C", ylim=(0, None)
@@ -150,19 +150,19 @@ def intervals() -> Figure:
     transition = dualt.noise.pair(5, 0.3)
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
-    for ax, method in zip(panels, ("clean-count", "dual-t"), strict=True):
+    for ax, estimator in zip(panels, ("clean-count", "dual-t"), strict=True):
         covered = 0
         for number in range(30):
             clean, true = sample(2_000, seed=number, spread=5.0)
             given = dualt.noise.corrupt(true, transition, random_state=1_000 + number)
-            estimate = dualt.estimate_transition(clean @ transition, given, method)
+            estimate = dualt.estimate_transition(clean @ transition, given, estimator)
             low, high = (bound[0, 1] for bound in estimate.confidence_interval())
             hit = low <= transition[0, 1] <= high
             covered += hit
             ax.plot([number, number], [low, high], color=BLUE if hit else RED, linewidth=2)
             ax.plot(number, estimate.transition[0, 1], ".", color=BLUE if hit else RED)
         ax.axhline(transition[0, 1], color=GREY, linewidth=1, linestyle="--")
-        ax.set_title(f"{method}: {covered} of 30 cover the truth", fontsize=10)
+        ax.set_title(f"{estimator}: {covered} of 30 cover the truth", fontsize=10)
         ax.set_xlabel("sample")
     panels[0].set_ylabel("T[0, 1]")
     return figure

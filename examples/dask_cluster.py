@@ -1,4 +1,4 @@
-"""A Dask cluster: probabilities and labels that live with the workers, and only counts that travel.
+"""A Dask cluster: probabilities and labels stay with the workers, and only counts travel.
 
 python examples/dask_cluster.py        starts two workers here; pass tcp://host:8786 to use a cluster you have
 """
@@ -17,7 +17,7 @@ N_SAMPLES, N_CLASSES, CHUNK = 200_000, 6, 50_000
 
 
 def probabilities(true: np.ndarray) -> np.ndarray:
-    """Return what a decent classifier says of examples of these classes."""
+    """Return the probabilities of a decent classifier for examples of these classes."""
     unsure = np.random.default_rng(int(true[:100].sum())).dirichlet(np.ones(N_CLASSES), len(true))
     return (0.2 * unsure + 0.8 * np.eye(N_CLASSES)[true]).astype(np.float32)
 
@@ -34,7 +34,7 @@ def main(address: str | None = None) -> None:
         )
         estimate = dualt.estimate_transition(probs, labels)
         error = dualt.l1_error(estimate.transition, transition, normalize=True)
-        print(f"{estimate.noise_rate:.1%} of {estimate.n_samples:,} labels are wrong; off by {error:.3f} a row")
+        print(f"{estimate.noise_rate:.1%} of {estimate.n_samples:,} labels are wrong; off by {error:.3f} per row")
         print(estimate.to_frame().round(2))
 
         issues = dualt.find_label_issues(probs, labels, estimate)

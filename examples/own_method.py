@@ -17,12 +17,11 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 import dualt
-from dualt.nn.methods import METHODS, Registered
-from dualt.nn.methods.base import BaseMethod
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.methods import METHODS, RegisteredMethod
+from dualt.nn.training import Batch, Method, Network, Recipe
 
 
-class GeneralizedCrossEntropy(BaseMethod):
+class GeneralizedCrossEntropy(Method):
     """(1 − p_y^q) / q: cross entropy as q goes to 0, the mean absolute error at q = 1."""
 
     def __init__(self, q: float = 0.7) -> None:
@@ -38,13 +37,13 @@ class GeneralizedCrossEntropy(BaseMethod):
 
 def main() -> None:
     """Register the method, and train it beside cross entropy on digits with wrong labels."""
-    METHODS["gce"] = Registered(GeneralizedCrossEntropy, Recipe(epochs=100, learning_rate=0.01))
+    METHODS["gce"] = RegisteredMethod(GeneralizedCrossEntropy, Recipe(epochs=100, learning_rate=0.01))
     images, digits = load_digits(return_X_y=True)
     x, test_x, clean, test_y = train_test_split(images / 16, digits, test_size=0.3, random_state=0)
     noisy = dualt.noise.corrupt(clean, dualt.noise.symmetric(10, 0.4), random_state=0)
 
     figure, ax = pyplot.subplots(layout="constrained")
-    settings = {"transition": dualt.noise.symmetric(10, 0.4), "epochs": 25, "learning_rate": 0.5, "threads": 1}
+    settings = {"transition": dualt.noise.symmetric(10, 0.4), "epochs": 25, "learning_rate": 0.5, "n_jobs": 1}
     for method in ("ce", "gce"):
         model = dualt.RobustNetClassifier(method=method, random_state=0, **settings).fit(x, noisy)
         print(f"{method}: {model.score(test_x, test_y):.1%} of the clean test labels right")

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import dualt
-from dualt.report import listed, report_data, text_previews, write_report
+from dualt.report import listed, text_previews
 
 TOPICS = {
     "sport": "goal team match player coach season league score win defence referee stadium",
@@ -61,7 +61,7 @@ def main() -> None:
     print(f"On clean test texts: plain {plain:.1%}, noise-aware {robust.score(test_texts, test_topics):.1%} right.")
 
     previews = text_previews(texts, listed(issues), n_samples=len(texts))
-    write_report("texts-report.html", report_data(estimate, issues, previews=previews, title="Texts"))
+    issues.to_report("texts-report.html", previews=previews, title="Texts")
     print("Look at them: texts-report.html")
 
 

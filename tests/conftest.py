@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 from unittest import mock
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -12,8 +13,22 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("dualt", deadline=None, max_examples=60, print_blob=True)
-hypothesis.settings.load_profile("dualt")
+# Few examples on a developer's machine, more with HYPOTHESIS_PROFILE=ci, as `make test-all` and .ci/run have it.
+hypothesis.settings.register_profile("default", deadline=None, max_examples=20, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=60, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Every test in these folders starts processes or environments of its own.
+SLOW_FOLDERS = ("examples", "faults", "release")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of slow folders, before `-m "not slow"` chooses."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and item.path.relative_to(here).parts[0] in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

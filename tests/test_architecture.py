@@ -20,7 +20,7 @@ FLOORS = (
     "datasets", "nn", "reproduce", "cli",
 )  # fmt: skip
 # Methods of results that hand themselves to a later floor, imported when they are called.
-DOORS = {("results/estimate.py", "report"), ("issues/scores.py", "report")}
+DOORS = {("results/estimate.py", "report"), ("issues/label_issues.py", "report")}
 # Outside the floors: the public names, read by any for the version, and `python -m dualt`.
 ENTRANCES = ("__init__", "__main__")
 

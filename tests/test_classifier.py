@@ -19,6 +19,7 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, TransitionError, UnknownNameError
+from dualt.transition import early_posterior
 
 CORRECTIONS = ["reweight", "posterior", "clean"]
 
@@ -74,16 +75,16 @@ def test_texts_in_a_pipeline_and_a_search():
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
     model = dualt.RobustClassifier(pipeline).fit(texts, noisy)
     assert model.score(texts, clean) > 0.8
-    search = GridSearchCV(dualt.RobustClassifier(LogisticRegression(), cv=3), {"estimator__C": [0.1, 1.0]}, cv=2)
-    assert search.fit(features, noisy).best_params_["estimator__C"] in (0.1, 1.0)
+    search = GridSearchCV(dualt.RobustClassifier(LogisticRegression(), cv=3), {"classifier__C": [0.1, 1.0]}, cv=2)
+    assert search.fit(features, noisy).best_params_["classifier__C"] in (0.1, 1.0)
     outer = make_pipeline(StandardScaler(), dualt.RobustClassifier(GaussianNB()))
     assert outer.fit(features, noisy).score(features, clean) > 0.85
 
 
 def test_clone_and_pickle_keep_it_whole():
     features, noisy, _ = small_case()
-    model = dualt.RobustClassifier(LogisticRegression(C=0.5), correction="posterior", transition="dual-t", cv=4)
-    assert clone(model).get_params()["estimator__C"] == 0.5
+    model = dualt.RobustClassifier(LogisticRegression(C=0.5), correction="posterior", estimator="dual-t", cv=4)
+    assert clone(model).get_params()["classifier__C"] == 0.5
     model.fit(features, noisy)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
@@ -113,6 +114,41 @@ def test_importance_weights_by_hand():
         assert weight == pytest.approx(min(10, q[y] / (q @ transition)[y]), rel=1e-6)
 
 
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_the_clean_posterior_is_computed_once(correction, monkeypatch):
+    features, noisy, _ = small_case()
+    rows = []
+
+    def counted(probs, *arguments):
+        rows.append(len(probs))
+        return early_posterior(probs, *arguments)
+
+    for module in ("dualt.issues.scores", "dualt.classifier"):
+        monkeypatch.setattr(f"{module}.early_posterior", counted)
+    dualt.RobustClassifier(GaussianNB(), correction=correction, transition=noise.symmetric(3, 0.25)).fit(
+        features, noisy
+    )
+    assert sum(rows) == len(noisy)
+
+
+def test_a_matrix_by_which_all_labels_are_wrong_cannot_weigh_them():
+    features, noisy, clean = small_case()
+    swapped = noise.pair(3, 1.0)
+    with pytest.raises(InputError, match="all are wrong"):
+        dualt.RobustClassifier(GaussianNB(), transition=swapped).fit(features, noisy)
+    given = noise.corrupt(clean, swapped, random_state=0)
+    model = dualt.RobustClassifier(GaussianNB(), correction="posterior", transition=swapped).fit(features, given)
+    assert model.score(features, clean) > 0.9
+
+
+def test_folds_fitted_at_once_give_the_same():
+    features, noisy, _ = small_case()
+    one, two = (
+        dualt.RobustClassifier(GaussianNB(), n_jobs=n_jobs).fit(features, noisy).label_issues_ for n_jobs in (None, 2)
+    )
+    np.testing.assert_array_equal(one.probability_right, two.probability_right)
+
+
 def test_a_classifier_without_weights_names_the_other_corrections():
     features, noisy, clean = small_case()
     with pytest.raises(InputError, match="correction='posterior' or correction='clean'"):
@@ -134,6 +170,12 @@ def test_bad_settings_are_named():
         dualt.RobustClassifier(correction="weight").fit(features, noisy)
     with pytest.raises(TransitionError, match="3×3"):
         dualt.RobustClassifier(transition=np.eye(2)).fit(features, noisy)
+    with pytest.raises(InputError, match="estimator='spade'"):
+        dualt.RobustClassifier(transition="spade").fit(features, noisy)
+    with pytest.raises(InputError, match="got both"):
+        dualt.RobustClassifier(estimator="spade", transition=np.eye(3)).fit(features, noisy)
+    with pytest.raises(UnknownNameError, match="Did you mean 'spade'"):
+        dualt.RobustClassifier(estimator="spad").fit(features, noisy)
     with pytest.raises(InputError, match="two folds"):
         dualt.RobustClassifier(cv=1).fit(features, noisy)
     with pytest.raises(InputError, match="one class"):
@@ -171,11 +213,11 @@ def test_verified_labels_enter_the_matrix():
     features, noisy, clean = small_case()
     rows = np.random.default_rng(0).choice(len(noisy), 60, replace=False)
     model = dualt.RobustClassifier(GaussianNB()).fit(features, noisy, verified=(rows, clean[rows]))
-    assert model.transition_estimate_.method.endswith("+ 60 verified")
+    assert model.transition_estimate_.estimator.endswith("+ 60 verified")
     assert model.score(features, clean) > 0.9
     with pytest.raises(LabelsError, match="'dog'"):
         dualt.RobustClassifier(GaussianNB()).fit(features, noisy, verified=([0], ["dog"]))
-    with pytest.raises(InputError, match="name of an estimator"):
+    with pytest.raises(InputError, match="verified labels or a transition"):
         dualt.RobustClassifier(GaussianNB(), transition=np.eye(3)).fit(features, noisy, verified=([0], ["ant"]))
 
 

@@ -27,6 +27,7 @@ def read(page):
     return page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_registries")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, tmp_path, monkeypatch):
@@ -114,6 +115,15 @@ def test_commands_of_a_sketch_exist_with_their_options(block):
 def test_links_point_to_files(page):
     for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", re.sub(r"```.*?```", "", read(page), flags=re.DOTALL)):
         assert (page.parent / target).exists(), target
+
+
+def test_the_map_names_files_that_exist():
+    """Paths in CONTRIBUTING.md are relative to the repository, or to the package."""
+    named = set(re.findall(r"`([\w./-]+(?:/|\.py|\.md))`", read(ROOT / "CONTRIBUTING.md"))) - {"site/", "utils.py"}
+    assert len(named) > 40
+    assert {
+        path for path in named if not (ROOT / path).exists() and not (ROOT / "src" / "dualt" / path).exists()
+    } == set()
 
 
 def test_every_page_is_in_the_menu():

@@ -10,6 +10,8 @@ import pytest
 from docs_pages import ROOT, blocks_run_by
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.slow
+
 HERE = "tests/test_docs_elsewhere.py"
 REPRODUCTION = ROOT / "docs" / "reproduction"
 

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""One gate opens what is read; what is written is written whole or not at all."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from dualt.errors import FileError
-from dualt.files import atomic_write, check_writable_target
+from dualt.files import atomic_write, check_readable, check_writable_target, open_input, read_json, read_text
 
 
 def test_text_and_bytes_arrive_as_they_are(tmp_path):
@@ -111,3 +111,34 @@ def test_a_bare_name_goes_to_the_working_folder(tmp_path, monkeypatch):
     with atomic_write("a.txt") as stream:
         stream.write("x")
     assert (tmp_path / "a.txt").read_text() == "x"
+
+
+def test_bytes_and_text_are_read_as_they_are(tmp_path):
+    (tmp_path / "a").write_bytes("\ufeffnaïve\r\n".encode())
+    with open_input(tmp_path / "a") as stream:
+        assert stream.read() == "\ufeffnaïve\r\n".encode()
+    assert read_text(tmp_path / "a") == "naïve\r\n"
+    (tmp_path / "a").write_bytes(b"\xff\xfe")
+    with pytest.raises(FileError, match="a as text"):
+        read_text(tmp_path / "a")
+    with pytest.raises(FileError, match="a as text"):
+        read_json(tmp_path / "a")
+
+
+def test_only_regular_files_of_a_known_size_are_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("[1]")
+    for path, limit, message in (
+        (tmp_path, None, "got the folder"),
+        (tmp_path / "absent", None, "No such file"),
+        (tmp_path / "file" / "below", None, "No such file"),
+        ("a\0b", None, "No such file"),
+        (tmp_path / ("x" * 300), None, "too long"),
+        (tmp_path / "pipe", None, "device or a pipe"),
+        ("/dev/zero", None, "device or a pipe"),
+        (tmp_path / "file", 2, "at most 2 bytes, got 3"),
+    ):
+        for read in (check_readable, open_input, read_text, read_json):
+            with pytest.raises(FileError, match=message):
+                read(path) if limit is None else read(path, limit=limit)
+    assert read_json(tmp_path / "file") == [1]

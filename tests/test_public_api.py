@@ -1,8 +1,13 @@
-"""The names that users rely on, and that registry, classes and functions agree."""
+"""The names that users rely on, their types, and that registry, classes and functions agree."""
 
+import ast
+import importlib
 import inspect
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +17,7 @@ import dualt
 from dualt.estimators import ESTIMATORS
 from dualt.estimators import sklearn as classes
 
+ROOT = Path(dualt.__file__).parent
 PROBS = np.random.default_rng(0).dirichlet(np.ones(3), 60)
 LABELS = np.arange(60) % 3
 CLASSES = {
@@ -22,7 +28,8 @@ CLASSES = {
 PROMISED = (
     "estimate_transition", "TransitionEstimate", "TEstimator", "DualTEstimator", "clean_posterior", "l1_error",
     "to_noisy", "compose", "noise_rates", "noise", "io", "estimators", "errors", "transition", "__version__",
-    "from_cleanlab", "plot_curves", "plot_transition",
+    "from_cleanlab", "plot_curves", "plot_transition", "find_label_issues", "LabelIssues", "RobustClassifier",
+    "RobustNetClassifier", "losses", "rows", "results", "issues", "audit", "report", "crossfit", "datasets",
 )  # fmt: skip
 FIELDS = (
     "transition", "estimator", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",
@@ -36,7 +43,9 @@ def test_every_public_name_is_there(name):
     assert name in dir(dualt)
 
 
-@pytest.mark.parametrize("module", ["noise", "io", "estimators", "datasets", "report"])
+@pytest.mark.parametrize(
+    "module", ["noise", "io", "estimators", "datasets", "report", "issues", "results", "rows", "audit"]
+)
 def test_every_name_of_a_module_is_there(module):
     found = __import__(f"dualt.{module}", fromlist=["*"])
     assert all(getattr(found, name) is not None for name in found.__all__)
@@ -58,8 +67,86 @@ def test_other_names_are_not(name):
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_an_estimate_has_its_fields(field):
-    for method in ("dual-t", "confident-joint"):
-        assert hasattr(dualt.estimate_transition(PROBS, LABELS, method), field)
+    for estimator in ("dual-t", "confident-joint"):
+        assert hasattr(dualt.estimate_transition(PROBS, LABELS, estimator), field)
+
+
+def stub_imports():
+    """Return what the stub imports: the module of every name."""
+    tree = ast.parse((ROOT / "__init__.pyi").read_text())
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    aliases = [(node.module, alias) for node in imports for alias in node.names]
+    assert all(alias.asname == alias.name for _, alias in aliases), "only `import x as x` makes a name public"
+    return {alias.name: module for module, alias in aliases}
+
+
+def test_type_checkers_see_the_same_names():
+    found = stub_imports()
+    assert {*found, "__version__"} == set(dualt.__all__)
+    assert len(set(dualt.__all__)) == len(dualt.__all__)
+    for name, module in found.items():
+        public = getattr(dualt, name)
+        assert getattr(importlib.import_module(module), name) is public
+    assert (ROOT / "py.typed").exists()
+
+
+# What a user may write, and the type that a checker should see.
+USES = {
+    "dualt.estimate_transition(probs, labels)": "dualt.results.estimate.TransitionEstimate",
+    "dualt.estimate_transition(probs, labels).transition": "numpy.ndarray",
+    "dualt.find_label_issues(probs, labels)": "dualt.issues.label_issues.LabelIssues",
+    "dualt.find_label_issues(probs, labels, np.eye(2), top=1).indices": "numpy.ndarray",
+    "dualt.find_label_issues([[0.2, 0.8]], ['a'], estimator='t')": "dualt.issues.label_issues.LabelIssues",
+    "dualt.find_label_issues(collection, labels)": "Any",
+    "dualt.RobustClassifier(n_jobs=2).fit(probs, labels)": "dualt.classifier.RobustClassifier",
+    "dualt.RobustNetClassifier()": "dualt.nn.classifier.RobustNetClassifier",
+    "dualt.losses.ForwardLoss(np.eye(2))": "dualt.nn.losses.modules.ForwardLoss",
+    "dualt.DualTEstimator()": "dualt.estimators.sklearn.DualTEstimator",
+    "dualt.noise.pair(3, 0.3)": "numpy.ndarray",
+    "dualt.report.render_report(None)": "str",
+    "dualt.l1_error(np.eye(2), np.eye(2))": "float",
+}
+MISTAKES = {
+    "dualt.no_such_name": "has no attribute",
+    "dualt.find_label_issues(probs, labels, method='t')": "Unexpected keyword argument",
+    "dualt.find_label_issues(probs, labels).to_report('page.html', titel='')": "Unexpected keyword argument",
+}
+USER_SCRIPT = """import dualt
+import numpy as np
+
+class Collection:
+    def __dask_graph__(self) -> dict[str, str]: ...
+
+collection, labels = Collection(), [0, 1, 0, 1]
+probs: np.typing.NDArray[np.float64] = np.full((4, 2), 0.5)
+"""
+# What is checked is our types, not those of the libraries, which would take minutes.
+USER_CONFIG = """[mypy]
+strict = True
+disable_error_code = empty-body
+[mypy-dualt.*]
+ignore_errors = True
+[mypy-torch.*,sklearn.*,pandas.*,scipy.*,matplotlib.*,dask.*,pyarrow.*]
+follow_imports = skip
+ignore_missing_imports = True
+"""
+
+
+def test_a_users_type_checker_sees_real_types(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "mypy.ini").write_text(USER_CONFIG)
+    lines = [*(f"reveal_type({use})" for use in USES), *MISTAKES]
+    (tmp_path / "user.py").write_text(USER_SCRIPT + "\n".join(lines) + "\n")
+    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "--cache-dir", "cache", "user.py"]
+    environment = {**os.environ, "MYPYPATH": str(ROOT.parent)}
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    said = {}
+    for line, words in re.findall(r"^user\.py:(\d+): (.*)$", run.stdout, re.MULTILINE):
+        said.setdefault(int(line) - USER_SCRIPT.count("\n") - 1, words)
+    expected = [*(f'note: Revealed type is "{kind}' for kind in USES.values()), *MISTAKES.values()]
+    for place, words in enumerate(expected):
+        assert words in said.get(place, "nothing"), (lines[place], run.stdout, run.stderr)
+    assert said.keys() == set(range(len(lines))), run.stdout
 
 
 def test_public_functions_and_classes_say_what_they_do():

@@ -1,57 +1,51 @@
 """dualt: how noisy are your labels, which ones are wrong, and how to train well anyway.
 
-Names are loaded when they are first used, so importing `dualt` costs nothing and never loads torch.
+Names are loaded when they are first used, so importing `dualt` costs nothing and never loads torch. Type checkers
+and editors read them from `__init__.pyi`.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "TransitionEstimate": "dualt.results",
-    "estimate_transition": "dualt.estimators",
-    "TEstimator": "dualt.estimators",
-    "DualTEstimator": "dualt.estimators",
-    "SpadeEstimator": "dualt.estimators",
-    "ConfidentJointEstimator": "dualt.estimators",
-    "TopCountEstimator": "dualt.estimators",
-    "CleanCountEstimator": "dualt.estimators",
-    "JointEstimator": "dualt.estimators",
-    "HocEstimator": "dualt.estimators",
-    "LabelIssues": "dualt.issues",
-    "find_label_issues": "dualt.issues",
-    "RobustClassifier": "dualt.classifier",
-    "RobustNetClassifier": "dualt.nn.classifier",
-    "from_cleanlab": "dualt.results.cleanlab",
-    "plot_curves": "dualt.results.plotting",
-    "plot_transition": "dualt.results.plotting",
-    "clean_posterior": "dualt.transition",
-    "compose": "dualt.transition",
-    "l1_error": "dualt.transition",
-    "noise_rates": "dualt.transition",
-    "to_noisy": "dualt.transition",
-}
-_MODULES = {
-    **{name: f"dualt.{name}" for name in ("datasets", "errors", "estimators", "io", "issues", "noise", "transition")},
-    "losses": "dualt.nn.losses",
-}
+_NAMES = {
+    "classifier": ("RobustClassifier",),
+    "estimators": (
+        "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
+        "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",
+    ),
+    "issues": ("LabelIssues", "find_label_issues"),
+    "nn.classifier": ("RobustNetClassifier",),
+    "results": ("TransitionEstimate",),
+    "results.cleanlab": ("from_cleanlab",),
+    "results.plotting": ("plot_curves", "plot_transition"),
+    "transition": ("clean_posterior", "compose", "l1_error", "noise_rates", "to_noisy"),
+}  # fmt: skip
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {"losses": "nn.losses"} | {
+    name: name
+    for name in (
+        "audit", "crossfit", "datasets", "errors", "estimators", "io", "issues", "noise", "report", "results", "rows",
+        "transition",
+    )
+}  # fmt: skip
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES and name not in _HOME:
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name) or _MODULES.get(name)
+    if home is None:
         raise AttributeError(f"module 'dualt' has no attribute {name!r}")
     try:
-        module = importlib.import_module(_HOME.get(name) or _MODULES[name])
+        module = importlib.import_module(f"dualt.{home}")
     except ModuleNotFoundError as error:
         from dualt.errors import missing_extra
 
         raise (missing_extra(error, f"dualt.{name}") or error) from None
-    return module if name in _MODULES else getattr(module, name)
+    return getattr(module, name) if name in _HOME else module
 
 
 def __dir__() -> list[str]:

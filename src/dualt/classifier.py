@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, indexab
 
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, UnknownNameError
-from dualt.estimators import DEFAULT_ESTIMATOR, estimate_posterior, estimate_verified
+from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
-from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows import as_posterior
 from dualt.transition import early_posterior
 from dualt.validation import as_array
 
@@ -38,17 +38,21 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     Parameters
     ----------
-    estimator
+    classifier
         Any classifier with `predict_proba`; `LogisticRegression()` by default.
     correction
         `"reweight"`: each example weighs P(true class = y | x) / P(given label = y | x), through the
         classifier's `sample_weight`. `"posterior"`: the classifier learns the noisy labels, and its
         probabilities are taken back through T when it predicts. `"clean"`: labels that are probably wrong
         are replaced where the true class is clear, else left out.
+    estimator
+        Name of the estimator that finds the transition matrix; see `dualt.estimate_transition`.
     transition
-        Name of an estimator, a matrix (classes in sorted order), or a `TransitionEstimate`.
+        A known matrix (classes in sorted order) or a `TransitionEstimate`, instead.
     cv
         Number of folds, or a scikit-learn splitter.
+    n_jobs
+        How many folds are fitted at once.
     random_state
         Shuffles the folds.
 
@@ -60,7 +64,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         None if a matrix was given.
     label_issues_ : LabelIssues
         What is known of every training label.
-    estimator_ : the fitted classifier
+    classifier_ : the fitted classifier
 
     Examples
     --------
@@ -75,16 +79,21 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def __init__(
         self,
-        estimator: Any = None,
+        classifier: Any = None,
+        *,
         correction: Literal["reweight", "posterior", "clean"] = "reweight",
-        transition: str | ArrayLike | TransitionEstimate = DEFAULT_ESTIMATOR,
+        estimator: str | None = None,
+        transition: ArrayLike | TransitionEstimate | None = None,
         cv: Any = 5,
+        n_jobs: int | None = None,
         random_state: int | None = 0,
     ) -> None:
-        self.estimator = estimator
+        self.classifier = classifier
         self.correction = correction
+        self.estimator = estimator
         self.transition = transition
         self.cv = cv
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, verified: tuple[Any, Any] | None = None) -> Self:  # noqa: N803
@@ -95,41 +104,50 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         try:
             X, y = indexable(X, y)  # noqa: N806
         except (TypeError, ValueError) as error:
-            raise InputError(f"Expected one label an example: {str(error).rstrip('.')}.") from error
+            raise InputError(f"Expected one label per example: {str(error).rstrip('.')}.") from error
         labels = self._encode(y)
-        base = clone(self.estimator) if self.estimator is not None else LogisticRegression()
+        base = clone(self.classifier) if self.classifier is not None else LogisticRegression()
         if self.correction == "reweight":
             _weight_parameter(base)
-        probs = out_of_fold_probabilities(base, X, labels, cv=self.cv, random_state=self.random_state)
-        # Labels are class numbers by now, whatever the classes are called.
-        coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
-        posterior = as_posterior(_safe_rows(probs), labels, coder=coder, out_of_fold=True)
-        transition = self.transition
-        if verified is not None:
-            transition = self._use_verified(posterior, *verified)
-        self.label_issues_: LabelIssues = find_posterior_issues(posterior, transition)
+        self.label_issues_: LabelIssues = self._find_issues(base, X, labels, verified)
         self.transition_estimate_ = self.label_issues_.transition_estimate
         self.transition_: NDArray[np.float64] = self.label_issues_.transition
-        self.estimator_ = corrections[self.correction](base, X, labels, posterior)
+        self.classifier_ = corrections[self.correction](base, X, labels)
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+            if hasattr(self.classifier_, name):
+                setattr(self, name, getattr(self.classifier_, name))
         return self
 
-    def _use_verified(self, posterior: NoisyPosterior, indices: Any, clean_labels: Any) -> TransitionEstimate:
-        if not isinstance(self.transition, str):
-            raise InputError("Expected the name of an estimator as transition beside verified labels, got a matrix.")
+    def _find_issues(self, base: Any, X: Any, labels: NDArray[np.intp], verified: Any) -> LabelIssues:  # noqa: N803
+        """Estimate the matrix from out-of-fold probabilities, and judge every label by it."""
+        probs = out_of_fold_probabilities(
+            base, X, labels, cv=self.cv, n_jobs=self.n_jobs, random_state=self.random_state
+        )
+        # Of some classifiers the probabilities of a row sum to one only nearly.
+        probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
+        # Labels are class numbers by now, whatever the classes are called.
+        coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
+        posterior = as_posterior(probs, labels, coder=coder, out_of_fold=True)
+        if verified is None:
+            return find_posterior_issues(posterior, self.transition, estimator=self.estimator)
+        if self.transition is not None:
+            raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
+        estimate = estimate_posterior(posterior, self.estimator)
+        rows, true = verified
+        return find_posterior_issues(posterior, estimate_verified(posterior, estimate, rows, self._codes_of(true)))
+
+    def _codes_of(self, clean_labels: Any) -> NDArray[np.intp]:
+        """Return the class numbers of verified labels."""
         known = {label: code for code, label in enumerate(self.classes_.tolist())}
         for label in clean_labels:
             if label not in known:
                 raise LabelsError(f"Expected verified labels among the classes, got {label!r}.")
-        codes = np.array([known[label] for label in clean_labels])
-        return estimate_verified(posterior, estimate_posterior(posterior, self.transition), indices, codes)
+        return np.array([known[label] for label in clean_labels], np.intp)
 
     def _encode(self, y: Any) -> NDArray[np.intp]:
         if y is None:
             raise InputError("RobustClassifier requires y to be passed, but the target y is None.")
-        y = as_array(y, "one label an example", LabelsError)
+        y = as_array(y, "one label per example", LabelsError)
         if y.size == 0:
             raise InputError("Expected at least one example, got none (0 samples).")
         if y.ndim == 2 and y.shape[1] == 1:
@@ -150,18 +168,25 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             raise InputError(f"Expected labels of at least two classes, got one class: {self.classes_[0]!r}.")
         return labels.astype(np.intp)
 
-    def _fit_reweighted(self, base: Any, X: Any, labels: NDArray[np.intp], posterior: NoisyPosterior) -> Any:  # noqa: N803
-        """Fit with weights q_y / (q @ T)_y: the noisy sample then stands for the clean one (Liu & Tao 2016)."""
-        rows = np.arange(len(labels))
-        clean = early_posterior(posterior.take(rows)[0], self.transition_)
-        noisy = clean @ self.transition_
-        weights = clean[rows, labels] / np.maximum(noisy[rows, labels], 1e-12)
+    def _fit_reweighted(self, base: Any, X: Any, labels: NDArray[np.intp]) -> Any:  # noqa: N803
+        """Fit with weights q_y / (q @ T)_y: the noisy sample then stands for the clean one (Liu & Tao 2016).
+
+        A label is right with probability q_y · T_yy / (q @ T)_y, so that the weight is this over T_yy.
+        """
+        kept = np.diagonal(self.transition_)[labels]
+        right = self.label_issues_.probability_right.astype(np.float64)
+        weights = np.divide(right, kept, out=np.zeros(len(labels)), where=kept > 0)
+        if not weights.any():
+            raise InputError(
+                "Expected a matrix by which some labels are right, got one by which all are wrong."
+                " Use correction='posterior' or correction='clean'."
+            )
         return base.fit(X, labels, **{_weight_parameter(base): np.minimum(weights, _MAX_WEIGHT)})
 
-    def _fit_noisy(self, base: Any, X: Any, labels: NDArray[np.intp], posterior: NoisyPosterior) -> Any:  # noqa: N803
+    def _fit_noisy(self, base: Any, X: Any, labels: NDArray[np.intp]) -> Any:  # noqa: N803
         return base.fit(X, labels)
 
-    def _fit_cleaned(self, base: Any, X: Any, labels: NDArray[np.intp], posterior: NoisyPosterior) -> Any:  # noqa: N803
+    def _fit_cleaned(self, base: Any, X: Any, labels: NDArray[np.intp]) -> Any:  # noqa: N803
         """Fit on the labels as they should be, without the issues whose true class is not clear."""
         issues = self.label_issues_
         replaced = issues.is_issue & (issues.suggested_probability >= 0.5)
@@ -177,9 +202,9 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each clean class."""
         check_is_fitted(self)
-        found = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+        found = np.asarray(self.classifier_.predict_proba(X), dtype=np.float64)
         probs = np.zeros((len(found), len(self.classes_)))
-        probs[:, self.estimator_.classes_] = found
+        probs[:, self.classifier_.classes_] = found
         return early_posterior(probs, self.transition_) if self.correction == "posterior" else probs
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
@@ -189,7 +214,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator if self.estimator is not None else LogisticRegression())
+        inner = get_tags(self.classifier if self.classifier is not None else LogisticRegression())
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
@@ -206,8 +231,3 @@ def _weight_parameter(base: Any) -> str:
             " Use correction='posterior' or correction='clean'."
         )
     return f"{prefix}sample_weight"
-
-
-def _safe_rows(probs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return rows that sum to one even where a fold knew none of a row's classes or rounding crept in."""
-    return np.asarray(probs / np.maximum(probs.sum(axis=1, keepdims=True), 1e-300))

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
 
 from dualt.errors import InputError
 
+Rows: TypeAlias = NDArray[np.intp]
+
 
 def out_of_fold_probabilities(
-    classifier: Any, features: Any, labels: NDArray[np.intp], *, cv: Any = 5, random_state: int | None = 0
+    classifier: Any,
+    features: Any,
+    labels: NDArray[np.intp],
+    *,
+    cv: Any = 5,
+    n_jobs: int | None = None,
+    random_state: int | None = 0,
 ) -> NDArray[np.float64]:
     """Return P(label | x) of every row, from clones of `classifier` fitted on the other folds.
 
@@ -25,9 +35,11 @@ def out_of_fold_probabilities(
     features : (n_samples, ...)
         Whatever the classifier takes: array, sparse matrix, data frame, list of texts.
     labels : (n_samples,)
-        Class numbers from 0. A class that a fold's training part lacks gets probability 0 there.
+        Class numbers from 0. A class that a fold's training rows lack gets probability 0 there.
     cv
         Number of folds (fewer if no class has as many members), or a scikit-learn splitter.
+    n_jobs
+        How many folds are fitted at once, by joblib; -1 uses all cores.
     random_state
         Shuffles the folds.
     """
@@ -36,28 +48,36 @@ def out_of_fold_probabilities(
             f"Expected a classifier with predict_proba, got {type(classifier).__name__}."
             " Wrap it in sklearn.calibration.CalibratedClassifierCV."
         )
-    n_classes = int(labels.max()) + 1
-    probs = np.zeros((len(labels), n_classes))
-    for train, test in _folds(labels, cv, random_state):
-        fitted = clone(classifier).fit(_safe_indexing(features, train), labels[train])
-        probs[np.ix_(test, fitted.classes_)] = fitted.predict_proba(_safe_indexing(features, test))
+    folds = list(_folds(labels, cv, random_state))
+    fitted = Parallel(n_jobs=n_jobs)(delayed(_predict_fold)(classifier, features, labels, *fold) for fold in folds)
+    probs = np.zeros((len(labels), int(labels.max()) + 1))
+    for (_, test), (classes, found) in zip(folds, fitted, strict=True):
+        probs[np.ix_(test, classes)] = found
     return probs
 
 
-def _folds(labels: NDArray[np.intp], cv: Any, random_state: int | None) -> Any:
+def _predict_fold(classifier: Any, features: Any, labels: NDArray[np.intp], train: Rows, test: Rows) -> tuple[Any, Any]:
+    """Return the classes that a clone fitted on `train` knows, and their probabilities on `test`."""
+    fitted = clone(classifier).fit(_safe_indexing(features, train), labels[train])
+    return fitted.classes_, fitted.predict_proba(_safe_indexing(features, test))
+
+
+def _folds(labels: NDArray[np.intp], cv: Any, random_state: int | None) -> Iterable[tuple[Rows, Rows]]:
+    """Return (training rows, test rows) of every fold."""
     if not isinstance(cv, (int, np.integer)):
-        return check_cv(cv, labels, classifier=True).split(np.zeros(len(labels)), labels)
+        return check_cv(cv, labels, classifier=True).split(np.zeros(len(labels)), labels)  # type: ignore[no-any-return]
     if cv < 2:
         raise InputError(f"Expected at least two folds, got cv={cv}.")
     # Every training part should know every class, so the rarest class limits the folds (but two are needed).
-    n_splits = max(2, min(int(cv), int(np.bincount(labels).min())))
-    if np.bincount(labels).min() < n_splits:
+    rarest = int(np.bincount(labels).min())
+    n_splits = max(2, min(int(cv), rarest))
+    if rarest < n_splits:
         return _uneven_folds(labels, n_splits, random_state)
     splitter = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
-    return splitter.split(np.zeros(len(labels)), labels)
+    return splitter.split(np.zeros(len(labels)), labels)  # type: ignore[no-any-return]
 
 
-def _uneven_folds(labels: NDArray[np.intp], n_splits: int, random_state: int | None) -> Any:
+def _uneven_folds(labels: NDArray[np.intp], n_splits: int, random_state: int | None) -> Iterator[tuple[Rows, Rows]]:
     """Yield folds dealt class by class, for data with a class of a single member."""
     order = np.random.default_rng(random_state).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]

@@ -1,15 +1,67 @@
-"""Files are written whole or not at all."""
+"""One gate opens what is read; what is written is written whole or not at all."""
 
 from __future__ import annotations
 
+import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from dualt.errors import FileError
+
+# No JSON file that dualt reads comes near this.
+JSON_LIMIT = 64 << 20
+
+
+def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
+    """Return `path` if it names a regular file, of at most `limit` bytes; a device or a pipe may have no end."""
+    path = Path(path)
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a ValueError: no name can have a null byte
+        raise FileError(f"No such file: {path}.") from None
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+    if stat.S_ISDIR(found.st_mode):
+        raise FileError(f"Expected a file, got the folder {path}.")
+    if not stat.S_ISREG(found.st_mode):
+        raise FileError(f"Expected a file, got a device or a pipe: {path}.")
+    if limit is not None and found.st_size > limit:
+        raise FileError(f"Expected a file of at most {limit:,} bytes, got {found.st_size:,} in {path}.")
+    return path
+
+
+def open_input(path: str | Path, mode: Literal["rb", "r"] = "rb", *, limit: int | None = None) -> IO[Any]:
+    """Open a regular file to read: its bytes, or its UTF-8 text without byte-order mark, line ends as they are."""
+    path = check_readable(path, limit=limit)
+    try:
+        return path.open("rb") if mode == "rb" else path.open(encoding="utf-8-sig", newline="")
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def read_text(path: str | Path, *, limit: int | None = None) -> str:
+    """Return the text of a UTF-8 file, without byte-order mark."""
+    try:
+        with open_input(path, "r", limit=limit) as stream:
+            return str(stream.read())
+    except (UnicodeDecodeError, OSError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot read {path} as text: {error}.") from None
+
+
+def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
+    """Return the content of a JSON file."""
+    text = read_text(path, limit=limit)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"Cannot read {path} as JSON: {error}.") from None
 
 
 @contextmanager

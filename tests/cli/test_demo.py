@@ -35,12 +35,22 @@ def test_every_estimator_is_held_against_the_truth(folder):
 
 
 def test_the_picture_is_for_people(folder):
-    result = run()
+    result = run("--no-network")
     assert result.exit_code == 0, result.exception
     assert "1,347 images of digits" in result.stdout
     for name in ESTIMATORS:
         assert name in result.stdout
     assert "Next" in result.stdout
+
+
+@pytest.mark.slow
+def test_networks_are_trained_too(folder):
+    pytest.importorskip("torch")
+    result = run("--json")
+    assert result.exit_code == 0, result.exception
+    accuracy = json.loads(result.stdout)["accuracy"]
+    assert accuracy.keys() == {"plain", "robust", "cross entropy", "forward"}
+    assert accuracy["forward"] > accuracy["cross entropy"]
 
 
 @pytest.mark.parametrize(

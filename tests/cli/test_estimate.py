@@ -148,7 +148,7 @@ def test_the_picture_says_the_main_things(files):
     (files / "c.txt").write_text("ant\nbee\ncat\n")
     result = run(files / "probs.npy", files / "labels.npy", "-e", "spade", "--classes", files / "c.txt", "--compare")
     assert "20.0% of the labels are wrong (95% interval" in result.stdout
-    assert "300 rows, 3 classes, method spade" in result.stdout
+    assert "300 rows, 3 classes, estimator spade" in result.stdout
     for word in ("ant", "bee", "cat", *(name for name in ESTIMATORS if name != "oracle")):
         assert word in result.stdout
 

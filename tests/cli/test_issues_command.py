@@ -52,6 +52,34 @@ def test_json_has_the_same_count_everywhere(folder):
     assert content["flagged"] == len(content["issues"]) == round(content["expected_count"])
 
 
+def test_the_options_of_estimate_choose_the_matrix(folder):
+    """`--estimator`, `--set` and `--verified` mean what they mean to `dualt estimate`, whose matrix gives the count."""
+    np.save("mixed.npy", np.load("probs.npy") * 0.9 + np.random.default_rng(1).dirichlet(np.ones(3), 300) * 0.1)
+    run("audit", "labels.npy", "--size", "60", "-o", "audit.csv")
+    rows = list(csv.DictReader((folder / "audit.csv").read_text().splitlines()))
+    clean = np.load("clean.npy")
+    lines = [f"{row['index']},{row['given']},{clean[int(row['index'])]}" for row in rows]
+    (folder / "audit.csv").write_text("\n".join(["index,given,true", *lines]))
+    counts = set()
+    for options in ([], ["-e", "top-count", "--set", "share=0.2"], ["--verified", "audit.csv"]):
+        estimate = run("estimate", "mixed.npy", "labels.npy", "-o", "t.json", *options)
+        assert estimate.exit_code == 0, estimate.output
+        direct = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", *options).output)
+        known = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", "--transition", "t.json").output)
+        assert direct["expected_count"] == pytest.approx(known["expected_count"], abs=1e-4)
+        counts.add(round(direct["expected_count"], 3))
+    assert len(counts) == 3, "each option changes the matrix"
+
+
+@pytest.mark.slow
+def test_a_cluster_reads_the_files(folder):
+    pytest.importorskip("distributed")
+    here, there = (json.loads(run("issues", "probs.npy", "labels.npy", "--json", *more).output)
+                   for more in ([], ["--dask", "local"]))  # fmt: skip
+    assert there["expected_count"] == pytest.approx(here["expected_count"])
+    assert [row["index"] for row in there["issues"]] == [row["index"] for row in here["issues"]]
+
+
 @pytest.mark.parametrize(("options", "flagged"), [(["--top", "5"], 5), (["--threshold", "0.5"], None)])
 def test_budget_and_threshold(folder, options, flagged):
     content = json.loads(run("issues", "probs.npy", "labels.npy", "--json", *options).output)
@@ -87,6 +115,10 @@ def test_a_review_goes_back_into_the_labels(folder):
     [
         (["issues", "probs.npy", "labels.npy", "--transition", "four.npy"], "3×3"),
         (["issues", "probs.npy", "labels.npy", "--transition", "four.npy", "--estimator", "t"], "got both"),
+        (["issues", "probs.npy", "labels.npy", "--transition", "four.npy", "--verified", "four.npy"], "got both"),
+        (["issues", "probs.npy", "labels.npy", "--transition", "four.npy", "--set", "anchor=max"], "got both"),
+        (["issues", "probs.npy", "labels.npy", "--level", "95"], "--level"),
+        (["issues", "probs.npy", "labels.npy", "--set", "shares=1"], "no option 'shares'"),
         (["issues", "probs.npy", "labels.npy", "--top", "3", "--threshold", "0.5"], "got both"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "absent"], "absent"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "empty"], "empty"),

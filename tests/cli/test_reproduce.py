@@ -115,7 +115,7 @@ def test_a_failed_run_is_an_exit_code(tmp_path):
         (["figure2", "--set", "epohcs=3"], "Did you mean 'epochs'"),
         (["figure2", "--set", "epochs"], "field=value"),
         (["figure2", "--methods", "forwrd"], "Did you mean 'forward'"),
-        (["figure2", "--jobs", "0"], "at least one job"),
+        (["figure2", "--n-jobs", "0"], "at least one process"),
     ],
 )
 def test_wrong_use_is_one_line_and_code_2(tmp_path, arguments, words):

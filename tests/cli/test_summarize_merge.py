@@ -44,10 +44,10 @@ def parts(tmp_path):
 
 
 @pytest.mark.parametrize("estimator", ["t", "dual-t", "spade"])
-def test_merging_gives_the_estimate_of_the_whole(parts, method):
-    content = json.loads(run("merge", *parts, "-e", method, "--json", "--level", "0.9").stdout)
+def test_merging_gives_the_estimate_of_the_whole(parts, estimator):
+    content = json.loads(run("merge", *parts, "-e", estimator, "--json", "--level", "0.9").stdout)
     table = pd.concat(pd.read_csv(path.with_suffix(".csv")) for path in parts)
-    expected = dualt.estimate_transition(table[NAMES], table["given"], method)
+    expected = dualt.estimate_transition(table[NAMES], table["given"], estimator)
     assert content == json.loads(json.dumps(expected.to_dict(0.9)))
 
 
@@ -77,7 +77,7 @@ def test_merged_summaries_can_be_merged_and_estimates_written(parts, tmp_path):
 
 def test_the_picture_compares(parts):
     result = run("merge", *parts, "--compare")
-    assert "300 rows, 3 classes, method dual-t" in result.stdout
+    assert "300 rows, 3 classes, estimator dual-t" in result.stdout
     assert "Estimators side by side" in result.stdout
 
 

@@ -17,6 +17,7 @@ from dualt.cli.predict import predict
 from dualt.cli.train import train
 from dualt.datasets import load_dataset
 from dualt.errors import FileError, InputError, UnknownNameError
+from dualt.rows import NoisyPosterior
 
 app = typer.Typer()
 app.command()(train)
@@ -44,11 +45,24 @@ def test_train_prints_and_keeps_everything(trained):
     assert printed["test_accuracy"] > 0.5
     assert list(printed["stages"]) == ["ce", "forward"]
     assert len(printed["stages"]["ce"]["history"]["validation_accuracy"]) == 10
-    assert printed["estimate"]["method"] == "dual-t"
+    assert printed["estimate"]["estimator"] == "dual-t"
     assert printed["l1_error"] == pytest.approx(10 * printed["l1_error_per_class"])
     kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     checkpoints = ["checkpoints/ce.safetensors", "checkpoints/forward.safetensors"]
     assert kept == [*checkpoints, "model.json", "report.html", "run.json", "weights.safetensors"]
+
+
+def test_the_report_does_not_read_the_rows_again(tmp_path, monkeypatch):
+    passes, summarize = [], NoisyPosterior._summarize
+
+    def counted(self, *arguments):
+        passes.append(self)
+        return summarize(self, *arguments)
+
+    monkeypatch.setattr(NoisyPosterior, "_summarize", counted)
+    run("train", "digits", "--method", "ce", *QUICK, "--epochs", "1", "-o", tmp_path / "m", "--json")
+    assert (tmp_path / "m" / "report.html").exists()
+    assert len(passes) == 1
 
 
 def test_a_learned_matrix_is_kept_and_compared(tmp_path):

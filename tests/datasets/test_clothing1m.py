@@ -107,7 +107,7 @@ def test_a_key_that_leads_out_is_refused(tmp_path, key):
         ("noisy_label_kv.txt", "images/a.jpg 1\nimages/b.jpg\n", "line 2"),
         ("noisy_label_kv.txt", "images/a.jpg one\n", "line 1"),
         ("noisy_label_kv.txt", "images/a.jpg 1\n", "got none for 'images/0/00/noisy_train,0.png'"),
-        ("noisy_train_key_list.txt", "", "one image a line"),
+        ("noisy_train_key_list.txt", "", "one image per line"),
         ("noisy_train_key_list.txt", b"\xff\xfe\x00", "Cannot read"),
     ],
 )

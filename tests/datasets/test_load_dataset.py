@@ -30,7 +30,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
 
 
 def test_an_option_that_is_not_taken_is_refused():
-    with pytest.raises(InputError, match="'label' for 'synthetic': it takes n_samples, n_test, seed"):
+    with pytest.raises(InputError, match="'label' for 'synthetic': it takes n_samples, n_test, random_state"):
         load_dataset("synthetic", label="x")
     with pytest.raises(InputError, match="'size' for 'digits': it takes none"):
         load_dataset("digits", size=3)
@@ -62,6 +62,7 @@ def test_names_that_stay_inside_are_joined():
     assert inside(Path("root"), "a/b..c/d.png", Path("list")) == Path("root/a/b..c/d.png")
 
 
-def test_importing_loads_no_torch():
-    code = "import sys, dualt.datasets; sys.exit('torch' in sys.modules or 'PIL' in sys.modules)"
+def test_importing_loads_neither_torch_nor_estimators():
+    heavy = ("torch", "PIL", "sklearn", "dualt.estimators", "dualt.issues", "dualt.results", "dualt.report", "dualt.nn")
+    code = f"import sys, dualt.datasets, dualt.io; sys.exit(', '.join(set({heavy}) & set(sys.modules)) or 0)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -37,7 +37,7 @@ def test_the_noisy_posterior_mixes_rows():
 
 
 def test_samples_have_the_papers_moments():
-    data = load_dataset("synthetic", n_samples=40_000, n_test=100, seed=3)
+    data = load_dataset("synthetic", n_samples=40_000, n_test=100, random_state=3)
     assert data.train_x.shape == (40_000, 10)
     assert data.test_x.shape == (100, 10)
     for label, mean in ((0, 0.0), (1, 2.0)):
@@ -49,7 +49,7 @@ def test_samples_have_the_papers_moments():
 
 
 def test_posteriors_predict_the_labels_that_were_drawn():
-    data = load_dataset("synthetic", n_samples=50_000, seed=1)
+    data = load_dataset("synthetic", n_samples=50_000, random_state=1)
     probability = clean_posterior(data.train_x)[:, 1]
     # The sum of the posteriors is the expected number of ones, with variance Σ p(1 − p).
     spread = np.sqrt((probability * (1 - probability)).sum())
@@ -58,7 +58,7 @@ def test_posteriors_predict_the_labels_that_were_drawn():
 
 
 def test_seeds_and_parts_are_independent():
-    first, again, other = (load_dataset("synthetic", n_samples=50, n_test=50, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (load_dataset("synthetic", n_samples=50, n_test=50, random_state=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.train_x, again.train_x)
     assert not np.isin(first.train_x, other.train_x).any()
     assert not np.isin(first.train_x, first.test_x).any()

@@ -28,7 +28,7 @@ def table(tmp_path_factory):
 
 def train(table, out, *more, **options):
     """Three epochs; a checkpoint is written after each, then the model, the run and the page."""
-    settings = ("--method", "ce", "--network", "mlp-small", "--epochs", "3", "--threads", "1", "--device", "cpu")
+    settings = ("--method", "ce", "--network", "mlp-small", "--epochs", "3", "--n-jobs", "1", "--device", "cpu")
     return dualt("train", table, *settings, "-o", out, *more, **options)
 
 

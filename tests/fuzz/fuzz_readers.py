@@ -24,9 +24,8 @@ from dualt import io
 from dualt.datasets.cifar import load_cifar10
 from dualt.datasets.clothing1m import load_clothing1m
 from dualt.datasets.idx import read_idx
-from dualt.datasets.npz import load_npz
 from dualt.datasets.pickled import read_pickle
-from dualt.datasets.table_files import load_table
+from dualt.datasets.table_files import load_npz, load_table
 from dualt.io.cells import guard_cell
 from dualt.report import image_previews, text_previews
 
@@ -169,7 +168,6 @@ READERS: dict[str, Reader] = {
     ),
     "archive .tar": Reader("a.tar", lambda: [samples.tar()], reading.archive, inside_tar_header),
     "archive .tar.gz": Reader("a.tar.gz", lambda: [samples.tar(compressed=True)], reading.archive, inside_gzip),
-    "archive .zip": Reader("a.zip", lambda: [samples.zipped()], reading.archive, inside_zip),
     "preset .toml": Reader("x.toml", _preset_seeds, reading.preset),
     "run record .json": Reader("records/x.json", lambda: [samples.record()], reading.records),
     "model .json": Reader(

@@ -7,7 +7,6 @@ import io
 import json
 import pickle
 import tarfile
-import zipfile
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,14 +72,6 @@ def tar(compressed=False) -> bytes:
     return gzip.compress(stream.getvalue(), 1, mtime=0) if compressed else stream.getvalue()
 
 
-def zipped() -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("part/a.bin", "part/b.bin"):
-            archive.writestr(zipfile.ZipInfo(name), b"content" * 50)
-    return stream.getvalue()
-
-
 def image(kind) -> bytes:
     from PIL import Image
 
@@ -98,9 +89,9 @@ def estimate() -> bytes:
 @cache
 def summary() -> bytes:
     from dualt import io
-    from dualt.rows import NoisyPosterior
+    from dualt.rows import as_posterior
 
-    whole = NoisyPosterior.from_arrays(PROBS, LABELS).summary
+    whole = as_posterior(PROBS, LABELS).summary
     with TemporaryDirectory() as folder:
         path = Path(folder) / "summary.npz"
         io.save_summary(path, io.StoredSummary.of(whole, NAMES.tolist()))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dualt.errors import FileError
-from dualt.io.arrays import check_readable, open_npz, read_npy, read_npz
+from dualt.io.arrays import open_npz, read_npy, read_npz
 
 ARRAY = np.arange(12.0).reshape(4, 3)
 
@@ -148,14 +148,3 @@ def test_a_lying_header_takes_no_memory(tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5 << 20
-
-
-def test_what_is_no_file_is_refused(tmp_path):
-    for path, message in (
-        (tmp_path, "got the folder"),
-        (tmp_path / "absent.npy", "No such file"),
-        (tmp_path / ("x" * 300), "too long"),
-        ("a\0b", "No such file"),
-    ):
-        with pytest.raises(FileError, match=message):
-            check_readable(path)

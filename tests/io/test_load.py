@@ -99,7 +99,9 @@ def test_a_table_of_nothing_else_is_refused(tmp_path):
         ("y.txt", "\ufeffcat\r\n dog \r\ncat\r\n\r\n", WORDS),
         ("y.txt", "10\n9\n", [10, 9]),
         ("y.csv", "label\ncat\ndog\ncat\n", WORDS),
-        ("y.csv", "kind\ncat\ndog\ncat\ndog\n", [*WORDS, "dog"]),
+        ("y.csv", "kind\ncat\ndog\ncat\ndog\n", ["kind", *WORDS, "dog"]),  # a label that occurs once
+        ("y.csv", "label\ncat\nlabel\n", ["label", "cat", "label"]),
+        ("y.csv", "Label\n007\n042\n", ["007", "042"]),
         ("y.csv", "cat\ndog\ncat\n", WORDS),
         ("y.csv", "y\nn\ny\n", ["y", "n", "y"]),
         ("y.csv", "y\ncat\ndog\ncat\n", WORDS),
@@ -118,6 +120,22 @@ def test_a_table_of_nothing_else_is_refused(tmp_path):
 def test_labels_of_text_files(tmp_path, name, content, labels):
     (tmp_path / name).write_text(content, encoding="utf-8")
     assert load_labels(tmp_path / name).tolist() == labels
+
+
+@pytest.mark.parametrize(("header", "labels"), [(True, ["cat", "dog"]), (False, ["label", "cat", "dog"])])
+def test_a_header_that_is_asked_for_or_denied(tmp_path, header, labels):
+    (tmp_path / "y.csv").write_text("label\ncat\ndog\n")
+    assert load_labels(tmp_path / "y.csv", header=header).tolist() == labels
+    (tmp_path / "p.csv").write_text("0,1\n1,0\n0.5,0.5\n")
+    probs = load_probabilities(tmp_path / "p.csv", header=header)
+    assert probs.values.tolist() == [[1, 0], [0.5, 0.5]] if header else [[0, 1], [1, 0], [0.5, 0.5]]
+
+
+def test_codes_stay_codes_when_they_are_saved_again(tmp_path):
+    codes = ["007", "042", "7", "1e1", "1_0"]
+    (tmp_path / "y.csv").write_text("label\n" + "\n".join(codes) + "\n")
+    save_labels(tmp_path / "again.csv", load_labels(tmp_path / "y.csv"))
+    assert (tmp_path / "again.csv").read_text() == (tmp_path / "y.csv").read_text()
 
 
 def test_labels_of_arrays(tmp_path):

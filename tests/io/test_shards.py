@@ -1,7 +1,13 @@
-"""Shards are one data set: the same as the whole file, to the last bit, or an error that names the file."""
+"""Shards are one data set: the same as the whole file, or an error that names the file; parsed once."""
 
+import errno
+import gc
 import mmap
+import os
 import pickle
+import subprocess
+import sys
+import tempfile
 import tracemalloc
 
 import numpy as np
@@ -9,13 +15,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dualt.rows.remote import summarize_block
 
 import dualt
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import estimate_posterior
-from dualt.io import find_shards, is_sharded, open_shards, parquet, shards
+from dualt.io import divide, find_shards, is_sharded, open_shards, parquet, shards
+from dualt.io.parquet import ParquetTable
 from dualt.rows import NoisyPosterior
-from dualt.rows.remote import summarize_block
 
 NAMES = ("ant", "bee", "cat")
 
@@ -38,6 +45,10 @@ def write_npy(folder, probs, labels, limits=(3, 10, 11, 260)):
 
 def estimate(opened, **options):
     return estimate_posterior(NoisyPosterior.from_blocks(opened.blocks, opened.class_names), **options)
+
+
+def is_mapped(array):
+    return isinstance(array, mmap.mmap) or (array is not None and is_mapped(getattr(array, "base", None)))
 
 
 def assert_is_whole(opened, probs, labels, class_names=None):
@@ -69,7 +80,7 @@ def test_npy_shards_are_the_whole(tmp_path, whole, dtype):
     patterns = write_npy(tmp_path, probs, labels, limits=np.arange(40, 500, 40))
     opened = open_shards(*patterns)
     assert len(opened.blocks) == 13
-    assert isinstance(next(opened.blocks[0].read())[0].base, mmap.mmap)
+    assert is_mapped(next(opened.blocks[0].read())[0])
     assert_is_whole(opened, probs, labels)
 
 
@@ -264,7 +275,8 @@ def peak_bytes(function):
 
 @pytest.mark.parametrize("method", ["dual-t", "clean-count"])
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, method):
+def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, method, monkeypatch):
+    monkeypatch.setattr("dualt.io.kept.BUDGET", 0)
     rng = np.random.default_rng(0)
     for number in range(6):
         probs = rng.dirichlet(np.ones(40), 20_000).astype(np.float32)  # 3.2 MB
@@ -286,9 +298,125 @@ def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, method):
     assert six < 1.2 * two  # four more shards are 13 MB
 
 
+@pytest.fixture
+def parses(monkeypatch):
+    """Count how often a table is parsed: its lines split, or its pages decoded."""
+    counted = []
+
+    def counting(function):
+        def count(*arguments, **options):
+            counted.append(function)
+            return function(*arguments, **options)
+
+        return count
+
+    monkeypatch.setattr(np, "loadtxt", counting(np.loadtxt))
+    monkeypatch.setattr(ParquetTable, "_portions", counting(ParquetTable._portions))
+    return counted
+
+
+def write_tables(folder, whole, kind, n_shards=3):
+    for number, rows in enumerate(np.array_split(np.arange(500), n_shards)):
+        frame = pd.DataFrame(whole[0][rows], columns=NAMES).assign(given=np.array(NAMES)[whole[1][rows]])
+        path = folder / f"{number}.{kind}"
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+
+
+@pytest.mark.parametrize(
+    ("budget", "n_files"), [(1 << 28, {0}), (4100, {1, 2, 3, 4, 5}), (0, {6})], ids=["in memory", "some", "in files"]
+)
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_table_is_parsed_once_whatever_is_asked_of_it(tmp_path, whole, kind, budget, n_files, parses, monkeypatch):
+    spilled = tmp_path / "spilled"
+    spilled.mkdir()
+    monkeypatch.setattr("dualt.io.kept.BUDGET", budget)
+    monkeypatch.setattr(tempfile, "tempdir", str(spilled))
+    write_tables(tmp_path, whole, kind)
+    opened = open_shards(tmp_path, label="given", ending=kind)
+    posterior = NoisyPosterior.from_blocks(opened.blocks, opened.class_names)
+    for method in ("dual-t", "clean-count", "joint"):
+        found = estimate_posterior(posterior, method)
+    assert len(parses) == 3
+    assert len(list(spilled.iterdir())) in n_files
+    mapped = [is_mapped(array) for block in opened.blocks for rows in block.read() for array in rows]
+    assert sum(mapped) in n_files
+    wanted = dualt.estimate_transition(np.concatenate([next(b.read())[0] for b in opened.blocks]),
+                                       np.array(NAMES)[whole[1]], "joint", class_names=NAMES)  # fmt: skip
+    np.testing.assert_allclose(found.transition, wanted.transition, atol=1e-9)
+    del opened, posterior, found
+    gc.collect()
+    assert list(spilled.iterdir()) == []
+
+
+def test_labels_in_a_table_of_their_own_are_parsed_once(tmp_path, whole, parses):
+    np.save(tmp_path / "p.npy", whole[0])
+    pd.DataFrame({"given": np.array(NAMES)[whole[1]]}).to_csv(tmp_path / "y.csv", index=False)
+    assert_is_whole(open_shards(tmp_path / "p.npy", tmp_path / "y.csv"), whole[0], np.array(NAMES)[whole[1]])
+    assert len(parses) == 1
+
+
+def test_without_room_a_table_is_parsed_again(tmp_path, whole, parses, monkeypatch, caplog):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("dualt.io.kept.BUDGET", 0)
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    write_tables(tmp_path, whole, "parquet")
+    assert_is_whole(open_shards(tmp_path, label="given"), whole[0], np.array(NAMES)[whole[1]], NAMES)
+    assert len(parses) > 3
+    assert "TMPDIR" in caplog.text
+
+
+def test_temporary_files_are_removed_when_python_ends(tmp_path, whole):
+    write_tables(tmp_path, whole, "csv")
+    (tmp_path / "spilled").mkdir()
+    code = "from dualt.io import kept, open_shards; import os, sys; kept.BUDGET = 0\n"
+    code += "opened = open_shards(sys.argv[1], label='given', ending='csv'); print(len(os.listdir(sys.argv[2])))"
+    command = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "spilled")]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "spilled")}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout == "6\n"
+    assert list((tmp_path / "spilled").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_block_travels_without_what_it_keeps(tmp_path, whole, kind, parses):
+    write_tables(tmp_path, whole, kind, 1)
+    (block,) = open_shards(tmp_path, label="given").blocks
+    here = list(block.read())
+    sent = pickle.dumps(block)
+    assert len(sent) < 2000
+    again = pickle.loads(sent)
+    assert again == block
+    before = len(parses)
+    for (probs, labels), (there_probs, there_labels) in zip(here, again.read(), strict=True):
+        np.testing.assert_array_equal(probs, there_probs)
+        np.testing.assert_array_equal(labels, there_labels)
+    assert len(parses) == before + 1
+
+
+def test_a_block_is_divided_where_that_costs_nothing(tmp_path, whole, monkeypatch):
+    monkeypatch.setattr(shards, "_DIVIDED_ENTRIES", 3 * 70)
+    opened = open_shards(*write_npy(tmp_path, *whole, limits=(60, 200)))
+    divided = divide(opened.blocks)
+    assert [block.rows for block in divided] == [
+        (0, 60), *((0, 70), (70, 140)), *((0, 70), (70, 140), (140, 210), (210, 280), (280, 300))
+    ]  # fmt: skip
+    assert [block.shape for block in divided[-2:]] == [(70, 3), (20, 3)]
+    rows = [rows for block in divided for rows in block.read()]
+    np.testing.assert_array_equal(np.concatenate([probs for probs, _ in rows]), whole[0])
+    np.testing.assert_array_equal(np.concatenate([labels for _, labels in rows]), whole[1])
+    np.testing.assert_array_equal(next(pickle.loads(pickle.dumps(divided[-1])).read())[0], whole[0][480:])
+
+
+def test_names_with_digits_of_other_scripts_are_sorted(tmp_path):
+    for name in ("1٣2.npy", "1a2.npy", "2.npy", "10.npy"):
+        np.save(tmp_path / name, np.zeros(1))
+    assert [path.name for path in find_shards(tmp_path)][-2:] == ["2.npy", "10.npy"]
+
+
 def test_blocks_of_files_travel_as_paths(tmp_path, whole):
     opened = open_shards(*write_npy(tmp_path, *whole))
     sent = pickle.dumps(opened.blocks[4])
     assert len(sent) < 2000
     assert summarize_block(pickle.loads(sent), NoisyPosterior.from_blocks(opened.blocks).coder).n_samples == 240
-    assert isinstance(opened.blocks[4], shards.FileBlock)

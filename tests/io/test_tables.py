@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dualt.errors import FileError, InputError, MissingExtraError, UnknownNameError
-from dualt.io.tables import numbers_if_all_are, open_table
+from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, UnknownNameError
+from dualt.io.load import open_table
+from dualt.io.tables import numbers_if_all_are
 
 
 def table_of(tmp_path, content, name="t.csv", column=None):
@@ -38,6 +39,9 @@ def table_of(tmp_path, content, name="t.csv", column=None):
         ("0.9,0.1,y\n0.2,0.8,n\n", None),
         ("y,0.9,0.1\nn,0.2,0.8\n", None),
         ("y\nn\ny\n", None),
+        ("y\ncat\ndog\n", ("y",)),
+        ("kind\ncat\ncat\n", None),
+        ("label\n", None),
     ],
 )
 def test_headers_are_told_from_data(tmp_path, content, names):
@@ -82,11 +86,23 @@ def test_a_hash_starts_no_comment(tmp_path):
     [
         (["10", "9"], np.array([10, 9])),
         (["-1", "1"], np.array([-1, 1])),
-        (["1.0", "2.5"], np.array([1.0, 2.5])),
+        (["1.0", "10.0"], np.array([1.0, 10.0])),  # as data frames write them
+        (["1.0", "2.5"], np.array(["1.0", "2.5"])),
+        (["1.0", "2"], np.array(["1.0", "2"])),
+        (["2", "nan"], np.array([2, np.nan])),
+        (["nan", "inf"], np.array(["nan", "inf"])),
+        (["007", "42"], np.array(["007", "42"])),
+        (["01", "1", "001"], np.array(["01", "1", "001"])),
+        (["1_0", "2"], np.array(["1_0", "2"])),
+        (["1e1", "2"], np.array(["1e1", "2"])),
+        (["+1", "2"], np.array(["+1", "2"])),
+        (["-0", "2"], np.array(["-0", "2"])),
+        (["1 ", "2"], np.array(["1 ", "2"])),
+        (["٣", "2"], np.array(["٣", "2"])),
         (["9007199254740993", "9007199254740992"], np.array([9007199254740993, 9007199254740992])),
         (["1", "x"], np.array(["1", "x"])),
         (["1", ""], np.array(["1", ""])),
-        (["99999999999999999999", "1"], np.array([1e20, 1])),
+        (["99999999999999999999", "1"], np.array(["99999999999999999999", "1"])),
     ],
 )
 def test_texts_are_numbers_where_all_are(texts, numbers):
@@ -125,8 +141,10 @@ def test_parquet_by_column(tmp_path):
     table = parquet(tmp_path, pa.table({"a": pa.array([1, 2], pa.int8()), "b": [0.5, 1.5], "label": ["x", None]}))
     assert table.names == ("a", "b", "label")
     np.testing.assert_array_equal(table.read_numbers([1, 0]), [[0.5, 1], [1.5, 2]])
-    assert table.read_column(2).tolist() == ["x", None]
-    with pytest.raises(InputError, match=r"numbers in column 'label'.*object"):
+    with pytest.raises(LabelsError, match=r"t\.parquet, got none at row 1"):
+        table.read_column(2)
+    assert table.read_column(0).tolist() == [1, 2]
+    with pytest.raises(InputError, match=r"numbers in column 'label'.*string"):
         table.read_numbers([0, 2])
 
 

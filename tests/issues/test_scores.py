@@ -115,14 +115,15 @@ def test_budget_and_threshold():
     np.testing.assert_array_equal(np.sort(found.indices), np.flatnonzero(found.is_issue))
 
 
-def test_transition_may_be_a_name_a_matrix_or_an_estimate():
+def test_the_matrix_may_be_given_estimated_before_or_by_name():
     rng = np.random.default_rng(0)
     probs, labels = rng.dirichlet(np.ones(3), 100), rng.integers(0, 3, 100)
     estimate = dualt.estimate_transition(probs, labels, "spade")
-    by_name, by_estimate = (dualt.find_label_issues(probs, labels, t) for t in ("spade", estimate))
-    by_matrix = dualt.find_label_issues(probs, labels, estimate.transition)
+    by_name = dualt.find_label_issues(probs, labels, estimator="spade")
+    by_estimate, by_matrix = (dualt.find_label_issues(probs, labels, t) for t in (estimate, estimate.transition))
     np.testing.assert_array_equal(by_name.probability_right, by_estimate.probability_right)
     np.testing.assert_array_equal(by_name.probability_right, by_matrix.probability_right)
+    assert by_name.transition_estimate.estimator == "spade"
     assert by_estimate.transition_estimate is estimate
     assert by_matrix.transition_estimate is None
 
@@ -132,7 +133,9 @@ def test_transition_may_be_a_name_a_matrix_or_an_estimate():
     [
         ({"transition": np.eye(3)}, TransitionError, "2×2 transition matrix, got 3×3"),
         ({"transition": [[0.5, 0.1], [0.5, 0.9]]}, TransitionError, "pass the transpose"),
-        ({"transition": "dual"}, UnknownNameError, "Did you mean 'dual-t'"),
+        ({"estimator": "dual"}, UnknownNameError, "Did you mean 'dual-t'"),
+        ({"transition": "dual-t"}, InputError, "estimator='dual-t'"),
+        ({"transition": np.eye(2), "estimator": "dual-t"}, InputError, "got both"),
         ({"threshold": 0.5, "top": 3}, InputError, "got both"),
         ({"threshold": 1.5}, InputError, "threshold"),
         ({"top": -1}, InputError, "at least 0"),
@@ -151,6 +154,24 @@ def test_bad_probabilities_are_found_with_a_given_matrix_too():
 def test_a_label_that_the_matrix_rules_out_is_wrong_for_sure():
     found = dualt.find_label_issues([[1.0, 0.0], [0.0, 1.0]], [1, 1], np.eye(2))
     np.testing.assert_allclose(found.probability_right, [0, 1])
+
+
+def test_a_row_that_the_matrix_rules_out_is_suggested_its_clean_class():
+    """No class can leave these labels with these probabilities: the likeliest clean class is suggested, not class 0."""
+    probs = [[0, 0, 1.0], [0, 0, 1.0], [1, 0, 0], [0, 1, 0]]
+    found = dualt.find_label_issues(probs, [1, 2, 0, 1], np.eye(3), top=1)
+    assert found.suggested[0] == 2
+    assert found.suggested_probability[0] == 1
+    assert found.probability_right[0] == 0
+    assert found.is_issue.tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_suggestion_has_probability_zero(dtype):
+    """Not even where the matrix says that no class leaves the label that the classifier expects."""
+    found = dualt.find_label_issues(np.eye(2, dtype=dtype), [0, 1], [[1.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_allclose(found.suggested_probability, [0.5, 0.5])
+    assert (found.probability_right <= 0.5).all()
 
 
 @given(st.integers(0, 1000))

@@ -18,8 +18,8 @@ from dualt.errors import InputError, LabelsError
 from dualt.estimators import scan
 from dualt.labels import LabelCoder
 from dualt.rows.anchors import priority
+from dualt.rows.scan import CONFIDENCE_UNIT
 from dualt.rows.summary import summarize
-from dualt.rows.tally import CONFIDENCE_UNIT
 from dualt.transition import chunk_rows
 from dualt.validation import largest_entries
 

@@ -58,7 +58,7 @@ def test_a_known_matrix_needs_no_posterior(digits):
 
 def test_folds_say_whether_the_matrix_is_out_of_fold(digits):
     x, given, *_ = digits
-    model = RobustNetClassifier(transition="clean-count", folds=2, **{**QUICK, "epochs": 2}).fit(x, given)
+    model = RobustNetClassifier(estimator="clean-count", folds=2, **{**QUICK, "epochs": 2}).fit(x, given)
     assert list(model.history_) == ["ce-fold-1", "ce-fold-2", "forward"]
     assert model.out_of_fold_ is True
     assert RobustNetClassifier(**{**QUICK, "epochs": 1}).fit(x, given).out_of_fold_ is False
@@ -123,7 +123,7 @@ def test_pickle_keeps_the_matrix(digits):
 def test_clone_and_bad_requests(digits):
     x, given, *_ = digits
     copy = clone(RobustNetClassifier("lenet", "revision", "spade", epochs=3))
-    assert (copy.network, copy.method, copy.transition, copy.epochs) == ("lenet", "revision", "spade", 3)
+    assert (copy.network, copy.method, copy.estimator, copy.epochs) == ("lenet", "revision", "spade", 3)
     with pytest.raises(NotFittedError):
         copy.predict(x)
     with pytest.raises(UnknownNameError, match="Did you mean 'forward'"):

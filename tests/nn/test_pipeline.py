@@ -10,8 +10,9 @@ import pytest
 import dualt
 from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError, TransitionError, UnknownNameError
+from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
-from dualt.nn.pipeline import Settings, learn_posterior, train_robustly, training_data
+from dualt.nn.pipeline import learn_posterior, train_robustly, training_data
 from dualt.nn.training import Recipe
 
 MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -29,7 +30,7 @@ def sample():
 def test_every_method_runs_from_end_to_end(method, sample):
     data, _ = sample
     rate = 0.1 if METHODS[method].recipe.optimizer == "sgd" else 2e-3
-    run = train_robustly(data, 2, Settings(method=method, learning_rate=rate, **QUICK))
+    run = train_robustly(data, 2, TrainingConfig(method=method, learning_rate=rate, **QUICK))
     assert run.test_accuracy > 0.95
     expected = {
         "ce": ["ce"],
@@ -47,11 +48,11 @@ def test_every_method_runs_from_end_to_end(method, sample):
 
 def test_the_estimate_is_that_of_the_posterior(sample):
     data, split = sample
-    run = train_robustly(data, 2, Settings(method="ce", learning_rate=0.1, **QUICK), class_names=["no", "yes"])
+    run = train_robustly(data, 2, TrainingConfig(method="ce", learning_rate=0.1, **QUICK), class_names=["no", "yes"])
     again = dualt.estimate_transition(run.pred_probs, split.train_noisy, "dual-t")
     np.testing.assert_array_equal(run.transition, again.transition)
     assert run.estimate.class_names == ("no", "yes")
-    posterior = learn_posterior(data, 2, Settings(method="ce", learning_rate=0.1, **QUICK))
+    posterior = learn_posterior(data, 2, TrainingConfig(method="ce", learning_rate=0.1, **QUICK))
     np.testing.assert_array_equal(posterior, run.pred_probs)
     assert posterior.shape == (len(split.train_noisy), 2)
 
@@ -59,7 +60,7 @@ def test_the_estimate_is_that_of_the_posterior(sample):
 def test_reweighting_starts_from_the_ce_network(sample):
     data, _ = sample
     recipes = {"reweighting": Recipe(epochs=1, learning_rate=1e-12)}
-    run = train_robustly(data, 2, Settings("reweighting", network="mlp-small", epochs=None, recipes={
+    run = train_robustly(data, 2, TrainingConfig("mlp-small", "reweighting", recipes={
         **recipes, "ce": Recipe(epochs=3, learning_rate=0.1)
     }))  # fmt: skip
     first, second = (run.stages[name].networks[0][1].weight for name in ("ce", "reweighting"))
@@ -68,24 +69,26 @@ def test_reweighting_starts_from_the_ce_network(sample):
 
 def test_a_known_matrix_or_estimate_is_taken_as_it_is(sample):
     data, split = sample
-    run = train_robustly(data, 2, Settings(transition=MATRIX, learning_rate=0.1, **QUICK))
+    run = train_robustly(data, 2, TrainingConfig(transition=MATRIX, learning_rate=0.1, **QUICK))
     assert (run.estimate, run.pred_probs, list(run.stages)) == (None, None, ["forward"])
     estimate = dualt.estimate_transition(np.tile([0.6, 0.4], (len(split.train_noisy), 1)), split.train_noisy, "spade")
-    assert train_robustly(data, 2, Settings("mentornet", estimate, **QUICK)).estimate is estimate
+    assert (
+        train_robustly(data, 2, TrainingConfig(method="mentornet", transition=estimate, **QUICK)).estimate is estimate
+    )
 
 
 def test_the_oracle_counts_clean_labels(sample):
     data, split = sample
     run = train_robustly(
-        data, 2, Settings(transition="oracle", folds=1, learning_rate=0.1, **QUICK), clean_labels=split.train_clean
+        data, 2, TrainingConfig(estimator="oracle", folds=1, learning_rate=0.1, **QUICK), clean_labels=split.train_clean
     )
     assert dualt.l1_error(run.transition, MATRIX) < 0.1
 
 
 def test_out_of_fold_probabilities_come_from_other_networks(sample):
     data, split = sample
-    in_sample = Settings("ce", "confident-joint", folds=1, learning_rate=0.1, **QUICK)
-    out_of_fold = Settings("ce", "confident-joint", learning_rate=0.1, **QUICK)
+    in_sample = TrainingConfig(method="ce", estimator="confident-joint", folds=1, learning_rate=0.1, **QUICK)
+    out_of_fold = TrainingConfig(method="ce", estimator="confident-joint", learning_rate=0.1, **QUICK)
     run = train_robustly(data, 2, out_of_fold)
     assert list(run.stages) == [*(f"ce-fold-{number}" for number in range(1, 6)), "ce"]
     assert run.out_of_fold
@@ -95,30 +98,30 @@ def test_out_of_fold_probabilities_come_from_other_networks(sample):
     clean = split.train_clean
     assert (run.pred_probs.argmax(axis=1) == clean).mean() > 0.9
     with pytest.raises(InputError, match="folds, got 0"):
-        learn_posterior(data, 2, Settings("ce", folds=0, **QUICK))
+        learn_posterior(data, 2, TrainingConfig(method="ce", folds=0, **QUICK))
 
 
 def test_stages_resume_from_their_checkpoints(sample, tmp_path):
     data, _ = sample
-    settings = Settings("revision", learning_rate=1e-3, **QUICK)
+    config = TrainingConfig(method="revision", learning_rate=1e-3, **QUICK)
 
     def interrupt(stage, record):
         if (stage, record.epoch) == ("reweighting", 2):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_robustly(data, 2, settings, folder=tmp_path / "deep" / "run", on_epoch=interrupt)
+        train_robustly(data, 2, config, folder=tmp_path / "deep" / "run", on_epoch=interrupt)
     seen = []
     resumed = train_robustly(
         data,
         2,
-        settings,
+        config,
         folder=tmp_path / "deep" / "run",
         resume=True,
         on_epoch=lambda s, r: seen.append((s, r.epoch)),
     )
     assert seen == [("reweighting", e) for e in (3, 4, 5)] + [("revision", e) for e in range(6)]
-    whole = train_robustly(data, 2, settings)
+    whole = train_robustly(data, 2, config)
     np.testing.assert_array_equal(resumed.networks[0][1].weight.detach(), whole.networks[0][1].weight.detach())
     assert resumed.test_accuracy == whole.test_accuracy
 
@@ -126,16 +129,16 @@ def test_stages_resume_from_their_checkpoints(sample, tmp_path):
 def test_bad_requests_are_named(sample):
     data, _ = sample
     with pytest.raises(TransitionError, match=r"2×2 transition matrix, got 3×3"):
-        train_robustly(data, 2, Settings(transition=np.eye(3), **QUICK))
+        train_robustly(data, 2, TrainingConfig(transition=np.eye(3), **QUICK))
     with pytest.raises(TransitionError, match="no sample is ever labelled 0"):
-        train_robustly(data, 2, Settings(transition=[[0, 1], [0, 1]], **QUICK))
+        train_robustly(data, 2, TrainingConfig(transition=[[0, 1], [0, 1]], **QUICK))
     with pytest.raises(UnknownNameError, match="Known: ce, mixup"):
-        train_robustly(data, 2, Settings("sgd", **QUICK))
+        train_robustly(data, 2, TrainingConfig(method="sgd", **QUICK))
 
     def fail(stage, record):
         raise AssertionError("trained for an estimator that cannot run")
 
     with pytest.raises(UnknownNameError, match="Unknown estimator"):
-        train_robustly(data, 2, Settings(transition="dual", **QUICK), on_epoch=fail)
+        train_robustly(data, 2, TrainingConfig(estimator="dual", **QUICK), on_epoch=fail)
     with pytest.raises(InputError, match="needs the clean labels"):
-        train_robustly(data, 2, Settings(transition="oracle", **QUICK), on_epoch=fail)
+        train_robustly(data, 2, TrainingConfig(estimator="oracle", **QUICK), on_epoch=fail)

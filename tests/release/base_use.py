@@ -29,7 +29,7 @@ assert abs(estimate.noise_rate - (labels != clean).mean()) < 0.1
 assert "of the labels are wrong" in estimate._repr_html_()
 assert (labels != clean)[dualt.find_label_issues(probs, labels).indices].mean() > 0.6
 assert dualt.RobustClassifier(model).fit(features, labels).score(features, clean) > 0.8
-check_extra_is_named(lambda: dualt.nn.losses)
+check_extra_is_named(lambda: dualt.losses)
 check_extra_is_named(estimate.plot)
 check_extra_is_named(estimate.to_frame)
 assert not {"torch", "pandas", "matplotlib"} & sys.modules.keys()

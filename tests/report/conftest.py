@@ -26,9 +26,9 @@ def open_report(browser, tmp_path):
     """Open a report in a fresh profile; whatever the test does, nothing may fail or leave the page."""
     complaints, requests, contexts = [], [], []
 
-    def open_page(data, **settings):
+    def open_page(arguments, **settings):
         path = tmp_path / "report.html"
-        write_report(path, data)
+        write_report(path, **arguments)
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         contexts.append(context)
         context.set_default_timeout(10_000)

@@ -1,10 +1,16 @@
-"""Reports made by hand, for tests that need no estimator."""
+"""Results made by hand, for tests of the page that need no estimator."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 
-from dualt.report import Method, Previews, Remark, ReportData, ReviewList
+from dualt.issues import LabelIssues
+from dualt.report import Previews
+from dualt.results import Notice
 
 CLASSES = tuple("0123456789")
+STEP = 3  # the flagged examples are the rows 0, 3, 6, ...
 
 
 def pair_noise(n_classes, rate=0.2):
@@ -14,60 +20,84 @@ def pair_noise(n_classes, rate=0.2):
     return matrix
 
 
-def review_list(n_rows=40, n_classes=10, previews=None, step=3):
+@dataclass
+class SampleEstimate:
+    """What a page reads of a `TransitionEstimate`, with figures that are easy to check."""
+
+    class_names: tuple
+    rate: float = 0.2
+    estimator: str = "dual-t"
+    warnings: tuple = ()
+    agreement: float = 0.81
+    condition_number: float = 1.7
+    noise_rate: float = None
+    noise_rates: np.ndarray = None
+    transition: np.ndarray = None
+
+    def __post_init__(self):
+        n_classes = len(self.class_names)
+        self.n_samples = 1000 * n_classes
+        self.clean_prior = np.full(n_classes, 1 / n_classes)
+        self.transition = pair_noise(n_classes, self.rate) if self.transition is None else self.transition
+        self.noise_rates = 1 - np.diagonal(self.transition) if self.noise_rates is None else self.noise_rates
+        self.noise_rate = self.rate if self.noise_rate is None else self.noise_rate
+        self.diagnostics = SimpleNamespace(
+            agreement=self.agreement, condition_number=self.condition_number, label_counts=np.full(n_classes, 1000)
+        )
+
+    def confidence_interval(self, level):
+        return np.maximum(0, self.transition - 0.01), np.minimum(1, self.transition + 0.0125)
+
+    def noise_rates_interval(self, level):
+        return self.noise_rates - 0.01, self.noise_rates + 0.0125
+
+    def noise_rate_interval(self, level):
+        return self.noise_rate - 0.01, self.noise_rate + 0.012
+
+
+def sample_issues(n_rows=40, names=CLASSES, *, by_pair=None, given=None, suggested=None, step=STEP):
+    """Return issues of which each `step`-th example is flagged, most suspect first."""
     rng = np.random.default_rng(0)
-    given = rng.integers(0, n_classes, n_rows)
-    right = np.sort(rng.uniform(0, 0.5, n_rows))
-    return ReviewList(
-        key="suspects",
-        title="Suspect labels",
-        purpose="Most suspect first.",
-        index=np.arange(n_rows) * step,
-        given=given,
-        suggested=(given - 1) % n_classes,
-        probability_right=right,
-        suggested_probability=1 - right,
-        previews=previews,
+    n_classes = len(names)
+    index = np.arange(n_rows) * step
+    given = rng.integers(0, n_classes, n_rows) if given is None else given
+    suspect = np.sort(rng.uniform(0, 0.5, n_rows))
+    labels, better, right, certainty, is_issue = (
+        np.full(max(1, n_rows * step), value) for value in (0, 0, 1.0, 1.0, False)
+    )
+    labels[index], better[index] = given, (given - 1) % n_classes if suggested is None else suggested
+    right[index], certainty[index], is_issue[index] = suspect, 1 - suspect, True
+    transition = pair_noise(n_classes)
+    by_pair = 1000 * transition.T if by_pair is None else by_pair
+    return LabelIssues(labels, right, better, certainty, by_pair, is_issue, tuple(names), transition, None)
+
+
+def report(n_rows=40, names=CLASSES, previews=None, *, issues=None, comparison=(), title="Label report", **changes):
+    """Return the arguments of `render_report`; the changes are those of the estimate."""
+    return {
+        "estimate": SampleEstimate(tuple(names), **changes),
+        "issues": sample_issues(n_rows, names) if issues is None else issues,
+        "comparison": comparison,
+        "previews": previews,
+        "title": title,
+    }
+
+
+def flagged(arguments):
+    """Return row numbers, given labels and suggestions of the list to review."""
+    issues = arguments["issues"]
+    return SimpleNamespace(
+        index=issues.indices, given=issues.given[issues.indices], suggested=issues.suggested[issues.indices]
     )
 
 
-def report(n_rows=40, names=CLASSES, previews=None, **changes):
-    n_classes = len(names)
-    transition = pair_noise(n_classes)
-    rates = 1 - np.diagonal(transition)
-    counts = 1000 * transition.T
-    fields = {
-        "title": "Label report",
-        "method": "dual-t",
-        "n_samples": 1000 * n_classes,
-        "class_names": tuple(names),
-        "transition": transition,
-        "transition_interval": (np.maximum(0, transition - 0.01), np.minimum(1, transition + 0.0125)),
-        "noise_rate": 0.2,
-        "noise_rate_interval": (0.19, 0.2125),
-        "noise_rates": rates,
-        "noise_rates_interval": (rates - 0.01, rates + 0.0125),
-        "expected_wrong": 200.0 * n_classes,
-        "pair_counts": counts,
-        "label_counts": np.full(n_classes, 1000),
-        "agreement": 0.81,
-        "condition_number": 1.7,
-        "lists": (review_list(n_rows, n_classes, previews),),
-    }
-    return ReportData(**{**fields, **changes})
-
-
-def texts(n_rows, step=3):
+def texts(n_rows, step=STEP):
     return Previews("text", {i * step: f"the text of example {i * step}" for i in range(n_rows)})
 
 
-def methods(n_classes):
-    rates = (0.2, 0.26)
-    return tuple(
-        Method(name, pair_noise(n_classes, rate), rate, np.full(n_classes, rate))
-        for name, rate in zip(("dual-t", "confident-joint"), rates, strict=True)
-    )
+def compared(names=CLASSES):
+    return [SampleEstimate(tuple(names), rate, name) for name, rate in (("dual-t", 0.2), ("confident-joint", 0.26))]
 
 
 def remarks():
-    return (Remark("The classifier agrees with 99% of the labels.", "Use out-of-fold probabilities."),)
+    return (Notice("in-sample", "The classifier agrees with 99% of the labels.", "Use out-of-fold probabilities."),)

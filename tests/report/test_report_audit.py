@@ -1,6 +1,7 @@
 """A random sample to verify, on the page beside the suspects and apart from them."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import dualt
 from dualt import noise
 from dualt.audit import read_audit
 from dualt.cli import app
-from dualt.report import render_report, report_data
+from dualt.report import render_report
 
 N_SAMPLES, N_CLASSES = 900, 3
 
@@ -42,12 +43,13 @@ def make_page(*options):
 def test_the_sample_is_a_list_of_its_own(folder):
     probs, labels = np.load("probs.npy"), np.load("labels.npy")
     issues = dualt.find_label_issues(probs, labels)
-    data = report_data(issues.transition_estimate, issues, audit=np.array([7, 3, 5]))
-    suspects, audit = data.lists
-    assert (suspects.key, suspects.is_audit, audit.key, audit.is_audit) == ("suspects", False, "audit", True)
-    assert audit.index.tolist() == [7, 3, 5]
-    np.testing.assert_array_equal(audit.given, labels[[7, 3, 5]])
-    page = render_report(data)
+    page = render_report(issues.transition_estimate, issues, audit=np.array([7, 3, 5]))
+    numbers = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))
+    suspects, audit = numbers["lists"]
+    assert (suspects["key"], suspects["columns"]) == ("suspects", ["index", "old", "new"])
+    assert (audit["key"], audit["columns"]) == ("audit", ["index", "given", "true"])
+    assert audit["index"] == [7, 3, 5]
+    np.testing.assert_array_equal(audit["given"], labels[[7, 3, 5]])
     assert "dualt estimate PROBS LABELS --verified audit-review.csv" in page
     assert "dualt apply-review LABELS suspects-review.csv" in page
 
@@ -91,7 +93,7 @@ def test_what_is_verified_in_the_browser_corrects_the_estimate(browser, folder, 
         np.testing.assert_array_equal(given, labels[found])
     result = run("estimate", "probs.npy", "labels.npy", "--verified", "audit-review.csv", "--json", *options)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.output)["method"].endswith("+ 30 verified")
+    assert json.loads(result.output)["estimator"].endswith("+ 30 verified")
     refused = run("apply-review", "labels.npy", "audit-review.csv", "-o", "corrected.npy", *options)
     assert refused.exit_code == 2
     assert "index,old,new" in refused.output

@@ -1,16 +1,15 @@
 """The page in a real browser. Every test also fails on a console message or a request (conftest)."""
 
 import csv
-import dataclasses
 import io
 
 import numpy as np
 import pytest
-from report_samples import CLASSES, methods, remarks, report, review_list, texts
+from report_samples import CLASSES, compared, flagged, remarks, report, sample_issues
 
 from dualt.io.cells import guard_cell
 from dualt.issues.review import apply_review, read_review
-from dualt.report import image_previews, write_report
+from dualt.report import Previews, image_previews, write_report
 
 pytestmark = pytest.mark.browser
 
@@ -93,7 +92,7 @@ def test_arrow_keys_move_through_the_matrix(open_report):
 
 def test_a_review_by_keyboard_comes_back_as_corrected_labels(open_report, tmp_path):
     data = report()
-    rows = data.lists[0]
+    rows = flagged(data)
     labels = np.zeros(200, dtype=np.int32)
     labels[rows.index] = rows.given
     page = open_report(data)
@@ -112,7 +111,7 @@ def test_a_review_by_keyboard_comes_back_as_corrected_labels(open_report, tmp_pa
 
 def test_a_review_by_mouse(open_report):
     page = open_report(report())
-    rows = report().lists[0]
+    rows = flagged(report())
     page.get_by_role("button", name="Take", exact=False).click()
     page.locator(".list [role=option]").nth(4).click()
     assert example(page) == rows.index[4]
@@ -145,7 +144,7 @@ def test_choices_and_undo_survive_a_reload(open_report):
         page.keyboard.press(key)
     reload(page)
     assert tally(page) == "3 of 40 reviewed: 2 changed, 1 kept."
-    assert example(page) == report().lists[0].index[3]
+    assert example(page) == flagged(report()).index[3]
     start(page)
     page.keyboard.press("u")
     assert tally(page) == "2 of 40 reviewed: 2 changed, 0 kept."
@@ -181,7 +180,7 @@ def test_without_storage_the_review_works_and_says_so(open_report):
 
 def test_filters_by_pair_and_state(open_report):
     page = open_report(report(400))
-    rows = report(400).lists[0]
+    rows = flagged(report(400))
     sieve(page, "given").select_option("4")
     n_four = int((rows.given == 4).sum())
     assert f"1 of {n_four}" in page.locator(".card .head").inner_text()
@@ -220,11 +219,10 @@ def test_no_pair_in_the_list_shows_an_empty_list(open_report):
 
 def test_hostile_names_and_texts_stay_text(open_report, tmp_path):
     n_rows = len(HOSTILE)
-    previews = dataclasses.replace(texts(n_rows), content=dict(enumerate(HOSTILE)))
-    rows = dataclasses.replace(
-        review_list(n_rows, n_rows, previews, step=1), given=np.arange(n_rows), suggested=np.roll(np.arange(n_rows), 1)
-    )
-    data = report(n_rows, HOSTILE, lists=(rows,), title=HOSTILE[1], method=HOSTILE[0])
+    codes = np.arange(n_rows)
+    issues = sample_issues(n_rows, HOSTILE, given=codes, suggested=np.roll(codes, 1), step=1)
+    previews = Previews("text", dict(enumerate(HOSTILE)))
+    data = report(n_rows, HOSTILE, previews, issues=issues, title=HOSTILE[1], estimator=HOSTILE[0])
     page = open_report(data)
     assert page.locator("img").count() == 0
     assert page.locator("body script").count() == 2
@@ -242,7 +240,7 @@ def test_hostile_names_and_texts_stay_text(open_report, tmp_path):
 
 def test_markup_that_got_in_could_neither_run_nor_load(browser, tmp_path):
     path = tmp_path / "report.html"
-    write_report(path, report())
+    write_report(path, **report())
     smuggled = "<script>window.ran = 1</script><img src='https://example.org/x.png' onerror='window.ran = 1'>"
     path.write_text(path.read_text().replace("</main>", f"{smuggled}</main>"))
     context = browser.new_context()
@@ -280,7 +278,7 @@ def test_a_thousand_classes_and_ten_thousand_labels(open_report):
 def test_number_keys_offer_the_likeliest_of_many_classes(open_report):
     names = [f"class {i}" for i in range(50)]
     data = report(20, names)
-    rows = data.lists[0]
+    rows = flagged(data)
     page = open_report(data)
     buttons = page.get_by_role("group", name="Choose a class").get_by_role("button")
     assert buttons.first.inner_text().split("\n")[-1].removeprefix("1") == names[rows.suggested[0]]
@@ -292,7 +290,7 @@ def test_number_keys_offer_the_likeliest_of_many_classes(open_report):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_follows_the_system_and_the_toggle(open_report, scheme):
-    page = open_report(report(methods=methods(10), remarks=remarks()), color_scheme=scheme)
+    page = open_report(report(comparison=compared(), warnings=remarks()), color_scheme=scheme)
     brightness = "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
     assert (page.evaluate(brightness) > 128) == (scheme == "light")
     page.locator("#theme").click()
@@ -303,7 +301,7 @@ def test_follows_the_system_and_the_toggle(open_report, scheme):
 
 @pytest.mark.parametrize("names", [CLASSES, HOSTILE, ["a" * 300, "b" * 300, "c d " * 80]])
 def test_a_phone_shows_it_without_sideways_scrolling(open_report, names):
-    data = report(40, names, methods=methods(len(names)), remarks=remarks())
+    data = report(40, names, comparison=compared(names), warnings=remarks())
     page = open_report(data, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     assert fits(page)
     page.get_by_role("button", name="Take", exact=False).tap()
@@ -312,7 +310,7 @@ def test_a_phone_shows_it_without_sideways_scrolling(open_report, names):
 
 def test_thumbnails_are_drawn(open_report):
     pixels = np.random.default_rng(0).integers(0, 256, (120, 12, 8, 3), dtype=np.uint8)
-    rows = review_list()
+    rows = flagged(report())
     page = open_report(report(previews=image_previews(pixels, rows.index, n_samples=120)))
     seen = page.locator(".card img").evaluate("""async (image) => {
         await image.decode();
@@ -326,7 +324,7 @@ def test_thumbnails_are_drawn(open_report):
 
 
 def test_a_screen_reader_hears_where_it_is(open_report):
-    page = open_report(report(methods=methods(10)))
+    page = open_report(report(comparison=compared()))
     start(page)
     page.keyboard.press("j")
     active = page.locator(".list").get_attribute("aria-activedescendant")
@@ -353,8 +351,15 @@ def test_paper_gets_rows_but_no_buttons(open_report):
 
 
 def test_an_estimate_alone_has_no_list(open_report):
-    page = open_report(report(lists=(), transition_interval=None, noise_rates_interval=None, pair_counts=None))
+    page = open_report({"estimate": report()["estimate"]})
     assert page.locator(".review").count() == 0
+    assert page.locator(".confusions li").count() > 0
+    page.locator("#heatmap td[tabindex='0']").focus()
+    assert page.locator("#tip").inner_text() == "True 0, given 0\n80.00%\n95% interval 79.00% to 81.25%"
+
+
+def test_a_given_matrix_has_no_intervals(open_report):
+    page = open_report({"estimate": None, "issues": sample_issues()})
     page.locator("#heatmap td[tabindex='0']").focus()
     assert page.locator("#tip").inner_text() == "True 0, given 0\n80.00%"
 

@@ -6,10 +6,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from report_samples import CLASSES, methods, remarks, report
+from report_samples import CLASSES, compared, remarks, report, sample_issues
 
 from dualt.errors import FileError
-from dualt.report import Remark, render_report, write_report
+from dualt.report import render_report, write_report
+from dualt.results import Notice
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", '"onload="x', "\u2028<!--", "{{ 1 }}"]
 
@@ -43,7 +44,7 @@ class Reader(HTMLParser):
 
 
 def test_headline_confusions_and_advice_are_in_plain_words():
-    words = Reader(render_report(report(remarks=remarks(), methods=methods(10)))).words()
+    words = Reader(render_report(**report(warnings=remarks(), comparison=compared()))).words()
     assert "Many labels look wrong: about 20 in 100." in words
     assert "20.0% 19.0% to 21.2% at 95% confidence" in words
     assert "2,000 expected among 10,000" in words
@@ -54,15 +55,16 @@ def test_headline_confusions_and_advice_are_in_plain_words():
 
 
 def test_without_remarks_it_says_that_nothing_was_found():
-    assert "Nothing unusual was found" in Reader(render_report(report())).words()
+    assert "Nothing unusual was found" in Reader(render_report(**report())).words()
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_every_text_is_escaped(text):
     names = [text, *CLASSES[1:]]
-    data = report(names=names, title=text, method=text, remarks=(Remark(text, text),), methods=methods(10))
-    page = Reader(render_report(data))
-    plain = Reader(render_report(report(remarks=remarks(), methods=methods(10))))
+    notices = (Notice("code", text, text),)
+    data = report(names=names, title=text, estimator=text, warnings=notices, comparison=compared())
+    page = Reader(render_report(**data))
+    plain = Reader(render_report(**report(warnings=remarks(), comparison=compared())))
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
     assert not {name for _, attributes in page.tags for name in attributes if name.startswith("on")}
     assert page.text.count(text) >= 5
@@ -70,18 +72,18 @@ def test_every_text_is_escaped(text):
 
 
 def test_numbers_cannot_leave_their_script_element():
-    page = Reader(render_report(report(names=HOSTILE)))
+    page = Reader(render_report(**report(names=HOSTILE)))
     assert not set("<>&\u2028\u2029") & set(page.scripts["numbers"])
     assert json.loads(page.scripts["numbers"])["names"] == HOSTILE
 
 
 def test_a_lone_surrogate_does_not_stop_the_page(tmp_path):
-    write_report(tmp_path / "page.html", report(names=["\ud800", *CLASSES[1:]]))
+    write_report(tmp_path / "page.html", **report(names=["\ud800", *CLASSES[1:]]))
     assert (tmp_path / "page.html").read_text(encoding="utf-8").endswith("</html>")
 
 
 def test_the_policy_allows_only_what_is_in_the_page():
-    page = Reader(render_report(report()))
+    page = Reader(render_report(**report()))
     policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
     for name in ("script", "style"):
         digest = hashlib.sha256(page.scripts[name].encode()).digest()
@@ -92,7 +94,7 @@ def test_the_policy_allows_only_what_is_in_the_page():
 
 
 def test_nothing_is_loaded_from_elsewhere():
-    page = render_report(report())
+    page = render_report(**report())
     links = [a.get("href") or a.get("src") for _, a in Reader(page).tags if "href" in a or "src" in a]
     assert {link[0] for link in links} <= {"#", "d"}
     assert "http:" not in page
@@ -102,7 +104,7 @@ def test_nothing_is_loaded_from_elsewhere():
 
 
 def test_ten_classes_and_five_hundred_labels_take_a_few_tens_of_kilobytes():
-    page = render_report(report(500, methods=methods(10), remarks=remarks()))
+    page = render_report(**report(500, comparison=compared(), warnings=remarks()))
     assert len(page.encode()) < 80_000
 
 
@@ -110,7 +112,7 @@ def test_a_large_matrix_is_cut_to_the_most_confused_classes():
     names = [str(i) for i in range(200)]
     counts = np.zeros((200, 200))
     counts[150, 160], counts[7, 199] = 50.0, 40.0
-    page = Reader(render_report(report(5, names, pair_counts=counts)))
+    page = Reader(render_report(**report(names=names, issues=sample_issues(5, names, by_pair=counts))))
     matrix = json.loads(page.scripts["numbers"])["matrix"]
     assert len(matrix["classes"]) == 30
     assert {150, 160, 7, 199} <= set(matrix["classes"])
@@ -119,13 +121,13 @@ def test_a_large_matrix_is_cut_to_the_most_confused_classes():
 
 
 def test_the_digest_follows_the_content():
-    digests = {re.search('data-digest="(.+?)"', render_report(report(n))).group(1) for n in (3, 3, 4)}
+    digests = {re.search('data-digest="(.+?)"', render_report(**report(n))).group(1) for n in (3, 3, 4)}
     assert len(digests) == 2
 
 
 def test_a_clean_set_reads_as_clean():
-    clean = report(noise_rate=0.001, noise_rate_interval=(0.0, 0.002), pair_counts=np.diag(np.full(10, 1e3)))
-    words = Reader(render_report(clean)).words()
+    issues = sample_issues(by_pair=np.diag(np.full(10, 1e3)))
+    words = Reader(render_report(**report(noise_rate=0.001, issues=issues))).words()
     assert "The labels look clean: about 1 in 1,000." in words
     assert "Largest confusions" not in words
 
@@ -134,8 +136,8 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
     target = tmp_path / "report.html"
     target.write_text("before")
     with pytest.raises(ValueError, match="JSON compliant"):
-        write_report(target, report(noise_rates=np.full(10, np.nan)))
+        write_report(target, **report(noise_rates=np.full(10, np.nan)))
     assert target.read_text() == "before"
     with pytest.raises(FileError, match="does not exist"):
-        write_report(tmp_path / "nowhere" / "report.html", report())
+        write_report(tmp_path / "nowhere" / "report.html", **report())
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

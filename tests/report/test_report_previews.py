@@ -59,7 +59,7 @@ def test_arrays_become_thumbnails_of_the_listed_rows(tmp_path, shape):
 @pytest.mark.parametrize(
     ("pixels", "message"),
     [
-        (np.zeros((5, 4, 4), np.uint8), "6 images, one a label, got 5"),
+        (np.zeros((5, 4, 4), np.uint8), "6 images, one per label, got 5"),
         (np.zeros((6, 4, 4)), "uint8 .* got float64"),
         (np.zeros((6, 3, 4, 4), np.uint8), "channels last"),
         (np.zeros((6, 16), np.uint8), "shape"),
@@ -133,11 +133,11 @@ def test_texts_come_from_lines_or_sequences(tmp_path):
 
 
 def test_texts_of_another_number_or_kind_are_refused(tmp_path):
-    with pytest.raises(InputError, match="Expected 3 texts, one a label, got 2"):
+    with pytest.raises(InputError, match="Expected 3 texts, one per label, got 2"):
         text_previews(["a", "b"], [2], n_samples=3)
     path = tmp_path / "texts.txt"
     path.write_text("a\nb\n")
-    with pytest.raises(InputError, match=r"Expected 3 lines in .*texts\.txt, one a label, got 2"):
+    with pytest.raises(InputError, match=r"Expected 3 lines in .*texts\.txt, one per label, got 2"):
         text_previews(path, [0], n_samples=3)
     path.write_bytes(b"a\n\xff\n")
     with pytest.raises(InputError, match="UTF-8"):

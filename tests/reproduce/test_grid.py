@@ -9,9 +9,9 @@ import pytest
 
 from dualt.errors import InputError, UnknownNameError
 from dualt.noise import symmetric
-from dualt.reproduce import Run, load_experiment, runs_of
+from dualt.reproduce import RunSpec, load_experiment, runs_of
 from dualt.reproduce.grid import divide
-from dualt.reproduce.spec import Posterior
+from dualt.reproduce.spec import PosteriorSpec
 
 
 def test_table1_has_thirteen_rows_and_twelve_columns():
@@ -44,23 +44,23 @@ def test_experiments_share_runs():
 
 def test_identity_depends_on_every_field():
     run = runs_of(load_experiment("figure2", "paper"))[0]
-    assert run.identity == Run(replace(run.posterior), run.estimator, run.method).identity
+    assert run.identity == RunSpec(replace(run.posterior), run.estimator, run.method).identity
     changes = {"noise": "sym-21", "size": 501.0, "seed": 9, "network": "mlp", "width": 2.0, "loss": "logistic",
                "epochs": 3, "batch_size": 3, "learning_rate": 0.1, "augment": "shift", "folds": 2,
                "validation_fraction": 0.3, "n_test": 7, "weights": "x", "dataset": "mnist",
                "matrix": ((1.0, 0.0), (0.0, 1.0)), "optimizer": "adam"}  # fmt: skip
-    assert changes.keys() == {field.name for field in fields(Posterior)}
-    others = {Run(replace(run.posterior, **{name: value}), None, "ce").identity for name, value in changes.items()}
+    assert changes.keys() == {field.name for field in fields(PosteriorSpec)}
+    others = {RunSpec(replace(run.posterior, **{name: value}), None, "ce").identity for name, value in changes.items()}
     assert len({run.identity, *others}) == len(changes) + 1
 
 
 def test_records_of_before_keep_their_identity():
-    folder = Path(__file__).parents[2] / "docs" / "reproduction" / "records"
-    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    assert records
+    folder = Path(__file__).parents[2] / "docs" / "reproduction"
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("**/records/*.json"))]
+    assert len(records) > 500
     for record in records:
         spec = record["spec"]
-        run = Run(Posterior(**spec["posterior"]), spec["estimator"], spec["method"], spec["method_epochs"])
+        run = RunSpec(PosteriorSpec(**spec["posterior"]), spec["estimator"], spec["method"], spec["method_epochs"])
         assert run.identity == record["id"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dualt.reproduce.published import Cell, published_values
+from dualt.reproduce.results import Cell, published_values
 
 
 def test_shape():

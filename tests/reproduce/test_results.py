@@ -3,11 +3,12 @@
 import csv
 import io
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from dualt.reproduce import load_experiment, render, results_of, runs_of
+from dualt.reproduce import Store, load_experiment, render, results_of, runs_of
 from dualt.reproduce.tables import LATEX, MARKDOWN, tables_of, to_csv, to_latex, to_markdown
 
 
@@ -200,3 +201,27 @@ def test_failures_are_counted_and_not_averaged():
     }
     first = results_of(experiment, records)[0]
     assert (first.mean, first.sd, first.n_seeds, first.failed) == (0.2, None, 1, 1)
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
+IMAGES = {"mnist": {"epochs": 100}, "fashion-mnist": {}, "cifar10": {"sizes": [0.1, 0.3], "seeds": 1}}
+# What docs/reproduction.md says was run: folder, experiment, profile, changes.
+COMMITTED = [
+    *((".", name, "paper", {}) for name in ("figure1", "figure2", "figure4", "figure5")),
+    *((name, "figure3", "laptop", {"datasets": [name], "seeds": 3, **own}) for name, own in IMAGES.items()),
+    ("mnist", "table1", "laptop", {"datasets": ["mnist"], "epochs": 100, "method_epochs": 30}),
+    ("fashion-mnist", "table1", "laptop", {
+        "datasets": ["fashion-mnist"], "methods": ["ce", "forward", "reweighting", "revision"]
+    }),
+    ("floor", "floor", "laptop", {"seeds": 2}),
+    ("floor", "better-matrices", "laptop", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("folder", "name", "profile", "changes"), COMMITTED)
+def test_committed_records_give_the_committed_tables(folder, name, profile, changes):
+    experiment = load_experiment(name, profile, changes)
+    results = results_of(experiment, Store(DOCS / folder).read_all())
+    for suffix, text in {"md": to_markdown(experiment, results), "tex": to_latex(experiment, results)}.items():
+        assert text == (DOCS / folder / f"{name}.{suffix}").read_text(encoding="utf-8")
+    assert to_csv(results) == (DOCS / folder / f"{name}.csv").read_text(encoding="utf-8")

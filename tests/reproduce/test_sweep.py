@@ -11,8 +11,9 @@ import time
 import pytest
 
 from dualt.errors import FileError, InputError
-from dualt.reproduce import Options, Store, load_experiment, run_sweep, runs_of
+from dualt.reproduce import Store, SweepOptions, load_experiment, run_sweep, runs_of
 from dualt.reproduce.spec import FORMAT
+from dualt.rows import NoisyPosterior
 
 # Three trainings per posterior in all: cross entropy, and forward through two matrices.
 GRID = {
@@ -83,7 +84,7 @@ def test_two_sweeps_at_once_do_not_spoil_each_other(tmp_path):
 def test_processes_give_the_same_records_as_one(tmp_path):
     runs = grid(seeds=2)
     alone = run_sweep(runs, tmp_path / "alone")
-    shared = run_sweep(runs, tmp_path / "shared", options=Options(jobs=2))
+    shared = run_sweep(runs, tmp_path / "shared", options=SweepOptions(n_jobs=2))
     assert without_times(alone) == without_times(shared)
 
 
@@ -114,6 +115,20 @@ def test_a_record_says_everything(tmp_path):
     assert errors["t"] != errors["dual-t"]
 
 
+def test_estimators_share_one_summary(tmp_path, monkeypatch):
+    passes, summarize = [], NoisyPosterior._summarize
+
+    def counted(self, *arguments):
+        passes.append(self)
+        return summarize(self, *arguments)
+
+    monkeypatch.setattr(NoisyPosterior, "_summarize", counted)
+    names = ["t", "dual-t", "spade", "confident-joint", "oracle", "t-in-sample"]
+    records = run_sweep(grid(seeds=1, noise=["sym-20"], methods=[], estimators=names, folds=2), tmp_path)
+    assert {record["status"] for record in records.values()} == {"done"}
+    assert len(passes) == 2, "one of the probabilities out of fold, one of those in sample"
+
+
 def test_progress_counts_to_the_end(tmp_path):
     seen = []
     runs = grid(seeds=1, noise=["sym-20"])
@@ -134,7 +149,7 @@ def test_a_failure_is_recorded_and_stops_nothing(tmp_path):
     seen = []
     run_sweep([*bad, *good], tmp_path, on_progress=seen.append)
     assert not seen, "failures are not tried again unless asked for"
-    run_sweep([*bad, *good], tmp_path, options=Options(retry_failed=True), on_progress=seen.append)
+    run_sweep([*bad, *good], tmp_path, options=SweepOptions(retry_failed=True), on_progress=seen.append)
     assert len(seen) == len(bad)
 
 
@@ -160,8 +175,8 @@ def test_records_of_another_version_are_refused_and_kept(tmp_path):
 
 
 def test_wrong_options_are_refused(tmp_path):
-    with pytest.raises(InputError, match="at least one job"):
-        Options(jobs=0)
+    with pytest.raises(InputError, match="at least one process"):
+        SweepOptions(n_jobs=0)
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="Cannot make the folder"):
         run_sweep(grid(seeds=1), tmp_path / "file")
@@ -171,7 +186,7 @@ def test_an_unreachable_scheduler_is_an_error_and_loses_nothing(tmp_path, monkey
     pytest.importorskip("distributed")
     monkeypatch.setattr("dualt.rows.cluster._TIMEOUT", "1s")
     with pytest.raises(InputError, match=r"tcp://127\.0\.0\.1:9"):
-        run_sweep(grid(seeds=1), tmp_path, options=Options(dask="tcp://127.0.0.1:9"))
+        run_sweep(grid(seeds=1), tmp_path, options=SweepOptions(dask="tcp://127.0.0.1:9"))
     assert files(tmp_path) == []
 
 
@@ -191,7 +206,7 @@ def test_on_a_cluster_all_records_arrive_though_a_worker_dies(tmp_path):
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        options = Options(dask=cluster.scheduler_address)
+        options = SweepOptions(dask=cluster.scheduler_address)
         records = run_sweep(runs, tmp_path, options=options, on_progress=kill_one)
     assert killed
     assert files(tmp_path) == names(runs)

@@ -137,7 +137,7 @@ def test_threads_change_nothing_for_arrays(monkeypatch):
     same_estimate(
         dualt.estimate_transition(probs, labels, n_jobs=2), dualt.estimate_transition(probs, labels, n_jobs=1)
     )
-    issues, alone = (dualt.find_label_issues(probs, labels, "dual-t", n_jobs=n_jobs) for n_jobs in (2, 1))
+    issues, alone = (dualt.find_label_issues(probs, labels, estimator="dual-t", n_jobs=n_jobs) for n_jobs in (2, 1))
     np.testing.assert_array_equal(issues.probability_right, alone.probability_right)
 
 

@@ -156,10 +156,10 @@ def test_issues_are_a_lazy_frame(options):
     probs = np.round(PROBS * 4) + 0.01
     probs /= probs.sum(axis=1, keepdims=True)
     lazily = da.from_array(probs, chunks=(450, C))
-    found = dualt.find_label_issues(lazily, NAMES[LABELS], "spade", class_names=NAMES, **options)
+    found = dualt.find_label_issues(lazily, NAMES[LABELS], estimator="spade", class_names=NAMES, **options)
     assert isinstance(found, dd.DataFrame)
     assert found.known_divisions
-    wanted = dualt.find_label_issues(probs, NAMES[LABELS], "spade", class_names=NAMES, **options).to_frame()
+    wanted = dualt.find_label_issues(probs, NAMES[LABELS], estimator="spade", class_names=NAMES, **options).to_frame()
     pd.testing.assert_frame_equal(found.compute(), wanted, check_dtype=False, check_index_type=False, rtol=1e-4)
 
 

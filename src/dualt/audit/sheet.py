@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import atomic_write
-from dualt.io.arrays import check_readable
+from dualt.files import atomic_write, check_readable
 from dualt.io.cells import guard_cell, is_row_number, unguard_cell
 from dualt.io.tables import numbers_if_all_are
 from dualt.labels import as_text_array

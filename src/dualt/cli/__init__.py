@@ -1,8 +1,8 @@
-"""The command line: one file a command, heavy imports inside the commands so that help answers at once."""
+"""The command line: one file per command, heavy imports inside the commands so that help answers at once."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -29,21 +29,21 @@ class _Commands(TyperGroup):
 
         try:
             return super().invoke(ctx)
-        except TrainingError as error:
-            typer.secho(f"failed: {error}", fg="red", err=True)
-            raise typer.Exit(1) from None
         except DualtError as error:
-            typer.secho(f"error: {error}", fg="red", err=True)
-            raise typer.Exit(2) from None
+            failed = isinstance(error, TrainingError)
+            _fail(f"{'failed' if failed else 'error'}: {error}", 1 if failed else 2)
         except ModuleNotFoundError as error:
             missing = missing_extra(error, f"dualt {ctx.invoked_subcommand}")
             if missing is None:
                 raise
-            typer.secho(f"error: {missing}", fg="red", err=True)
-            raise typer.Exit(2) from None
+            _fail(f"error: {missing}", 2)
         except KeyboardInterrupt:
-            typer.secho("interrupted", err=True)
-            raise typer.Exit(130) from None
+            _fail("interrupted", 130)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    typer.secho(message, fg="red", err=True)
+    raise typer.Exit(code) from None
 
 
 app = typer.Typer(
@@ -56,17 +56,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command()(estimate)
-app.command()(issues)
-app.command()(summarize)
-app.command()(merge)
-app.command("apply-review")(apply_review)
-app.command()(audit)
-app.command()(train)
-app.command()(predict)
-app.command()(reproduce)
-app.command()(corrupt)
+for _command in (
+    demo, estimate, issues, summarize, merge, apply_review, audit, train, predict, reproduce, corrupt
+):  # fmt: skip
+    app.command()(_command)
 app.add_typer(data.app, name="data")
 
 

@@ -12,13 +12,13 @@ from dualt.cli.options import Classes, Json, LabelColumn, print_json
 
 def apply_review(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help="The labels that were reviewed.")],
-    review: Annotated[Path, typer.Argument(metavar="REVIEW.csv", help="The review the report page downloaded.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the corrected labels go: .npy, .csv or .txt.")],
+    review: Annotated[Path, typer.Argument(metavar="REVIEW.csv", help="The review, as the report downloads it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File for the corrected labels: .npy, .csv or .txt.")],
     label: LabelColumn = None,
     classes: Classes = None,
     as_json: Json = False,
 ) -> None:
-    """Put the decisions of a review into a label file, if each old label still matches.
+    """Put the decisions of a review into a label file; each label must still be the one that was reviewed.
 
     Example: `dualt apply-review labels.npy suspects-review.csv -o corrected.npy`
     """

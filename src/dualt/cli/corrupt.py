@@ -1,4 +1,4 @@
-"""`dualt corrupt`: give labels a known noise, to test with."""
+"""`dualt corrupt`: put known noise into labels, to test with."""
 
 from __future__ import annotations
 
@@ -18,22 +18,18 @@ _MOST_CLASSES = 10_000
 
 def corrupt(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Labels: .npy, .npz, .csv, .tsv, .parquet or .txt.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the noisy labels go: .npy, .csv or .txt.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File for the noisy labels: .npy, .csv or .txt.")],
     noise: Annotated[
-        str | None, typer.Option("--noise", help="sym-0.2, pair-0.45 (or pair-45, in per cent), random-0.3, clean.")
+        str | None, typer.Option("--noise", help="sym-0.2, pair-0.45 (or pair-45, in percent), random-0.3, clean.")
     ] = None,
-    transition: Annotated[
-        Path | None, typer.Option("--transition", help="A matrix instead: .json, .npy or .csv.")
-    ] = None,
-    n_classes: Annotated[
-        int | None, typer.Option("--n-classes", help="Number of classes, if the labels do not show them all.")
-    ] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Realise each rate to the nearest label.")] = False,
+    transition: Annotated[Path | None, typer.Option(help="A matrix instead: .json, .npy or .csv.")] = None,
+    n_classes: Annotated[int | None, typer.Option(help="Number of classes, if not all of them occur.")] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Meet each rate exactly, up to rounding.")] = False,
     random_state: RandomState = 0,
     label: LabelColumn = None,
     as_json: Json = False,
 ) -> None:
-    """Give labels a known noise: each becomes another class with the probability its row says.
+    """Corrupt labels with known noise: label i becomes j with probability transition[i, j].
 
     Example: `dualt corrupt labels.npy --noise pair-0.45 -o noisy.npy`
     """
@@ -50,8 +46,8 @@ def corrupt(
     if transition is not None:
         matrix, names = io.load_named_transition(transition)
     else:
-        names = None
-        matrix = noises.from_name(noise or "", n_classes or _count_classes(given), random_state=random_state)
+        n_classes = n_classes or _count_classes(given)
+        matrix, names = noises.from_name(noise or "", n_classes, random_state=random_state), None
     noisy = noises.corrupt(given, matrix, random_state=random_state, exact=exact, class_names=names)
     io.save_labels(output, noisy)
     changed = int((noisy != given).any(axis=1).sum() if given.ndim == 2 else np.count_nonzero(noisy != given))
@@ -63,7 +59,7 @@ def corrupt(
 
 
 def _count_classes(labels: NDArray[Any]) -> int:
-    """Return how many classes the labels show: columns, different names, or the largest class number and one."""
+    """Return the number of classes: columns of one-hot labels, distinct names, or the largest class number plus one."""
     import numpy as np
 
     from dualt.errors import LabelsError

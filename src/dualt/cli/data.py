@@ -1,4 +1,4 @@
-"""`dualt data`: which data sets there are, and getting them."""
+"""`dualt data`: list the data sets and download them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import typer
 
 from dualt.cli.options import DataDir, Json, print_json
 
-app = typer.Typer(help="List the data sets and get them from their publishers.", no_args_is_help=True)
+app = typer.Typer(help="List the data sets and download them from their publishers.", no_args_is_help=True)
 
 
 @app.command("get")
 def get(
     name: Annotated[str, typer.Argument(help="Name of the data set; 'dualt data list' shows them.")],
     data_dir: DataDir = None,
-    force: Annotated[bool, typer.Option("--force", help="Fetch again what is already there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Download again what is already there.")] = False,
     as_json: Json = False,
 ) -> None:
     """Download a data set, check it, and put it where torchvision would.

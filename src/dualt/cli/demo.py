@@ -1,4 +1,4 @@
-"""`dualt demo`: the main job on data that ships with scikit-learn, where the truth is known."""
+"""`dualt demo`: the main job on the digits of scikit-learn, where the truth is known."""
 
 from __future__ import annotations
 
@@ -7,28 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Json, RandomState, print_json, save_report
+from dualt.cli.options import Json, RandomState, check_targets, print_json, save_report
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
-    from dualt.rows import NoisyPosterior
 
 
 def demo(
     noise: Annotated[str, typer.Option("--noise", help="sym-0.2, pair-0.45, random-0.3 or clean.")] = "pair-0.3",
-    report: Annotated[Path, typer.Option("--report", help="Where the page goes.")] = Path("demo-report.html"),
-    network: Annotated[
-        bool, typer.Option("--network/--no-network", help="Train networks too, if torch is installed.")
-    ] = True,
+    report: Annotated[Path, typer.Option("--report", help="Where to write the page.")] = Path("demo-report.html"),
+    network: Annotated[bool, typer.Option(help="Train networks too, if torch is installed.")] = True,
     random_state: RandomState = 0,
     as_json: Json = False,
 ) -> None:
-    """Show the main job where the truth is known: digits, noise put in, and found again.
+    """Show the main job where the truth is known: digits whose labels were corrupted on purpose.
 
-    A scikit-learn classifier sees the noisy labels alone. From its out-of-fold probabilities come the
+    A scikit-learn classifier sees only the noisy labels. From its out-of-fold probabilities come the
     transition matrix, the wrong labels, a page to review them, and better classifiers.
 
     Example: `dualt demo --noise sym-0.5`
@@ -43,13 +38,12 @@ def demo(
     from dualt import noise as noises
     from dualt.classifier import RobustClassifier
     from dualt.crossfit import out_of_fold_probabilities
-    from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS
-    from dualt.files import check_writable_target
+    from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, estimate_posterior
     from dualt.issues import find_posterior_issues
     from dualt.rows import as_posterior
     from dualt.transition import l1_error
 
-    check_writable_target(report)
+    check_targets(report)
     pixels, digits = load_digits(return_X_y=True)
     features, test_features, clean, test_clean = train_test_split(
         pixels, digits, test_size=0.25, stratify=digits, random_state=random_state
@@ -58,10 +52,11 @@ def demo(
     noisy = noises.corrupt(clean, truth, random_state=random_state)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     posterior = as_posterior(out_of_fold_probabilities(model, features, noisy), noisy)
-    estimates = _estimate_all(posterior, clean)
+    known = {name: {"clean_labels": clean} for name, entry in ESTIMATORS.items() if entry.needs_clean_labels}
+    estimates = {name: estimate_posterior(posterior, name, **known.get(name, {})) for name in ESTIMATORS}
     errors = {name: l1_error(estimate.transition, truth, normalize=True) for name, estimate in estimates.items()}
     found = find_posterior_issues(posterior, estimates[DEFAULT_ESTIMATOR])
-    blind = [estimate for name, estimate in estimates.items() if not ESTIMATORS[name].needs_clean_labels]
+    blind = [estimate for name, estimate in estimates.items() if name not in known]
     images = np.rint(features.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
     save_report(report, estimates[DEFAULT_ESTIMATOR], found, comparison=blind, images=images, title="Digits, demo")
     models: dict[str, Any] = {"plain": model, "robust": RobustClassifier(model, random_state=random_state)}
@@ -86,8 +81,8 @@ def demo(
         _show(result, estimates, found)
 
 
-def _networks(seed: int) -> dict[str, Any]:
-    """Return networks trained with cross entropy and forward-corrected, if torch is there."""
+def _networks(random_state: int) -> dict[str, Any]:
+    """Return a network trained with cross entropy and one with the forward correction, if torch is installed."""
     from importlib.util import find_spec
 
     from dualt.estimators import DEFAULT_ESTIMATOR
@@ -96,18 +91,11 @@ def _networks(seed: int) -> dict[str, Any]:
         return {}
     from dualt.nn.classifier import RobustNetClassifier
 
-    settings: dict[str, Any] = {"epochs": 30, "learning_rate": 0.1, "threads": 1, "random_state": seed}
+    settings: dict[str, Any] = {"epochs": 30, "learning_rate": 0.1, "threads": 1, "random_state": random_state}
     return {
         "cross entropy": RobustNetClassifier(method="ce", **settings),
         "forward": RobustNetClassifier(method="forward", transition=DEFAULT_ESTIMATOR, **settings),
     }
-
-
-def _estimate_all(posterior: NoisyPosterior, clean: NDArray[Any]) -> dict[str, TransitionEstimate]:
-    from dualt.estimators import ESTIMATORS, estimate_posterior
-
-    options = {name: {"clean_labels": clean} if ESTIMATORS[name].needs_clean_labels else {} for name in ESTIMATORS}
-    return {name: estimate_posterior(posterior, name, **options[name]) for name in ESTIMATORS}
 
 
 def _show(result: dict[str, Any], estimates: dict[str, TransitionEstimate], found: LabelIssues) -> None:
@@ -115,9 +103,9 @@ def _show(result: dict[str, Any], estimates: dict[str, TransitionEstimate], foun
     from dualt.estimators import DEFAULT_ESTIMATOR
 
     out = picture.console()
-    n_samples, accuracy = len(found), result["accuracy"]
+    accuracy = result["accuracy"]
     out.print(
-        f"\n[bold]1. {n_samples:,} images of digits; {result['wrong']:,} of their labels were made wrong"
+        f"\n[bold]1. {len(found):,} images of digits; {result['wrong']:,} of their labels were made wrong"
         f" ({result['noise']}).[/]\n   A classifier saw only those labels. What each estimator finds, against the"
         " truth it did not see:\n"
     )

@@ -7,25 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import (
-    Classes,
-    EstimatorName,
-    Format,
-    Images,
-    Jobs,
-    Json,
-    LabelColumn,
-    Labels,
-    Probs,
-    ProbsColumns,
-    Report,
-    Text,
-    print_json,
-    read_posterior,
-    save_report,
-    shown_inputs,
-)
-from dualt.cli.progress import rows_progress
+from dualt.cli.groups import Data, Estimation, Page, with_groups
+from dualt.cli.options import Json, check_targets, print_json
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
@@ -33,29 +16,18 @@ if TYPE_CHECKING:
 _SHOWN = 12
 
 
+@with_groups
 def issues(
-    probs: Probs,
-    labels: Labels = None,
+    estimation: Estimation,
+    data: Data,
+    page: Page,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="CSV of index, given, suggested, probability right, of the suggestion."),
     ] = None,
-    estimator: EstimatorName = None,
-    transition: Annotated[
-        Path | None, typer.Option("--transition", help="A known matrix instead of an estimate: .json, .npy or .csv.")
-    ] = None,
-    top: Annotated[int | None, typer.Option("--top", help="Flag this many labels.")] = None,
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Flag labels that are right with less than this probability.")
-    ] = None,
-    report: Report = None,
-    images: Images = None,
-    text: Text = None,
-    label: LabelColumn = None,
-    classes: Classes = None,
-    columns: ProbsColumns = None,
-    ending: Format = None,
-    n_jobs: Jobs = 1,
+    transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
+    top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Flag labels that are right with less probability.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.
@@ -66,28 +38,22 @@ def issues(
     """
     from dualt import io
     from dualt.errors import InputError
-    from dualt.files import check_writable_target
     from dualt.issues import find_posterior_issues, save_issues
 
-    if estimator is not None and transition is not None:
-        raise InputError("Expected --estimator or --transition, got both.")
-    for target in (output, report):
-        if target is not None:
-            check_writable_target(target)
-    source = io.load_transition(transition) if transition else estimator
-    with rows_progress() as on_progress:
-        posterior = read_posterior(
-            probs, labels, label, classes, columns=columns, ending=ending, n_jobs=n_jobs, on_progress=on_progress
-        )
+    if transition is not None and not (estimation.is_default and estimation.settings is None):
+        raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
+    check_targets(output, page.report)
+    known = None if transition is None else io.load_transition(transition)
+    with data.opened() as posterior:
+        source = estimation.estimate(posterior) if known is None else known
         found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
-    if report is not None:
-        save_report(report, found.transition_estimate, found, images=images, text=text)
+    page.write(found.transition_estimate, found, level=estimation.level)
     if output is not None:
         save_issues(output, found)
     if as_json:
         print_json(_as_dict(found))
     else:
-        _show(found, output, report, shown_inputs(probs, labels, label, columns, ending))
+        _show(found, output, page.report, data.as_typed())
 
 
 def _as_dict(found: LabelIssues) -> dict[str, Any]:
@@ -108,23 +74,20 @@ def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: 
 
     from dualt.cli import picture
 
-    inputs = escape(inputs)
     out = picture.console()
-    flagged = int(found.is_issue.sum())
     out.print(
         f"\n[bold]About {found.expected_count:,.0f} of {len(found):,} labels are wrong[/] "
-        f"({found.expected_count / len(found):.1%}); {flagged:,} flagged, most suspect first.\n"
+        f"({found.expected_count / len(found):.1%}); {int(found.is_issue.sum()):,} flagged, most suspect first.\n"
     )
     out.print(picture.issues_table(found, _SHOWN))
     out.print(picture.pairs_table(found, _SHOWN))
     if found.transition_estimate is not None:
         picture.show_notices(out, found.transition_estimate.warnings)
-    out.print("\n[bold]Next[/]")
-    if output is not None:
-        out.print(f" The flagged labels are in {escape(str(output))}.", soft_wrap=True)
-    else:
-        out.print(f" dualt issues {inputs} -o issues.csv   [dim]all of them, as a table[/]", soft_wrap=True)
-    if report is not None:
-        out.print(f" Review them in a browser: {escape(str(report))}", soft_wrap=True)
-    else:
-        out.print(f" dualt issues {inputs} --report report.html   [dim]review them in a browser[/]", soft_wrap=True)
+    table, page = f"{escape(inputs)} -o issues.csv", f"{escape(inputs)} --report report.html"
+    steps = [
+        f"dualt issues {table}   [dim]all of them, as a table[/]" if output is None
+        else f"The flagged labels are in {escape(str(output))}.",
+        f"dualt issues {page}   [dim]review them in a browser[/]" if report is None
+        else f"Review them in a browser: {escape(str(report))}",
+    ]  # fmt: skip
+    picture.show_next(out, steps)

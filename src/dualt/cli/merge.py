@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.options import Json, Level, Settings, parse_settings, print_json
+from dualt.cli.options import Json, Level, Settings, check_targets, parse_settings, print_estimate
 
 
 def merge(
@@ -29,36 +29,26 @@ def merge(
     """Merge the summaries of parts of the data, and estimate how noisy the labels are in all of them.
 
     The parts follow each other in the order given. The result is that of one pass over all rows; no row is
-    read again. Estimators that need to do so, such as clean-count, need the data: `dualt estimate`.
+    read again. Estimators that read the rows more than once, such as clean-count, need the data: `dualt estimate`.
 
     Example: `dualt merge part-*.npz -o all.npz -o transition.json`
     """
     from dualt import io
     from dualt.estimators import ESTIMATORS, estimate_summary
-    from dualt.files import check_writable_target
     from dualt.validation import check_fraction
 
     check_fraction(level, "--level")
-    for target in outputs or []:
-        check_writable_target(target)
+    targets = outputs or []
+    check_targets(*targets)
     merged = io.merge_summaries([io.load_summary(path) for path in summaries])
     chosen = estimate_summary(merged.summary, merged.class_names, estimator, **parse_settings(settings or []))
     names = [name for name, entry in ESTIMATORS.items() if entry.reads_once] if compare else []
-    others = {name: estimate_summary(merged.summary, merged.class_names, name) for name in names} | {estimator: chosen}
-    for target in outputs or []:
+    others = {name: estimate_summary(merged.summary, merged.class_names, name) for name in names}
+    for target in targets:
         if target.suffix.lower() == ".npz":
             io.save_summary(target, merged)
         else:
             chosen.save(target, level=level)
-    if as_json:
-        compared = {"compared": {name: other.to_dict(level) for name, other in others.items()}} if compare else {}
-        print_json(chosen.to_dict(level) | compared)
-        return
-    from dualt.cli import picture
-
-    out = picture.console()
-    picture.show_estimate(out, chosen, level)
-    if compare:
-        picture.show_comparison(out, others, level)
-    for target in outputs or []:
-        out.print(f"\nWritten: {target}", markup=False, soft_wrap=True)
+    print_estimate(chosen, others | {estimator: chosen} if compare else {}, level, as_json=as_json)
+    for target in [] if as_json else targets:
+        typer.echo(f"\nWritten: {target}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
     from dualt.results.diagnostics import Notice
@@ -74,50 +76,33 @@ def shaded(value: float, *, diagonal: bool) -> Text:
 def rates_table(estimate: TransitionEstimate, level: float) -> Table:
     """Return the noisiest classes with their intervals."""
     low, high = estimate.noise_rates_interval(level)
-    table = Table(title="Noisiest classes", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("true class", style="bold")
-    table.add_column("wrong", justify="right")
-    table.add_column(f"{level:.0%} interval", style="dim")
-    table.add_column("labels", justify="right")
+    table = _table("Noisiest classes", "true class", "wrong>", f"{level:.0%} interval", "labels>")
+    counts = estimate.diagnostics.label_counts
     for row in np.argsort(-estimate.noise_rates)[:_LISTED]:
-        table.add_row(
-            Text(shorten(estimate.class_names[row], 24)),
-            f"{estimate.noise_rates[row]:.1%}",
-            f"{low[row]:.1%} – {high[row]:.1%}",
-            f"{estimate.diagnostics.label_counts[row]:,}",
-        )
+        interval = f"[not bold dim]{low[row]:.1%} – {high[row]:.1%}[/]"
+        name = _name(estimate.class_names[row])
+        table.add_row(name, f"{estimate.noise_rates[row]:.1%}", interval, f"{counts[row]:,}")
     return table
 
 
 def confusions_table(estimate: TransitionEstimate) -> Table:
     """Return the largest off-diagonal entries."""
-    off = np.array(estimate.transition)
-    np.fill_diagonal(off, 0)
-    table = Table(title="\nLargest confusions", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("true class", style="bold")
-    table.add_column("is given as")
-    table.add_column("how often", justify="right")
-    for place in np.argsort(-off, axis=None)[:_LISTED]:
-        true, given = divmod(int(place), len(off))
-        names = estimate.class_names
-        table.add_row(Text(shorten(names[true], 24)), Text(shorten(names[given], 24)), f"{off[true, given]:.1%}")
+    table = _table("\nLargest confusions", "true class", "is given as", "how often>")
+    names = estimate.class_names
+    for true, given, share in _largest_off_diagonal(estimate.transition, _LISTED):
+        table.add_row(_name(names[true]), _name(names[given]), f"{share:.1%}")
     return table
 
 
 def issues_table(found: LabelIssues, limit: int) -> Table:
     """Return the most suspect labels and the class each should have."""
-    table = Table(title="Most suspect", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("row", justify="right")
-    table.add_column("given", style="bold")
-    table.add_column("right with", justify="right")
-    table.add_column("should be", style="bold")
-    table.add_column("with", justify="right")
+    table = _table("Most suspect", "row>", "given", "right with>", "should be", "with>")
     for row in found.indices[:limit]:
         table.add_row(
             str(row),
-            Text(shorten(found.class_names[found.given[row]], 24)),
+            _name(found.class_names[found.given[row]]),
             f"{found.probability_right[row]:.1%}",
-            Text(shorten(found.class_names[found.suggested[row]], 24)),
+            _name(found.class_names[found.suggested[row]]),
             f"{found.suggested_probability[row]:.1%}",
         )
     return table
@@ -125,18 +110,32 @@ def issues_table(found: LabelIssues, limit: int) -> Table:
 
 def pairs_table(found: LabelIssues, limit: int) -> Table:
     """Return the pairs of classes with the most wrong labels."""
-    off = np.array(found.by_pair)
-    np.fill_diagonal(off, 0)
-    table = Table(title="\nWhere they are", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("given", style="bold")
-    table.add_column("should be", style="bold")
-    table.add_column("about", justify="right")
-    for place in np.argsort(-off, axis=None)[:limit]:
-        given, true = divmod(int(place), len(off))
-        if off[given, true] >= 0.5:
-            names = [Text(shorten(found.class_names[c], 24)) for c in (given, true)]
-            table.add_row(*names, f"{off[given, true]:,.0f}")
+    table = _table("\nWhere they are", "given", "should be", "about>")
+    names = found.class_names
+    for given, true, count in _largest_off_diagonal(found.by_pair, limit):
+        if count >= 0.5:
+            table.add_row(_name(names[given]), _name(names[true]), f"{count:,.0f}")
     return table
+
+
+def _table(title: str, *headers: str) -> Table:
+    """Return an empty table without lines: names bold, columns whose header ends in ">" right-aligned."""
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for header in headers:
+        if header.endswith(">"):
+            table.add_column(header[:-1], justify="right")
+        else:
+            table.add_column(header, style="bold")
+    return table
+
+
+def _largest_off_diagonal(matrix: NDArray[np.float64], limit: int) -> Iterator[tuple[int, int, float]]:
+    """Yield row, column and value of the largest entries outside the diagonal, largest first."""
+    off = np.array(matrix)
+    np.fill_diagonal(off, 0)
+    for place in np.argsort(-off, axis=None)[:limit]:
+        row, column = divmod(int(place), len(off))
+        yield row, column, float(off[row, column])
 
 
 def show_notices(out: Console, found: Sequence[Notice]) -> None:
@@ -147,6 +146,13 @@ def show_notices(out: Console, found: Sequence[Notice]) -> None:
         out.print(Padding(f"[yellow]•[/] {escape(notice.message)} [dim]{escape(notice.advice)}[/]", (0, 0, 0, 1)))
 
 
+def show_next(out: Console, steps: Sequence[str]) -> None:
+    """Print what to do next, each step on a line that can be copied whole."""
+    out.print("\n[bold]Next[/]")
+    for step in steps:
+        out.print(f" {step}", soft_wrap=True)
+
+
 def show_comparison(out: Console, estimates: Mapping[str, TransitionEstimate], level: float) -> None:
     """Print estimates side by side, how far apart they are, and what each estimator does."""
     from dualt.estimators import ESTIMATORS
@@ -154,8 +160,11 @@ def show_comparison(out: Console, estimates: Mapping[str, TransitionEstimate], l
     out.print()
     out.print(comparison_table(estimates, level))
     out.print(disagreement_table(estimates))
+    summaries = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for name in filter(ESTIMATORS.__contains__, estimates):
+        summaries.add_row(name, Text(ESTIMATORS[name].summary, style="dim"))
     out.print()
-    out.print(methods_table({name: ESTIMATORS[name].summary for name in estimates if name in ESTIMATORS}))
+    out.print(summaries)
 
 
 def comparison_table(estimates: Mapping[str, TransitionEstimate], level: float) -> Table:
@@ -173,14 +182,6 @@ def comparison_table(estimates: Mapping[str, TransitionEstimate], level: float) 
         low, high = estimate.noise_rate_interval(level)
         cells = [shaded(float(rate), diagonal=False) for rate in estimate.noise_rates[: len(names)]]
         table.add_row(f"{name}  ", f"{estimate.noise_rate:.1%}", f"  {low:.1%} – {high:.1%}", *cells)
-    return table
-
-
-def methods_table(summaries: Mapping[str, str]) -> Table:
-    """Return what each estimator does, in a line."""
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for name, summary in summaries.items():
-        table.add_row(name, Text(summary, style="dim"))
     return table
 
 
@@ -202,15 +203,15 @@ def disagreement_table(estimates: Mapping[str, TransitionEstimate]) -> Table:
 
 def error_table(estimates: Mapping[str, TransitionEstimate], errors: Mapping[str, float]) -> Table:
     """Return each estimator's error against the known matrix, best first, as a number and a bar."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("estimator", style="bold")
-    table.add_column("finds wrong", justify="right")
-    table.add_column("error Σ|T − T̂| / C", justify="right")
-    table.add_column("")
+    table = _table("", "estimator", "finds wrong>", "error Σ|T − T̂| / C>", "")
     for name in sorted(errors, key=lambda name: errors[name]):
         bar = "█" * max(1, round(40 * errors[name] / max(errors.values())))
         table.add_row(name, f"{estimates[name].noise_rate:.1%}", f"{errors[name]:.3f}", Text(bar, style="blue"))
     return table
+
+
+def _name(class_name: str) -> Text:
+    return Text(shorten(class_name, 24))
 
 
 def shorten(name: str, width: int = 10) -> str:

@@ -1,4 +1,4 @@
-"""How far reading has come: a bar on a terminal, nothing elsewhere."""
+"""Progress of reading: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def rows_progress() -> Iterator[Progress | None]:
-    """Yield what to tell of rows read, a bar for each pass over the data; None where nobody watches stderr."""
+    """Yield a function to call with rows read, which moves a bar for each pass; None if stderr is not a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

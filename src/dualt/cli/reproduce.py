@@ -12,7 +12,7 @@ import typer
 from dualt.cli.options import Json, print_json
 
 if TYPE_CHECKING:
-    from dualt.reproduce import Experiment, Options, Progress, Result
+    from dualt.reproduce import Experiment, Result, RunSpec, SweepOptions, SweepProgress
 
 _LIST = "A comma between names."
 
@@ -48,7 +48,7 @@ def reproduce(
         list[str] | None,
         typer.Option("--set", help="Any other field: --set epochs=20 --set network.mnist=lenet --set sizes=0.1,1.0"),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes, which share the processor.")] = 1,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Processes, which share the processor.")] = 1,
     dask: Annotated[str | None, typer.Option("--dask", help="Run on this cluster instead: tcp://host:8786")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try again what failed before.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Show what there is, and run nothing.")] = False,
@@ -61,7 +61,7 @@ def reproduce(
 
     Example: `dualt reproduce table1 --datasets mnist --noise pair-45 --seeds 3 --out reproduction/`
     """
-    from dualt.reproduce import PAPER_EXPERIMENTS, Options, load_experiment, runs_of
+    from dualt.reproduce import PAPER_EXPERIMENTS, SweepOptions, load_experiment, runs_of
 
     lists = {"datasets": datasets, "noise": noise, "methods": methods, "estimators": estimators}
     changes = _changes(lists, seeds, change or [])
@@ -69,7 +69,7 @@ def reproduce(
     wanted = [load_experiment(name, profile, _fitting(changes, name, experiment == "all")) for name in names]
     for one in wanted:
         runs_of(one)
-    options = Options(jobs=jobs, dask=dask, retry_failed=retry_failed, data_dir=data_dir)
+    options = SweepOptions(n_jobs=n_jobs, dask=dask, retry_failed=retry_failed, data_dir=data_dir)
     answers = [_reproduce(one, out, options, show=show, quiet=as_json) for one in wanted]
     if as_json:
         print_json([answer for answer in answers if answer])
@@ -103,7 +103,7 @@ def _fitting(changes: dict[str, Any], name: str, one_of_all: bool) -> dict[str, 
     return {**changes, "datasets": [dataset for dataset in changes["datasets"] if dataset in own] or list(own)}
 
 
-def _reproduce(experiment: Experiment, out: Path, options: Options, *, show: bool, quiet: bool) -> dict[str, Any]:
+def _reproduce(experiment: Experiment, out: Path, options: SweepOptions, *, show: bool, quiet: bool) -> dict[str, Any]:
     """Run one experiment and render it; return it as plain data."""
     from dualt.reproduce import Store, render, results_of, run_sweep, runs_of
 
@@ -127,7 +127,7 @@ def _reproduce(experiment: Experiment, out: Path, options: Options, *, show: boo
     }
 
 
-def _possible(runs: Sequence[Any], data_dir: Path | None) -> list[Any]:
+def _possible(runs: Sequence[RunSpec], data_dir: Path | None) -> list[RunSpec]:
     """Return the runs whose data are here; the others are left out with a word, and can be done another time."""
     from dualt.datasets import REGISTRY, data_root
 
@@ -140,21 +140,20 @@ def _possible(runs: Sequence[Any], data_dir: Path | None) -> list[Any]:
 
 
 @contextmanager
-def _bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+def _bar(name: str, *, shown: bool) -> Iterator[Callable[[SweepProgress], None] | None]:
     """Yield what is called after every run: a bar on stderr where that is a terminal, else nothing."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
     if not (shown and console.is_terminal):
         yield None
         return
     columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"))
-    with Bars(*columns, console=console) as bars:
+    with Progress(*columns, console=console) as bars:
         task = bars.add_task(name, total=None, state="starts")
 
-        def advance(progress: Progress) -> None:
+        def advance(progress: SweepProgress) -> None:
             left = "" if progress.seconds_left is None else f"about {progress.seconds_left / 60:.0f} min left, done: "
             bars.update(task, total=progress.total, completed=progress.done, state=left + progress.label)
 

@@ -7,32 +7,16 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.options import (
-    Classes,
-    Format,
-    Jobs,
-    Json,
-    LabelColumn,
-    Labels,
-    Probs,
-    ProbsColumns,
-    print_json,
-    read_posterior,
-)
-from dualt.cli.progress import rows_progress
+from dualt.cli.groups import Data, with_groups
+from dualt.cli.options import Json, check_targets, print_json
 
 
+@with_groups
 def summarize(
-    probs: Probs,
-    labels: Labels = None,
+    data: Data,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the summary: .npz.")] = Path(
         "summary.npz"
     ),
-    label: LabelColumn = None,
-    classes: Classes = None,
-    columns: ProbsColumns = None,
-    ending: Format = None,
-    n_jobs: Jobs = 1,
     as_json: Json = False,
 ) -> None:
     """Read a part of the data once and keep what the estimators need of it, a few megabytes.
@@ -43,13 +27,9 @@ def summarize(
     Example: `dualt summarize probs-7.npy labels-7.npy --classes names.txt -o part-7.npz`
     """
     from dualt import io
-    from dualt.files import check_writable_target
 
-    check_writable_target(output)
-    with rows_progress() as on_progress:
-        posterior = read_posterior(
-            probs, labels, label, classes, columns=columns, ending=ending, n_jobs=n_jobs, on_progress=on_progress
-        )
+    check_targets(output)
+    with data.opened() as posterior:
         stored = io.StoredSummary.of(posterior.summary, posterior.coder.names)
     io.save_summary(output, stored)
     n_samples = stored.summary.n_samples

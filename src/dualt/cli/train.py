@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,9 +13,13 @@ from dualt.cli.options import DataDir, Json, RandomState, parse_settings, print_
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
-    from dualt.nn.pipeline import RobustRun, Settings
+    from dualt.nn.config import TrainingConfig
+    from dualt.nn.pipeline import RobustRun
     from dualt.nn.training import EpochRecord
     from dualt.results import TransitionEstimate
+    from dualt.rows import NoisyPosterior
+
+_PUBLISHED = "Default: as published."
 
 
 def train(
@@ -40,9 +44,14 @@ def train(
     ] = None,
     n_samples: Annotated[int | None, typer.Option("--n-samples", help="Use only so many samples.")] = None,
     validation_fraction: Annotated[float, typer.Option("--validation-fraction", help="Share set aside.")] = 0.2,
-    epochs: Annotated[int | None, typer.Option("--epochs", help="Of every stage. Default: as published.")] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", help="Samples a step.")] = 128,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="Default: as published.")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", help=f"Of every stage. {_PUBLISHED}")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", help="Samples per step. Default: 128, fewer if there are few samples.")
+    ] = None,
+    optimizer: Annotated[str | None, typer.Option("--optimizer", help=f"sgd or adam. {_PUBLISHED}")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help=_PUBLISHED)] = None,
+    momentum: Annotated[float | None, typer.Option("--momentum", help=f"Of sgd. {_PUBLISHED}")] = None,
+    weight_decay: Annotated[float | None, typer.Option("--weight-decay", help=_PUBLISHED)] = None,
     patience: Annotated[int | None, typer.Option("--patience", help="Stop after so many epochs in vain.")] = None,
     folds: Annotated[
         int | None, typer.Option("--folds", help="Learn the posterior out of fold in so many; 1: in sample.")
@@ -52,9 +61,9 @@ def train(
     size: Annotated[int | None, typer.Option("--size", help="Resize images to this many pixels a side.")] = None,
     data_dir: DataDir = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda, ...")] = "auto",
-    bf16: Annotated[bool, typer.Option("--bf16", help="Mixed precision.")] = False,
+    precision: Annotated[str, typer.Option("--precision", help="float32, or bf16 for mixed precision.")] = "float32",
     channels_last: Annotated[bool, typer.Option("--channels-last", help="Memory layout for convolutions.")] = False,
-    threads: Annotated[int | None, typer.Option("--n-jobs", help="Number of CPU threads.")] = None,
+    n_jobs: Annotated[int | None, typer.Option("--n-jobs", help="Number of CPU threads.")] = None,
     tensorboard: Annotated[
         Path | None, typer.Option("--tensorboard", help="Folder for TensorBoard's curves of every stage.")
     ] = None,
@@ -71,27 +80,34 @@ def train(
     from dualt import io
     from dualt import noise as noises
     from dualt.datasets import load_dataset, split_dataset
-    from dualt.nn.pipeline import Settings, train_robustly, training_data
-    from dualt.nn.training import Machine
+    from dualt.nn.config import TrainingConfig
+    from dualt.nn.pipeline import train_robustly, training_data
     from dualt.nn.training.distributed import joined_world
     from dualt.nn.training.tensorboard import tensorboard_log
 
-    machine = Machine(device, "bf16" if bf16 else "float32", channels_last, threads)
-    settings = Settings(
-        method=method,
-        transition=estimator if transition is None else io.load_transition(transition),
+    config = TrainingConfig(
         network=network,
+        method=method,
+        estimator=estimator,
+        transition=None if transition is None else io.load_transition(transition),
         network_options={} if width == 1 else {"width": width},
+        method_options=parse_settings(method_settings or []),
         weights=weights,
         epochs=epochs,
         batch_size=batch_size,
+        optimizer=cast("Any", optimizer),
         learning_rate=learning_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
         patience=patience,
+        validation_fraction=validation_fraction,
         folds=folds,
-        seed=random_state,
-        machine=machine,
-        augment=_augmentation(augment),
-        method_options=parse_settings(method_settings or []),
+        augment=augment,
+        device=device,
+        precision=cast("Any", precision),
+        channels_last=channels_last,
+        n_jobs=n_jobs,
+        random_state=random_state,
     )
     options = {name: value for name, value in {"label": label, "size": size}.items() if value is not None}
     dataset = load_dataset(data, data_dir, **options)
@@ -101,13 +117,13 @@ def train(
     )
     with (
         joined_world() as world,
-        _progress(settings, shown=world.is_main and not as_json) as shown,
+        _progress(config, shown=world.is_main and not as_json) as shown,
         tensorboard_log(tensorboard if world.is_main else None, shown) as on_epoch,
     ):
         run = train_robustly(
-            training_data(split, dataset, machine),
+            training_data(split, dataset, config.machine),
             dataset.n_classes,
-            settings,
+            config,
             class_names=dataset.class_names,
             clean_labels=split.train_clean,
             folder=output / "checkpoints",
@@ -123,17 +139,8 @@ def train(
         _show(run, content, output)
 
 
-def _augmentation(name: str | None) -> Any:
-    from dualt.errors import UnknownNameError
-    from dualt.nn.training.augment import AUGMENTATIONS
-
-    if name is not None and name not in AUGMENTATIONS:
-        raise UnknownNameError("augmentation", name, AUGMENTATIONS)
-    return None if name is None else AUGMENTATIONS[name]
-
-
 @contextmanager
-def _progress(settings: Settings, *, shown: bool) -> Iterator[Callable[[str, EpochRecord], None] | None]:
+def _progress(config: TrainingConfig, *, shown: bool) -> Iterator[Callable[[str, EpochRecord], None] | None]:
     """Yield what is called after every epoch: a bar on stderr where that is a terminal, else nothing."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -148,7 +155,7 @@ def _progress(settings: Settings, *, shown: bool) -> Iterator[Callable[[str, Epo
 
         def advance(stage: str, record: EpochRecord) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=settings.recipe(stage).epochs, state="")
+                tasks[stage] = bars.add_task(stage, total=config.recipe(stage).epochs, state="")
             scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
             words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]
             bars.update(tasks[stage], completed=record.epoch + 1, state=" ".join([f"loss {record.loss:.3f}", *words]))
@@ -157,10 +164,11 @@ def _progress(settings: Settings, *, shown: bool) -> Iterator[Callable[[str, Epo
 
 
 def _keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[str, Any]:
-    """Write the model and the run into `output`, and return the run as plain data."""
+    """Write the model, the run and its page into `output`, and return the run as plain data."""
     import json
 
     from dualt.files import atomic_write
+    from dualt.nn.training.inputs import sample_shape
     from dualt.nn.training.model import Model
     from dualt.transition import l1_error
 
@@ -169,40 +177,37 @@ def _keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[
         if split.transition is not None and matrix is not None:
             content[f"{prefix}l1_error"] = l1_error(split.transition, matrix)
             content[f"{prefix}l1_error_per_class"] = l1_error(split.transition, matrix, normalize=True)
-    names = ("data", "method", "transition", "learned_transition", "out_of_fold", "test_accuracy", "seed")
-    about = {name: content[name] for name in names}
-    shape = (1, *split.train_x.shape[1:]) if split.train_x.ndim == 3 else split.train_x.shape[1:]
-    settings = run.settings
+    names = ("data", "method", "transition", "learned_transition", "out_of_fold", "test_accuracy", "random_state")
     Model(
         networks=run.networks,
-        network=str(settings.network),
-        options=settings.network_options,
-        input_shape=tuple(shape),
+        network=str(run.config.network),
+        options=run.config.network_options or {},
+        input_shape=sample_shape(split.train_x),
         class_names=dataset.class_names,
         mean=dataset.mean,
         std=dataset.std,
-        about=about,
+        about={name: content[name] for name in names},
     ).save(output)
     with atomic_write(output / "run.json") as stream:
         json.dump(content, stream, indent=1)
         stream.write("\n")
-    if run.estimate is not None and run.pred_probs is not None:
-        _write_report(run.estimate, run.pred_probs, split, output / "report.html", dataset.name)
+    if run.estimate is not None and run.posterior is not None:
+        _write_report(run.estimate, run.posterior, split, output / "report.html", dataset.name)
     return content
 
 
-def _write_report(estimate: TransitionEstimate, pred_probs: Any, split: Split, path: Path, name: str) -> None:
+def _write_report(estimate: TransitionEstimate, posterior: NoisyPosterior, split: Split, path: Path, name: str) -> None:
     """Write the page of the estimate and the labels it finds wrong, with the training images if there are any."""
     import numpy as np
 
     from dualt.cli.options import save_report
-    from dualt.issues import find_label_issues
+    from dualt.issues import find_posterior_issues
 
-    found = find_label_issues(pred_probs, split.train_noisy, estimate, class_names=estimate.class_names)
-    images = split.train_x if isinstance(split.train_x, np.ndarray) and split.train_x.dtype == np.uint8 else None
-    if images is not None and images.ndim == 4:
-        images = images.transpose(0, 2, 3, 1)
-    save_report(path, estimate, found, images=images if images is not None and images.ndim > 2 else None, title=name)
+    found = find_posterior_issues(posterior, estimate)
+    images = None
+    if isinstance(split.train_x, np.ndarray) and split.train_x.dtype == np.uint8 and split.train_x.ndim > 2:
+        images = split.train_x.transpose(0, 2, 3, 1) if split.train_x.ndim == 4 else split.train_x
+    save_report(path, estimate, found, images=images, title=name)
 
 
 def _show(run: RobustRun, content: dict[str, Any], output: Path) -> None:

@@ -14,11 +14,11 @@ from dualt.datasets.dataset import Dataset
 from dualt.datasets.digits import load_digits
 from dualt.datasets.folder import load_folder
 from dualt.datasets.idx import load_fashion_mnist, load_mnist
-from dualt.datasets.npz import load_npz
 from dualt.datasets.root import data_root
 from dualt.datasets.synthetic import load_synthetic
-from dualt.datasets.table_files import load_table
+from dualt.datasets.table_files import load_npz, load_table
 from dualt.errors import FileError, InputError, UnknownNameError
+from dualt.io.load import TABLES
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,7 @@ REGISTRY: dict[str, Entry] = {
     "clothing1m": Entry(load_clothing1m, ("clothing1M",)),
 }
 
-_BY_SUFFIX: dict[str, Callable[..., Dataset]] = {
-    ".npz": load_npz,
-    ".csv": load_table,
-    ".tsv": load_table,
-    ".parquet": load_table,
-}
+_BY_SUFFIX: dict[str, Callable[..., Dataset]] = {".npz": load_npz, **dict.fromkeys(TABLES, load_table)}
 
 
 def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **options: Any) -> Dataset:
@@ -67,7 +62,7 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     root
         Where named data sets live: by default `$DUALT_DATA`, else `~/.cache/dualt`.
     **options
-        What the data set takes: `n_samples`, `n_test`, `seed` (synthetic), `size` (images), `label` (tables),
+        What the data set takes: `n_samples`, `n_test`, `random_state` (synthetic), `size` (images), `label` (tables),
         `train`, `test` (clothing1m), `noisy` (your own data).
 
     Examples

@@ -7,22 +7,22 @@ pixels of red, of green, of blue. A Python batch is a pickled dict of the same b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.datasets.dataset import Dataset, Labels, Moments
 from dualt.datasets.pickled import read_pickle
-from dualt.datasets.root import data_root, missing_data
+from dualt.datasets.root import as_class_numbers, data_root, missing_data
 from dualt.errors import FileError
+from dualt.files import open_input
 
 _IMAGE_BYTES = 3 * 32 * 32
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     """Where a version keeps its parts; `label` is the name (Python) or the number of label bytes (binary)."""
 
     folder: str
@@ -80,25 +80,25 @@ def _read_part(name: str, paths: Sequence[Path], label: str | int, n_classes: in
         if not path.is_file():
             raise missing_data(name, path)
         batch, given = _read_binary(path, label) if isinstance(label, int) else _read_python(path, label)
-        if given.max() >= n_classes:
-            raise FileError(f"Expected labels from 0 to {n_classes - 1} in {path}, got {given.max()}.")
         images.append(batch)
-        labels.append(given)
+        labels.append(as_class_numbers(given, n_classes, path))
     return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
 
 
-def _read_binary(path: Path, label_bytes: int) -> tuple[NDArray[np.uint8], Labels]:
-    record, size = label_bytes + _IMAGE_BYTES, path.stat().st_size
+def _read_binary(path: Path, label_bytes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    with open_input(path) as stream:
+        content = np.fromfile(stream, np.uint8)
+    record, size = label_bytes + _IMAGE_BYTES, content.size
     if size == 0 or size % record:
         raise FileError(
             f"Expected records of {record:,} bytes in {path}, got {size:,} bytes, which is"
             f" {size // record:,} records and {size % record:,} bytes. It is cut short: get it again."
         )
-    table = np.fromfile(path, np.uint8).reshape(-1, record)
-    return table[:, label_bytes:], table[:, label_bytes - 1].astype(np.int64)
+    table = content.reshape(-1, record)
+    return table[:, label_bytes:], table[:, label_bytes - 1]
 
 
-def _read_python(path: Path, label: str) -> tuple[NDArray[np.uint8], Labels]:
+def _read_python(path: Path, label: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     batch = read_pickle(path)
     images, labels = (batch.get("data"), batch.get(label)) if isinstance(batch, dict) else (None, None)
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[1:] != (_IMAGE_BYTES,):
@@ -109,4 +109,4 @@ def _read_python(path: Path, label: str) -> tuple[NDArray[np.uint8], Labels]:
         or not all(type(number) is int and 0 <= number < 256 for number in labels)
     ):
         raise FileError(f"Expected {label!r}, a list of {len(images):,} class numbers, in {path}, got none.")
-    return images, np.array(labels, np.int64)
+    return images, np.array(labels, np.uint8)

@@ -1,6 +1,6 @@
 """Clothing1M: a million photographs of clothes with labels from their web pages, 38 % of them wrong.
 
-The authors' layout, below `ROOT/clothing1M`: key lists name the images of a part, one a line; label
+The authors' layout, below `ROOT/clothing1M`: key lists name the images of a part, one per line; label
 files pair a key with its class; keys are paths like `images/0/00/name.jpg`.
 """
 
@@ -14,6 +14,7 @@ from dualt.datasets.dataset import Dataset, Labels, Moments
 from dualt.datasets.images import LazyImages
 from dualt.datasets.root import data_root, inside, missing_data
 from dualt.errors import FileError, UnknownNameError
+from dualt.files import read_text
 
 CLASS_NAMES = (
     "T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker", "Jacket", "Downcoat",
@@ -49,7 +50,7 @@ def _load_part(folder: Path, part: str) -> tuple[LazyImages, Labels]:
     key_path, label_path = folder / f"{part}_key_list.txt", folder / f"{part.partition('_')[0]}_label_kv.txt"
     keys, label_of = _read_lines(key_path), _read_labels(label_path)
     if not keys:
-        raise FileError(f"Expected one image a line in {key_path}, got none.")
+        raise FileError(f"Expected one image per line in {key_path}, got none.")
     unlabelled = next((key for key in keys if key not in label_of), None)
     if unlabelled is not None:
         raise FileError(f"Expected a label in {label_path} for every key of {key_path}, got none for {unlabelled!r}.")
@@ -60,10 +61,7 @@ def _load_part(folder: Path, part: str) -> tuple[LazyImages, Labels]:
 def _read_lines(path: Path) -> list[str]:
     if not path.is_file():
         raise missing_data("clothing1m", path)
-    try:
-        return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"Cannot read {path}: {error}.") from error
+    return [line for line in read_text(path).splitlines() if line]
 
 
 def _read_labels(path: Path) -> dict[str, int]:

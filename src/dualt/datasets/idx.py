@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import zlib
-from io import BufferedIOBase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.datasets.dataset import Dataset, Labels, Moments
-from dualt.datasets.root import data_root, missing_data
+from dualt.datasets.root import as_class_numbers, data_root, missing_data
 from dualt.errors import FileError
+from dualt.files import open_input
 from dualt.io.arrays import MAX_DEFLATE_RATIO
 
 _UNSIGNED_BYTES = 8
@@ -29,9 +31,7 @@ _FASHION_NAMES = (
 
 def load_mnist(root: str | Path | None = None) -> Dataset:
     """Handwritten digits: 60,000 + 10,000 grey images of 28×28, from `ROOT/MNIST/raw`."""
-    folder = data_root(root) / "MNIST" / "raw"
-    names = tuple(map(str, range(10)))
-    return _load("mnist", folder, names, Moments((0.1307,), (0.3081,)))
+    return _load("mnist", data_root(root) / "MNIST" / "raw", tuple("0123456789"), Moments((0.1307,), (0.3081,)))
 
 
 def load_fashion_mnist(root: str | Path | None = None) -> Dataset:
@@ -55,17 +55,15 @@ def _load_part(name: str, folder: Path, part: str, n_classes: int) -> tuple[NDAr
             f"Expected as many labels as images, got {len(images):,} in {images_path} and {len(labels):,}"
             f" in {labels_path}."
         )
-    if labels.max() >= n_classes:
-        raise FileError(f"Expected labels from 0 to {n_classes - 1} in {labels_path}, got {labels.max()}.")
-    return images, labels.astype(np.int64)
+    return images, as_class_numbers(labels, n_classes, labels_path)
 
 
 def _find(name: str, path: Path) -> Path:
     compressed = path.with_name(f"{path.name}.gz")
-    for candidate in (path, compressed):
-        if candidate.is_file():
-            return candidate
-    raise missing_data(name, compressed)
+    found = next((candidate for candidate in (path, compressed) if candidate.is_file()), None)
+    if found is None:
+        raise missing_data(name, compressed)
+    return found
 
 
 def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
@@ -75,15 +73,20 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
     """
     compressed = path.suffix == ".gz"
     try:
-        with gzip.open(path) if compressed else path.open("rb") as stream:
+        with open_input(path) as file, gzip.GzipFile(fileobj=file) if compressed else file as stream:
             shape = _read_header(stream, path, n_dimensions)
-            expected, size = math.prod(shape), path.stat().st_size
+            expected, size = math.prod(shape), os.fstat(file.fileno()).st_size
             if expected > (size * MAX_DEFLATE_RATIO if compressed else size):
                 raise FileError(
                     f"Expected {expected:,} bytes of data in {path}, as its header says, but the file has"
                     f" only {size:,} bytes{' compressed' if compressed else ''}. Get it again."
                 )
-            data = _read_data(stream, expected, path)
+            data = np.frombuffer(bytearray(stream.read(expected + 1)), np.uint8)
+            if data.size != expected:
+                what = "there is more" if data.size > expected else f"it ends after {data.size:,}: it is cut short"
+                raise FileError(
+                    f"Expected {expected:,} bytes of data in {path}, as its header says, but {what}. Get it again."
+                )
     except (OSError, EOFError, zlib.error) as error:
         if isinstance(error, FileError):
             raise
@@ -91,7 +94,7 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
     return data.reshape(shape)
 
 
-def _read_header(stream: BufferedIOBase, path: Path, n_dimensions: int) -> tuple[int, ...]:
+def _read_header(stream: Any, path: Path, n_dimensions: int) -> tuple[int, ...]:
     expected = bytes((0, 0, _UNSIGNED_BYTES, n_dimensions))
     magic = stream.read(4)
     if magic != expected:
@@ -103,14 +106,3 @@ def _read_header(stream: BufferedIOBase, path: Path, n_dimensions: int) -> tuple
     if 0 in shape:
         raise FileError(f"Expected samples in {path}, got the shape {shape}.")
     return shape
-
-
-def _read_data(stream: BufferedIOBase, expected: int, path: Path) -> NDArray[np.uint8]:
-    data = np.empty(expected, np.uint8)
-    view, position = data.data, 0
-    while position < expected and (got := stream.readinto(view[position : position + (1 << 20)])):
-        position += got
-    if position < expected or stream.read(1):
-        what = f"it ends after {position:,}: it is cut short" if position < expected else "there is more"
-        raise FileError(f"Expected {expected:,} bytes of data in {path}, as its header says, but {what}. Get it again.")
-    return data

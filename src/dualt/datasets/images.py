@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, MissingExtraError
+from dualt.errors import FileError, naming_extra
+from dualt.files import open_input
 
 Mode: TypeAlias = Literal["L", "RGB"]
 
@@ -25,7 +27,7 @@ class LazyImages:
     Parameters
     ----------
     paths
-        One file an image.
+        One file per image.
     size
         Height and width of what comes out, cropped from the centre.
     mode
@@ -104,10 +106,8 @@ def image_size_and_mode(path: Path) -> tuple[tuple[int, int], Mode]:
 
 def pillow() -> Any:
     """Return the module `PIL.Image`, or say which extra brings it."""
-    try:
+    with naming_extra("Reading image files"):
         from PIL import Image
-    except ImportError:
-        raise MissingExtraError("Reading image files", "train") from None
     return Image
 
 
@@ -116,11 +116,11 @@ def _opened(path: Path) -> Iterator[Any]:
     """Open an image; whatever Pillow raises until it is closed becomes a `FileError` that names the file."""
     images = pillow()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", images.DecompressionBombWarning)
-            opened = images.open(path)
-        with opened as image:
-            if image.width * image.height > max(_ANY_PIXELS, path.stat().st_size * _PIXELS_A_BYTE):
+        with open_input(path) as stream:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", images.DecompressionBombWarning)
+                image = images.open(stream)
+            if image.width * image.height > max(_ANY_PIXELS, os.fstat(stream.fileno()).st_size * _PIXELS_A_BYTE):
                 raise ValueError(f"its header promises {image.width:,}×{image.height:,} pixels, more than it can hold")
             yield image
     except Exception as error:  # Its plugins raise OSError, SyntaxError, ValueError, struct.error...

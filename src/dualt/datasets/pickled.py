@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError
+from dualt.files import open_input
 
 _NAMES = {
     "numpy.core.multiarray _reconstruct": "array",
@@ -39,9 +40,10 @@ class _Name(str):
 
 def read_pickle(path: Path) -> Any:
     """Return the numbers, strings, lists, tuples, dicts and arrays pickled in `path`; keys come as `str`."""
-    try:
+    with open_input(path) as file:
         # In memory: a file claims lengths that a read from it would allocate at once.
-        stream = io.BytesIO(path.read_bytes())
+        stream = io.BytesIO(file.read())
+    try:
         machine = _Machine(budget=2 * len(stream.getbuffer()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of backslashes in strings, which we refuse anyway
@@ -52,7 +54,7 @@ def read_pickle(path: Path) -> Any:
         if stream.read(1):
             raise ValueError("more bytes follow its end")
         return machine.stack.pop()
-    except (OSError, ValueError, IndexError, KeyError, TypeError) as error:
+    except (ValueError, IndexError, KeyError, TypeError) as error:
         raise FileError(
             f"Refused {path}: expected a whole pickle of nothing but arrays, numbers, strings, lists and"
             f" dicts, but {error}. Get it again from its publisher."

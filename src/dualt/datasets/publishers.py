@@ -11,24 +11,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from dualt.datasets.archive import extract, is_archive
+from dualt.datasets.archive import ARCHIVE_SUFFIXES, extract
 from dualt.datasets.root import data_root
-from dualt.errors import FileError, MissingExtraError, UnknownNameError
+from dualt.errors import FileError, UnknownNameError, naming_extra
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a publisher's server.
+    """A file on a publisher's server, with the publisher's own checksum, like `md5:0123…`.
 
-    Attributes
-    ----------
-    url
-    checksum
-        The publisher's own, like `md5:0123…`.
-    target
-        Where it goes below the root: the file itself, or the folder that an archive unpacks to.
+    It goes to `target` below the root: the file itself, or the folder that an archive unpacks to.
     """
 
     url: str
@@ -36,38 +30,30 @@ class RemoteFile:
     target: str
 
 
-def _idx_files(base: str, folder: str, checksums: Mapping[str, str]) -> tuple[RemoteFile, ...]:
-    return tuple(RemoteFile(f"{base}/{file}", f"md5:{md5}", f"{folder}/{file}") for file, md5 in checksums.items())
+def _idx_files(base: str, folder: str, *checksums: str) -> tuple[RemoteFile, ...]:
+    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+    return tuple(
+        RemoteFile(f"{base}/{name}", f"md5:{md5}", f"{folder}/{name}")
+        for name, md5 in zip(names, checksums, strict=True)
+    )
 
 
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
 
 SOURCES: Mapping[str, tuple[RemoteFile, ...]] = {
     "mnist": _idx_files(
-        "https://ossci-datasets.s3.amazonaws.com/mnist",
-        "MNIST/raw",
-        {
-            "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-            "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
-            "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
-            "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
-        },
+        "https://ossci-datasets.s3.amazonaws.com/mnist", "MNIST/raw",
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
+        "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c",
     ),
     "fashion-mnist": _idx_files(
-        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion",
-        "FashionMNIST/raw",
-        {
-            "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-            "train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
-            "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
-            "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
-        },
+        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion", "FashionMNIST/raw",
+        "8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
+        "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310",
     ),
     "cifar10": (
         RemoteFile(
-            f"{_TORONTO}/cifar-10-binary.tar.gz",
-            "md5:c32a1d4ab5d03f1284b67883e8d87530",
-            "cifar-10-batches-bin",
+            f"{_TORONTO}/cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin"
         ),
     ),
     "cifar100": (
@@ -76,7 +62,7 @@ SOURCES: Mapping[str, tuple[RemoteFile, ...]] = {
     # Come with their libraries.
     "synthetic": (),
     "digits": (),
-}
+}  # fmt: skip
 
 
 def download(
@@ -127,7 +113,7 @@ def _fetch(file: RemoteFile, staging: Path, progress: Progress) -> Path:
     """Download and check one file, unpack it if it is an archive, and return what is to be moved in place."""
     name = file.url.rpartition("/")[2]
     path = _retrieve(file, staging, name, _Bar(progress, name))
-    if not is_archive(name):
+    if not name.endswith(ARCHIVE_SUFFIXES):
         return path
     unpacked = staging / "unpacked"
     extract(path, unpacked)
@@ -137,10 +123,8 @@ def _fetch(file: RemoteFile, staging: Path, progress: Progress) -> Path:
 
 
 def _retrieve(file: RemoteFile, staging: Path, name: str, bar: _Bar) -> Path:
-    try:
+    with naming_extra("Downloading data sets"):
         import pooch
-    except ImportError:
-        raise MissingExtraError("Downloading data sets", "train") from None
     pooch.get_logger().setLevel(logging.WARNING)  # Its notes would break into the progress bar.
     downloader = pooch.HTTPDownloader(progressbar=bar, timeout=60, chunk_size=1 << 16)
     _log.info("downloading %s", file.url)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dualt.errors import FileError
 
 ROOT_VARIABLE = "DUALT_DATA"
@@ -24,6 +27,13 @@ def missing_data(name: str, path: Path) -> FileError:
         f" Run 'dualt data get {name}{again}', put the files there, or name their root with --data-dir"
         f" or {ROOT_VARIABLE}."
     )
+
+
+def as_class_numbers(labels: NDArray[np.uint8], n_classes: int, path: Path) -> NDArray[np.int64]:
+    """Return the labels of a file, refusing one that is no class."""
+    if labels.max() >= n_classes:
+        raise FileError(f"Expected labels from 0 to {n_classes - 1} in {path}, got {labels.max()}.")
+    return labels.astype(np.int64)
 
 
 def inside(root: Path, name: str, source: Path) -> Path:

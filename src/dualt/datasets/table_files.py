@@ -1,4 +1,4 @@
-"""A data set in one table (CSV, TSV or Parquet): a label column, and numbers in all others."""
+"""A data set in one file: arrays in `.npz`, or a table (CSV, TSV or Parquet) with a column of labels."""
 
 from __future__ import annotations
 
@@ -6,8 +6,24 @@ from pathlib import Path
 
 from dualt.datasets.arrays import from_arrays
 from dualt.datasets.dataset import Dataset
-from dualt.errors import InputError
-from dualt.io.tables import open_table
+from dualt.errors import FileError, InputError
+from dualt.io.arrays import open_npz
+from dualt.io.load import open_table
+
+_ARRAYS = ("X", "y", "X_test", "y_test", "class_names")
+
+
+def load_npz(path: str | Path, *, noisy: bool = False) -> Dataset:
+    """Arrays `X`, `y` and, where given, `X_test`, `y_test` and `class_names` of an `.npz` file."""
+    with open_npz(path) as archive:
+        if not {"X", "y"} <= set(archive.names):
+            raise FileError(
+                f"Expected arrays named X and y in {path}, got {', '.join(sorted(archive.names)) or 'none'}."
+                " Write it with np.savez(path, X=..., y=...)."
+            )
+        x, y, x_test, y_test, names = (archive.read(name) if name in archive.names else None for name in _ARRAYS)
+    class_names = None if names is None else names.tolist()
+    return from_arrays(x, y, x_test, y_test, name=Path(path).stem, class_names=class_names, noisy=noisy)
 
 
 def load_table(path: str | Path, *, label: str = "label", noisy: bool = False) -> Dataset:
@@ -27,5 +43,5 @@ def load_table(path: str | Path, *, label: str = "label", noisy: bool = False) -
     features = [place for place in range(table.n_columns) if place != labels]
     if not features:
         raise InputError(f"Expected columns of numbers beside {label!r} in {path}, got none.")
-    x, y = table.read_numbers(features), table.read_column(labels)
+    x, y = table.read_all(features, labels)
     return from_arrays(x, y, name=Path(path).stem, noisy=noisy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import mmap
+import os
 import tokenize
 import warnings
 import zipfile
@@ -21,6 +22,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dualt.errors import FileError
+from dualt.files import open_input
 
 # No deflate stream shrinks its input by more than this.
 MAX_DEFLATE_RATIO = 1032
@@ -35,18 +37,16 @@ _DAMAGED = (
 
 def read_npy(path: str | Path) -> NDArray[Any]:
     """Return the array of a `.npy` file, memory-mapped read-only."""
-    path = check_readable(path)
-    with _explaining(path, ".npy"):
-        size = path.stat().st_size
+    with _explaining(path, ".npy"), open_input(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
         if size == 0:
             raise ValueError("the file is empty")
-        with path.open("rb") as stream:
-            header = _read_header(stream, str(path))
-            if header.end > size:
-                raise ValueError(f"its header promises {header.end:,} bytes, the file has {size:,}")
-            if 0 in header.shape:
-                return np.empty(header.shape, header.dtype)
-            memory = mmap.mmap(stream.fileno(), header.end, access=mmap.ACCESS_READ)
+        header = _read_header(stream, str(path))
+        if header.end > size:
+            raise ValueError(f"its header promises {header.end:,} bytes, the file has {size:,}")
+        if 0 in header.shape:
+            return np.empty(header.shape, header.dtype)
+        memory = mmap.mmap(stream.fileno(), header.end, access=mmap.ACCESS_READ)
     # A plain array: every slice of a np.memmap costs some microseconds.
     array: NDArray[Any] = np.ndarray(header.shape, header.dtype, memory, header.start, order=header.order)
     return array
@@ -77,9 +77,8 @@ class Npz:
 @contextmanager
 def open_npz(path: str | Path) -> Iterator[Npz]:
     """Open an `.npz` file; whatever is wrong with it becomes a `FileError`."""
-    path = check_readable(path)
-    with _explaining(path, ".npz"), zipfile.ZipFile(path) as archive:
-        yield Npz(path, tuple(name.removesuffix(".npy") for name in archive.namelist()), archive)
+    with _explaining(path, ".npz"), open_input(path) as stream, zipfile.ZipFile(stream) as archive:
+        yield Npz(Path(path), tuple(name.removesuffix(".npy") for name in archive.namelist()), archive)
 
 
 def read_npz(path: str | Path, names: Sequence[str]) -> NDArray[Any]:
@@ -94,7 +93,7 @@ def read_npz(path: str | Path, names: Sequence[str]) -> NDArray[Any]:
 
 
 @contextmanager
-def _explaining(path: Path, kind: str) -> Iterator[None]:
+def _explaining(path: str | Path, kind: str) -> Iterator[None]:
     """Turn whatever reading damaged bytes raises into a `FileError` that names the file."""
     try:
         yield
@@ -152,20 +151,3 @@ def _parse_header(start: bytes) -> _Header:
     with _quiet():
         shape, by_columns, dtype = read(stream)
     return _Header(shape, dtype, "F" if by_columns else "C", stream.tell())
-
-
-def check_readable(path: str | Path) -> Path:
-    """Return `path` if it names a file; a device or a pipe may have no end."""
-    path = Path(path)
-    try:
-        if path.is_dir():
-            raise FileError(f"Expected a file, got the folder {path}.")
-        if not path.exists():
-            raise FileError(f"No such file: {path}.")
-        if not path.is_file():
-            raise FileError(f"Expected a file, got a device or a pipe: {path}.")
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
-    return path

@@ -1,8 +1,8 @@
-"""Parquet files as blocks: decoded a row group or less at a time, never whole in memory."""
+"""Parquet tables, decoded a row group or less at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,126 +12,100 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError, LabelsError, UnknownNameError, naming_extra
-from dualt.io.arrays import check_readable
-from dualt.io.load import choose_columns, load_labels
-from dualt.labels import as_label_array
-from dualt.rows.blocks import Rows
+from dualt.errors import FileError, InputError, LabelsError, naming_extra
+from dualt.files import check_readable
+from dualt.io.tables import Table
 from dualt.rows.floats import working_dtype
-from dualt.validation import check_same_length
 
 # Row groups up to this size are decoded whole, larger ones in batches.
 _GROUP_BYTES, _BATCH_BYTES = 1 << 27, 1 << 24
 
 
 @dataclass(frozen=True)
-class ParquetBlock:
-    """The rows of a Parquet file; labels come from its column `label`, or from the file `labels`."""
+class ParquetTable(Table):
+    """A Parquet file: the number and the types of its rows are known before any is decoded."""
 
-    path: Path
-    columns: tuple[str, ...]
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    label: str | None
-    labels: Path | None = None
+    names: tuple[str, ...]
+    types: tuple[Any, ...]
 
     @classmethod
-    def open(
-        cls, path: Path, label: str | None, labels: Path | None = None, pattern: str | None = None
-    ) -> tuple[ParquetBlock, tuple[str, ...] | None]:
-        """Return the block and its class names, as the file's own description has them."""
+    def open(cls, path: Path) -> ParquetTable:
+        """Read the file's description of itself."""
         with _opened(path) as file:
-            schema, n_samples = file.schema_arrow, file.metadata.num_rows
-        names = tuple(schema.names)
-        if len(set(names)) < len(names):
-            raise InputError(f"Expected columns of different names in {path}, got {', '.join(names)}.")
-        exclude = [label] if label is not None and labels is None else []
-        for name in exclude:
-            if name not in names:
-                raise UnknownNameError(f"column of {path}", name, names)
-        places, class_names = choose_columns(path, names, len(names), exclude, pattern)
-        types = [_number_type(schema.field(place), path) for place in places]
-        block = cls(
-            path,
-            tuple(names[place] for place in places),
-            (n_samples, len(places)),
-            working_dtype(np.result_type(*types)),
-            label,
-            labels,
-        )
-        return block, class_names
+            schema, n_rows = file.schema_arrow, file.metadata.num_rows
+        return cls(path, tuple(schema.names), len(schema.names), n_rows, tuple(schema.types))
 
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self.path)
+    def dtype(self, places: Sequence[int]) -> np.dtype[Any]:
+        """Return the float type in which these columns are read; refuse any that has no numbers."""
+        return working_dtype(np.result_type(*map(self._number_type, places)))
 
-    def read(self) -> Iterator[Rows]:
-        """Yield (probabilities, labels), some rows at a time."""
-        apart = None if self.labels is None else as_label_array(load_labels(self.labels, column=self.label))
-        if apart is not None:
-            check_same_length(self.shape[0], len(apart))
-        start = 0
-        for n_rows, column in self._portions([*self.columns, *self._own_label]):
-            probs = np.empty((self.shape[1], n_rows), self.dtype)
-            for values, name in zip(probs, self.columns, strict=True):
-                values[:] = column(name).to_numpy(zero_copy_only=False)  # a missing number is NaN, refused when read
-            given = self._labels_of(column, start) if apart is None else apart[start : start + n_rows]
-            yield probs.T, given
-            del probs, given  # before the next portion is made
+    def _number_type(self, place: int) -> np.dtype[Any]:
+        try:
+            dtype: np.dtype[Any] = np.dtype(self.types[place].to_pandas_dtype())
+        except (NotImplementedError, TypeError):
+            dtype = np.dtype(object)
+        if dtype.kind not in "fiub":
+            raise InputError(
+                f"Expected numbers in column {self.names[place]!r} of {self.path}, got {self.types[place]}. Drop that"
+                " column, name those of probabilities with --probs-columns, or that of labels with --label."
+            )
+        return dtype
+
+    def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield one portion of the rows after another."""
+        dtype, start = self.dtype(numbers) if len(numbers) else np.dtype(float), 0
+        places = [*numbers] if label is None else [*numbers, label]
+        for n_rows, column_of in self._portions(places, dtype.itemsize * max(len(numbers), 1)):
+            values = np.empty((n_rows, len(numbers)), dtype)
+            for column, place in zip(values.T, numbers, strict=True):
+                column[:] = column_of(place).to_numpy(zero_copy_only=False)  # a missing number is NaN
+            yield values, np.empty(0) if label is None else self._labels(column_of(label), start)
+            del values  # before the next portion is made
             start += n_rows
 
-    def read_labels(self) -> Iterator[NDArray[Any]]:
-        """Yield the labels alone, which leaves the probabilities undecoded."""
-        if self.labels is not None:
-            yield as_label_array(load_labels(self.labels, column=self.label))
-            return
-        start = 0
-        for n_rows, column in self._portions(self._own_label):
-            yield self._labels_of(column, start)
-            start += n_rows
-
-    @property
-    def _own_label(self) -> list[str]:
-        return [self.label] if self.label is not None and self.labels is None else []
-
-    def _portions(self, columns: list[str]) -> Iterator[tuple[int, Callable[[str], Any]]]:
-        """Yield the length of one portion of the rows after another, and what returns a column of it by name.
+    def _portions(self, places: list[int], row_bytes: int) -> Iterator[tuple[int, Callable[[int], Any]]]:
+        """Yield the length of one portion of the rows after another, and what returns a column of it by its place.
 
         A row group that fits memory is decoded a column at a time. Decoding all columns side by side takes rows as
         few as one likes, but has a page of each in memory: megabytes times columns.
         """
-        row_bytes = self.dtype.itemsize * self.shape[1]
         with _opened(self.path) as file:
-            if file.metadata.num_rows != self.shape[0]:
+            if file.metadata.num_rows != self.n_rows:
                 raise FileError(
-                    f"Expected {self.shape[0]:,} rows in {self.path} as before, got {file.metadata.num_rows:,}:"
+                    f"Expected {self.n_rows:,} rows in {self.path} as before, got {file.metadata.num_rows:,}:"
                     " it changed while it was read."
                 )
             lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            if sum(lengths) != self.shape[0]:
-                raise FileError(f"Expected {self.shape[0]:,} rows in {self.path}, got {sum(lengths):,}: it is damaged.")
+            if sum(lengths) != self.n_rows:
+                raise FileError(f"Expected {self.n_rows:,} rows in {self.path}, got {sum(lengths):,}: it is damaged.")
+            names = [self.names[place] for place in places]
             for group, n_rows in enumerate(lengths):
                 if 0 < n_rows * row_bytes <= _GROUP_BYTES:
                     yield n_rows, partial(self._column_of_group, file, group, n_rows)
                 elif n_rows:
-                    for batch in file.iter_batches(max(_BATCH_BYTES // row_bytes, 1), [group], columns):
-                        yield len(batch), batch.column
+                    for batch in file.iter_batches(max(_BATCH_BYTES // row_bytes, 1), [group], names):
+                        yield len(batch), partial(self._pick, batch)
 
-    def _column_of_group(self, file: Any, group: int, n_rows: int, name: str) -> Any:
+    def _column_of_group(self, file: Any, group: int, n_rows: int, place: int) -> Any:
         with _explained(self.path):
-            column = file.read_row_group(group, columns=[name], use_threads=False).column(0).combine_chunks()
+            columns = file.read_row_group(group, columns=[self.names[place]], use_threads=False)
+            column = self._pick(columns, place).combine_chunks()
         if len(column) != n_rows:
             raise FileError(f"Expected {n_rows:,} rows in a group of {self.path}, got {len(column):,}: it is damaged.")
         return column
 
-    def _labels_of(self, column_of: Callable[[str], Any], start: int) -> NDArray[Any]:
-        column = column_of(str(self.label))
+    def _pick(self, columns: Any, place: int) -> Any:
+        """Return a column of a selection by its place in the file: two may have the same name."""
+        name = self.names[place]
+        same = [number for number, other in enumerate(columns.schema.names) if other == name]
+        return columns.column(same[self.names[:place].count(name)])
+
+    def _labels(self, column: Any, start: int) -> NDArray[Any]:
         if column.null_count:
             row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise LabelsError(f"Expected a label in every row of {self.path}, got none at row {row}. Drop that row.")
         values = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
-        return as_label_array(values.to_numpy(zero_copy_only=False))
+        return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
 @contextmanager
@@ -153,17 +127,3 @@ def _explained(path: Path) -> Iterator[None]:
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise FileError(f"Cannot read {path} as Parquet: {str(error).rstrip('.')}.") from None
-
-
-def _number_type(field: Any, path: Path) -> np.dtype[Any]:
-    """Return NumPy's type of a column of numbers."""
-    try:
-        dtype: np.dtype[Any] = np.dtype(field.type.to_pandas_dtype())
-    except (NotImplementedError, TypeError):
-        dtype = np.dtype(object)
-    if dtype.kind not in "fiub":
-        raise InputError(
-            f"Expected numbers in column {field.name!r} of {path}, got {field.type}. Name the columns of"
-            " probabilities with --probs-columns, or the column of labels with --label."
-        )
-    return dtype

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dualt.errors import FileError, InputError
-from dualt.io.load import FORMATS, Probabilities, load_labels, load_probabilities
-from dualt.io.parquet import ParquetBlock
-from dualt.labels import as_label_array
-from dualt.rows.blocks import Block, Rows, in_block
-from dualt.validation import check_probability_shape, check_same_length
+from dualt.io.file_block import FileBlock
+from dualt.io.load import FORMATS
+from dualt.rows.blocks import Block, in_block
 
 _DIVIDED_ENTRIES = 1 << 24
 
@@ -69,7 +64,8 @@ def _in_folder(folder: Path, ending: str | None) -> list[Path]:
 
 
 def _natural(path: Path) -> list[Any]:
-    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", str(path))]
+    # Every other part is a number, so that only numbers are compared with numbers.
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", str(path)))]
 
 
 def open_shards(
@@ -79,6 +75,7 @@ def open_shards(
     label: str | None = None,
     columns: str | None = None,
     ending: str | None = None,
+    header: bool | None = None,
 ) -> Shards:
     """Open shards of probabilities and of labels, paired in order, and check that they belong together.
 
@@ -93,11 +90,14 @@ def open_shards(
         Pattern of the columns of probabilities; see `choose_columns`.
     ending
         Which files of a folder to take.
+    header
+        Whether the first line of a table in text names its columns; see `open_table`.
 
     Notes
     -----
-    `.npy` shards are memory-mapped and Parquet is decoded by the batch. `.npz` and text are read a file at a time, in
-    every pass anew. A shard without rows is left out.
+    `.npy` shards are memory-mapped. The others are parsed once: text and `.npz` a file at a time when they are opened,
+    Parquet a row group or less at a time when it is first read. What was parsed is kept in memory or in a temporary
+    file (see `dualt.io.kept`) as long as its block. A shard without rows is left out.
     """
     apart = labels is not None and Path(labels) != Path(probs)
     if not apart and label is None:
@@ -109,7 +109,8 @@ def open_shards(
             f"Expected as many files of labels as of probabilities, got {len(paths)} for {probs} and"
             f" {len(label_paths)} for {labels}."
         )
-    opened = [_open_pair(path, given, label, columns) for path, given in zip(paths, label_paths, strict=True)]
+    pairs = zip(paths, label_paths, strict=True)
+    opened = [_open(FileBlock(path, given, label, columns, header)) for path, given in pairs]
     first_names = opened[0][1]
     for block, names in opened[1:]:
         if names != first_names:
@@ -126,92 +127,20 @@ def _listed(names: tuple[str, ...] | None) -> str:
     return "without names" if names is None else ", ".join(names)
 
 
-def _open_pair(
-    path: Path, labels: Path | None, label: str | None, columns: str | None
-) -> tuple[Block, tuple[str, ...] | None]:
-    """Return one shard, its sizes known and its labels as many as its rows, and its class names."""
+def _open(block: FileBlock) -> tuple[Block, tuple[str, ...] | None]:
     try:
-        if path.suffix.lower() == ".parquet":
-            block, names = ParquetBlock.open(path, label, labels, columns)
-            if labels is not None:
-                check_same_length(block.shape[0], len(load_labels(labels, column=label)))
-            return block, names
-        return FileBlock.open(path, labels, label, columns)
+        return block.open()
     except InputError as error:
-        raise in_block(error, _pair_name(path, labels)) from None
-
-
-def _pair_name(path: Path, labels: Path | None) -> str:
-    return str(path) if labels is None else f"{path} and {labels}"
+        raise in_block(error, block.name) from None
 
 
 def divide(blocks: Iterable[Block]) -> list[Block]:
     """Return the same rows in smaller blocks, where that costs nothing, for workers to share: `.npy` files."""
     divided: list[Block] = []
     for block in blocks:
-        mapped = isinstance(block, FileBlock) and block.path.suffix.lower() == ".npy"
-        rows = max(_DIVIDED_ENTRIES // block.shape[1], 1) if mapped else block.shape[0]
-        limits = [*range(0, block.shape[0], rows), block.shape[0]]
-        whole = not isinstance(block, FileBlock) or len(limits) == 2
-        divided += [block] if whole else [block.part(low, high) for low, high in pairwise(limits)]  # type: ignore[attr-defined]
+        if isinstance(block, FileBlock) and block.path.suffix.lower() == ".npy":
+            limits = [*range(*block.rows, max(_DIVIDED_ENTRIES // block.shape[1], 1)), block.rows[1]]
+            divided += [replace(block, rows=rows) for rows in pairwise(limits)]
+        else:
+            divided.append(block)
     return divided
-
-
-@dataclass(frozen=True)
-class FileBlock:
-    """A file of probabilities, and its labels in another file or in one of its columns."""
-
-    path: Path
-    labels: Path | None
-    label: str | None
-    columns: str | None
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    rows: tuple[int, int] | None = None
-
-    def part(self, low: int, high: int) -> FileBlock:
-        """Return the rows `low` … `high − 1` alone."""
-        return replace(self, shape=(high - low, self.shape[1]), rows=(low, high))
-
-    @classmethod
-    def open(
-        cls, path: Path, labels: Path | None, label: str | None, columns: str | None
-    ) -> tuple[FileBlock, tuple[str, ...] | None]:
-        """Return the block and its class names."""
-        loaded = _load(path, labels, label, columns)
-        if len(loaded.values):
-            check_probability_shape(loaded.values)
-        check_same_length(len(loaded.values), len(load_labels(labels or path, column=label)))
-        n_samples, n_classes = loaded.values.shape
-        return cls(path, labels, label, columns, (n_samples, n_classes), loaded.values.dtype), loaded.class_names
-
-    @property
-    def name(self) -> str:
-        """Where the rows come from."""
-        return _pair_name(self.path, self.labels)
-
-    def read(self) -> Iterator[Rows]:
-        """Yield all rows: memory-mapped if the file can be, else the whole file."""
-        values = _load(self.path, self.labels, self.label, self.columns).values[self._slice]
-        given = next(self.read_labels())
-        if values.shape != self.shape or len(given) != len(values):
-            raise FileError(
-                f"Expected {self.shape[0]:,} rows of {self.shape[1]} classes in {self.name} as before, got shape"
-                f" {values.shape} and {len(given):,} labels: it changed while it was read."
-            )
-        yield values, given
-
-    def read_labels(self) -> Iterator[NDArray[Any]]:
-        """Yield all labels."""
-        try:
-            yield as_label_array(load_labels(self.labels or self.path, column=self.label))[self._slice]
-        except InputError as error:
-            raise in_block(error, self.name) from None
-
-    @property
-    def _slice(self) -> slice:
-        return slice(*self.rows) if self.rows else slice(None)
-
-
-def _load(path: Path, labels: Path | None, label: str | None, columns: str | None) -> Probabilities:
-    return load_probabilities(path, exclude=[label] if label and labels is None else [], columns=columns)

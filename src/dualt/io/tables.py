@@ -1,19 +1,22 @@
-"""Tables in `.csv`, `.tsv` and `.parquet` files: numbers by column, and one column of labels."""
+"""Tables: columns of numbers and of labels, by place or by name; this module reads those in text, `.csv` and `.tsv`."""
 
 from __future__ import annotations
 
 import csv
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError, MissingExtraError, UnknownNameError
-from dualt.io.arrays import check_readable
+from dualt.errors import FileError, InputError, LabelsError, UnknownNameError
+from dualt.files import open_input
 from dualt.io.cells import unguard_cell
 from dualt.labels import as_text_array
 
@@ -21,17 +24,20 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL_COLUMNS = ("noisy_labels", "noisy_label", "labels", "label", "given", "class", "target", "y")
 # How data frames name the column of their index.
 INDEX_COLUMNS = ("", "__index_level_0__")
+_CANONICAL_INTEGER, _WHOLE_FLOAT = re.compile(r"0|-?[1-9][0-9]*"), re.compile(r"(0|-?[1-9][0-9]*)\.0")
 
 
 @dataclass(frozen=True)
-class Table:
-    """Columns of a file that are read when they are asked for; `names` is None without a header."""
+class Table(ABC):
+    """A file that knows its columns and reads those that are asked for.
+
+    `names` is None without a header, `n_rows` if only reading tells.
+    """
 
     path: Path
     names: tuple[str, ...] | None
     n_columns: int
-    read_numbers: Callable[[Sequence[int]], NDArray[Any]]
-    read_column: Callable[[int], NDArray[Any]]
+    n_rows: int | None
 
     def position(self, column: str) -> int:
         """Return the place of the column of that name."""
@@ -41,72 +47,101 @@ class Table:
             raise UnknownNameError(f"column of {self.path}", column, self.names)
         return self.names.index(column)
 
+    def dtype(self, places: Sequence[int]) -> np.dtype[Any]:
+        """Return the float type in which the numbers at these places are read."""
+        return np.dtype(np.float64)
 
-def open_table(path: str | Path, column: str | None = None) -> Table:
-    """Open a table by its ending; `.parquet` needs the extra [tables].
+    @abstractmethod
+    def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield columns of numbers, as a float array, and one of labels (else nothing), as many rows as fit memory."""
 
-    A text file whose first line has the cell `column` has a header; else the first two lines tell.
-    """
-    path = check_readable(path)
-    try:
-        return _open_parquet(path) if path.suffix.lower() == ".parquet" else _open_text(path, column)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileError(f"Cannot read {path} as text: {error}.") from None
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot read {path}: {error}.") from error
+    def read_all(self, numbers: Sequence[int], label: int | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return all that `read` yields: numbers of shape (n_rows, columns), and labels."""
+        portions = list(self.read(numbers, label)) or [(np.empty((0, len(numbers))), np.empty(0))]
+        if len(portions) == 1:
+            return portions[0]
+        values, labels = zip(*portions, strict=True)
+        return np.concatenate(values), np.concatenate(labels)
+
+    def read_numbers(self, places: Sequence[int]) -> NDArray[Any]:
+        """Return the columns at these places as one array."""
+        return self.read_all(places)[0]
+
+    def read_column(self, place: int) -> NDArray[Any]:
+        """Return one column of labels: numbers if they all are, else texts."""
+        return self.read_all([], place)[1]
 
 
-def _open_text(path: Path, column: str | None) -> Table:
-    delimiter = DELIMITERS.get(path.suffix.lower(), ",")
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=delimiter)
-        first = [unguard_cell(cell.strip()) for cell in next((row for row in reader if row), [])]
-        header_lines = reader.line_num
-        second = next((row for row in reader if row), [])
-    if not first:
-        raise FileError(f"Cannot read {path}: it is empty.")
-    header = column in first or _is_header(first, second)
-    if header and not second:
-        raise InputError(f"Expected rows below the header of {path}, got none.")
+@dataclass(frozen=True)
+class TextTable(Table):
+    """A table in text, whose first `header_lines` lines name the columns."""
 
-    def load(dtype: type[np.float64 | object], columns: Sequence[int], ndmin: Literal[1, 2]) -> NDArray[Any]:
+    delimiter: str
+    header_lines: int
+
+    @classmethod
+    def open(cls, path: Path, column: str | None = None, header: bool | None = None) -> TextTable:
+        """Look at the first lines; those who know tell by `header` whether the first names the columns.
+
+        Else it does if it has a cell `column`, or if it looks like a header, see `_is_header`.
+        """
+        delimiter = DELIMITERS.get(path.suffix.lower(), ",")
         try:
-            with warnings.catch_warnings():
+            with open_input(path, "r") as stream:
+                reader = csv.reader(stream, delimiter=delimiter)
+                rows = filter(None, reader)
+                first = [unguard_cell(cell.strip()) for cell in next(rows, [])]
+                header_lines = reader.line_num
+                second = next(rows, [])
+                if header is None:
+                    header = column in first or _is_header(first, second, rows)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise FileError(f"Cannot read {path} as text: {error}.") from None
+        if not first:
+            raise FileError(f"Cannot read {path}: it is empty.")
+        if header and not second:
+            raise InputError(f"Expected rows below the header of {path}, got none.")
+        return cls(path, tuple(first) if header else None, len(first), None, delimiter, header_lines if header else 0)
+
+    def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield all rows at once, parsed in one pass."""
+        fields: list[Any] = [("numbers", np.float64, (len(numbers),))] if len(numbers) else []
+        places = list(numbers)
+        if label is not None:
+            fields, places = [*fields, ("label", object)], [*places, label]
+        try:
+            with open_input(self.path, "r") as stream, warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
-                values: NDArray[Any] = np.loadtxt(
-                    path, dtype=dtype, delimiter=delimiter, skiprows=header_lines if header else 0, usecols=columns,
-                    ndmin=ndmin, comments=None, quotechar='"', encoding="utf-8-sig",
+                found: Any = np.loadtxt(
+                    stream, dtype=np.dtype(fields), delimiter=self.delimiter, skiprows=self.header_lines,
+                    usecols=places, ndmin=1, comments=None, quotechar='"',
                 )  # fmt: skip
         except ValueError as error:
             reason = str(error).rstrip(".")
-            raise InputError(f"Cannot read {path}: {reason}. (Rows are counted from 0 below the header.)") from None
-        return values
-
-    return Table(
-        path,
-        tuple(first) if header else None,
-        len(first),
-        lambda columns: load(np.float64, columns, 2),
-        lambda column: numbers_if_all_are(_unguarded(load(object, [column], 1))),
-    )
+            raise InputError(
+                f"Cannot read {self.path}: {reason}. (Rows are counted from 0 below the header.)"
+            ) from None
+        yield (
+            np.ascontiguousarray(found["numbers"]) if len(numbers) else np.empty((len(found), 0)),
+            np.empty(0) if label is None else labels_of([unguard_cell(text) for text in found["label"]], self.path),
+        )
 
 
-def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
+def _is_header(first: Sequence[str], second: Sequence[str], rest: Iterator[list[str]]) -> bool:
     """Tell whether the first line names columns.
 
     It does if it has a word where the line below has a number; if its cells count 0, 1, 2… as data frames
-    without names are written, the columns of an index and of labels aside; or if it has words only, a usual name
-    of a label column among several.
+    without names are written, the columns of an index and of labels aside; if it has words only, a usual name
+    of a label column among them; but a single word must not be a label of any other row.
     """
     numbered = [cell for cell in first if cell.lower() not in ("", *LABEL_COLUMNS)]
     if len(numbered) > 1 and numbered == [str(number) for number in range(len(numbered))]:
         return True
     if any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=False)):
         return True
-    words_only = len(first) > 1 and not any(map(_is_number, first))
-    return words_only and any(cell.lower() in LABEL_COLUMNS for cell in first)
+    if any(map(_is_number, first)) or not any(cell.lower() in LABEL_COLUMNS for cell in first):
+        return False
+    return len(first) > 1 or (bool(second) and all(row[0].strip() != first[0] for row in chain([second], rest)))
 
 
 def _is_number(text: str) -> bool:
@@ -117,51 +152,26 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _unguarded(texts: NDArray[Any]) -> NDArray[Any]:
-    return as_text_array([unguard_cell(text) for text in texts.tolist()])
+def labels_of(texts: Sequence[str], path: Path) -> NDArray[Any]:
+    """Return the labels that a file has in text, none of them empty: numbers if they all are, else texts."""
+    if "" in texts:
+        row = texts.index("")
+        raise LabelsError(f"Expected a label in every row of {path}, got none at row {row}. Drop that row.")
+    return numbers_if_all_are(as_text_array(texts))
 
 
 def numbers_if_all_are(texts: NDArray[Any]) -> NDArray[Any]:
-    """Return texts like '10' and '9' as numbers if they all are, so that classes sort as numbers do."""
-    try:
-        return texts.astype(np.int64)
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return texts.astype(np.float64)
-    except ValueError:
-        return texts
+    """Return texts like '10' and '9' as numbers if they all are, so that classes sort as numbers do.
 
-
-def _open_parquet(path: Path) -> Table:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError("Reading Parquet tables", "tables") from None
-    damaged = (pa.ArrowException, UnicodeDecodeError, OSError)
-    try:
-        names = tuple(pq.read_schema(path).names)
-    except damaged as error:
-        raise FileError(f"Cannot read {path} as Parquet: {str(error).rstrip('.')}.") from None
-
-    def column(place: int) -> NDArray[Any]:
+    A text is a number only if the number would be written so: '007', '1_0' and '1e1' are codes, which stay text. Whole
+    floats are numbers if all are written so ('1.0', as data frames do), and 'nan' among numbers is a missing one.
+    """
+    different = set(texts.tolist())
+    if all(map(_CANONICAL_INTEGER.fullmatch, different)):
         try:
-            # By place, not by name: two columns may have the same one.
-            with pq.ParquetFile(path) as file:
-                found = file.read(columns=[names[place]])
-            return np.asarray(found.column(names[:place].count(names[place])).to_numpy())
-        except damaged as error:
-            raise FileError(f"Cannot read {path} as Parquet: {str(error).rstrip('.')}.") from None
-
-    def numbers(places: Sequence[int]) -> NDArray[Any]:
-        columns = [column(place) for place in places]
-        for place, values in zip(places, columns, strict=True):
-            if values.dtype.kind not in "fiub":
-                raise InputError(
-                    f"Expected numbers in column {names[place]!r} of {path}, got {values.dtype}."
-                    " Turn text into numbers, or drop that column."
-                )
-        return np.column_stack(columns)
-
-    return Table(path, names, len(names), numbers, column)
+            return texts.astype(np.int64)
+        except OverflowError:
+            return texts
+    numbers = different - {"nan"}
+    floats = (all(map(pattern.fullmatch, numbers)) for pattern in (_CANONICAL_INTEGER, _WHOLE_FLOAT))
+    return texts.astype(np.float64) if numbers and any(floats) else texts

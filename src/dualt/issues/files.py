@@ -1,17 +1,21 @@
-"""Label issues as a table."""
+"""Label issues as tables and JSON."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
+from dualt.errors import FileError, naming_extra
 from dualt.files import atomic_write
 from dualt.io.cells import guard_cell
-from dualt.issues.scores import LabelIssues
 
-# Numbers become Python's in portions, of which each takes a few megabytes.
+if TYPE_CHECKING:
+    from dualt.issues.label_issues import LabelIssues
+
+# Numbers become Python's so many rows at a time, which takes a few megabytes.
 _AT_A_TIME = 1 << 14
 _COLUMNS = ("index", "given", "suggested", "probability_right", "suggested_probability")
 
@@ -21,24 +25,45 @@ def issue_rows(issues: LabelIssues) -> Iterator[dict[str, Any]]:
     names, indices = issues.class_names, issues.indices
     for low in range(0, len(indices), _AT_A_TIME):
         rows = indices[low : low + _AT_A_TIME]
-        columns = (
-            rows, issues.given[rows], issues.suggested[rows],
-            issues.probability_right[rows], issues.suggested_probability[rows],
-        )  # fmt: skip
-        for index, given, suggested, right, probability in zip(*(column.tolist() for column in columns), strict=True):
-            yield {
-                "index": index,
-                "given": names[given],
-                "suggested": names[suggested],
-                "probability_right": round(right, 6),
-                "suggested_probability": round(probability, 6),
-            }
+        numbers = (issues.given, issues.suggested, issues.probability_right, issues.suggested_probability)
+        columns = (rows.tolist(), *(column[rows].tolist() for column in numbers))
+        for index, given, suggested, right, probability in zip(*columns, strict=True):
+            cells = (index, names[given], names[suggested], round(right, 6), round(probability, 6))
+            yield dict(zip(_COLUMNS, cells, strict=True))
 
 
 def save_issues(path: str | Path, issues: LabelIssues) -> None:
-    """Write the flagged labels as CSV; class names cannot act as formulas in a spreadsheet."""
-    with atomic_write(path) as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        for row in issue_rows(issues):
-            writer.writerow([guard_cell(cell) if isinstance(cell, str) else cell for cell in row.values()])
+    """Write the flagged labels as a `.csv` or `.parquet` table, or with the counts as `.json`."""
+    path = Path(path)
+    writers: dict[str, Callable[[IO[Any], LabelIssues], None]] = {
+        ".csv": _write_csv,
+        ".json": _write_json,
+        ".parquet": _write_parquet,
+    }
+    write = writers.get(path.suffix.lower())
+    if write is None:
+        raise FileError(f"Expected a name that ends in {', '.join(writers)}, got {path.name!r}.")
+    with atomic_write(path, "wb" if write is _write_parquet else "w") as stream:
+        write(stream, issues)
+
+
+def _write_csv(stream: IO[str], issues: LabelIssues) -> None:
+    """Write a table in which no class name can act as a formula of a spreadsheet."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for row in issue_rows(issues):
+        writer.writerow([guard_cell(cell) if isinstance(cell, str) else cell for cell in row.values()])
+
+
+def _write_json(stream: IO[str], issues: LabelIssues) -> None:
+    json.dump(issues.to_dict(), stream, indent=1)
+    stream.write("\n")
+
+
+def _write_parquet(stream: IO[bytes], issues: LabelIssues) -> None:
+    with naming_extra("A Parquet file"):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+    rows = list(issue_rows(issues))
+    parquet.write_table(pa.table({name: [row[name] for row in rows] for name in _COLUMNS}), stream)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError
-from dualt.io.arrays import check_readable
+from dualt.files import check_readable
 from dualt.io.cells import is_row_number, unguard_cell
 from dualt.labels import LabelCoder, as_label_array, whole_values
 
@@ -43,9 +43,16 @@ def read_review(path: str | Path) -> list[Decision]:
         If it is not such a table, or names an example twice; the message gives the line.
     """
     path = Path(path)
+    decisions: dict[int, Decision] = {}
     try:
         with check_readable(path).open(encoding="utf-8-sig", newline="") as stream:
-            return _unique(_decisions(stream, path), path)
+            for decision in _decisions(stream, path):
+                first = decisions.setdefault(decision.index, decision)
+                if first is not decision:
+                    raise InputError(
+                        f"Expected one decision per example, got example {decision.index} on lines {first.line}"
+                        f" and {decision.line} of {path}. Delete one of the two."
+                    )
     except UnicodeDecodeError as error:
         raise InputError(f"Expected {path} to be UTF-8 text: {error}. Save the review as UTF-8.") from None
     except csv.Error as error:
@@ -54,6 +61,7 @@ def read_review(path: str | Path) -> list[Decision]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+    return list(decisions.values())
 
 
 def _decisions(stream: Iterable[str], path: Path) -> Iterator[Decision]:
@@ -78,18 +86,6 @@ def _decision(cells: list[str], line: int, path: Path) -> Decision:
     if not is_row_number(index):
         raise InputError(f"Expected a row number as index on line {line} of {path}, got {cells[0][:40]!r}.")
     return Decision(int(index), unguard_cell(cells[1]), unguard_cell(cells[2]), line)
-
-
-def _unique(decisions: Iterable[Decision], path: Path) -> list[Decision]:
-    seen: dict[int, Decision] = {}
-    for decision in decisions:
-        first = seen.setdefault(decision.index, decision)
-        if first is not decision:
-            raise InputError(
-                f"Expected one decision per example, got example {decision.index} on lines {first.line}"
-                f" and {decision.line} of {path}. Delete one of the two."
-            )
-    return list(seen.values())
 
 
 def apply_review(

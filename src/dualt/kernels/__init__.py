@@ -1,6 +1,6 @@
 """Inner loops in C, where they could be compiled: when the package is installed and a C compiler is there.
 
-Nothing needs them. Each has a twin in NumPy or torch with the same result, up to rounding, which its caller takes where
+Nothing needs them. Each has a twin in NumPy with the same result, up to rounding, which its caller takes where
 `library` is None: no compiler, a platform of which we know nothing, or `DUALT_KERNELS=0` in the environment.
 """
 
@@ -32,8 +32,6 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "scan_rows_double": _SCAN,
     "floats_of_halves": (_INT, (_POINTER, _INT, _POINTER)),
     "sampled_rows": (_INT, (_INT, _INT, ctypes.c_uint32, _POINTER)),
-    "mean_reweighted_loss": (_INT, (_POINTER, _POINTER, _INT, _INT, _POINTER, _REAL, _POINTER, _POINTER)),
-    "mean_revised_loss": (_INT, (_POINTER, _POINTER, _INT, _INT, *5 * (_POINTER,))),
 }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,17 +18,15 @@ from torch import nn
 
 from dualt.datasets.dataset import compute_moments
 from dualt.errors import InputError
-from dualt.nn.pipeline import RobustRun, Settings, train_robustly
+from dualt.nn.config import TrainingConfig
+from dualt.nn.pipeline import RobustRun, as_lists, train_robustly
 from dualt.nn.training import Machine, Part, TrainingData, as_inputs
+from dualt.nn.training.loop import Augment
 from dualt.nn.training.model import Model
+from dualt.nn.training.recipe import Optimizer, Precision
 from dualt.nn.training.tensorboard import tensorboard_log
 from dualt.results import TransitionEstimate
 from dualt.rng import stream
-from dualt.validation import check_fraction
-
-# Small data get smaller batches, so that an epoch has about this many steps.
-_STEPS = 32
-_SMALLEST_BATCH = 8
 
 
 class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,13 +38,17 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Name in `dualt.nn.networks.NETWORKS`, or a function `(input_shape, n_classes, **options) -> nn.Module`.
     method
         Name in `dualt.nn.methods.METHODS`.
+    estimator
+        Name in `dualt.estimators.ESTIMATORS`: how the transition matrix is found.
     transition
-        Name of an estimator, an estimate, or a known matrix whose rows follow the sorted classes.
+        A known matrix whose rows follow the sorted classes, or an estimate, instead.
     epochs
         Of every stage of training; `None`: as published, the posterior 100 and most methods 200.
     batch_size
-        Smaller data sets get smaller batches, down to 8, for about 32 steps an epoch.
-    learning_rate
+        `None`: 128, or fewer for fewer than 4,096 samples, down to 8, for about 32 steps per epoch.
+    optimizer
+        `"sgd"` or `"adam"`, of every stage; `None`: as published.
+    learning_rate, momentum, weight_decay
         Of the method, and of the stages before it that use the same optimizer; `None`: as published.
     validation_fraction
         Share of the samples set aside to choose the best epoch, with their noisy labels.
@@ -58,8 +61,14 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Such as `{"volume_weight": 1e-3}` for `volminnet`.
     network_options
         Such as `{"hidden": (64, 64), "dropout": 0.2}`.
-    device, precision, threads
-        Of the machine to train on.
+    weights
+        Where pre-trained weights are: a `.safetensors` file, or `"imagenet"`.
+    augment
+        `"shift"` or `"shift-flip"`, or a function of a batch of images and a generator.
+    device, precision
+        What to train on.
+    n_jobs
+        Number of CPU threads; `None` leaves torch's own setting.
     tensorboard
         Folder for TensorBoard's curves of every stage (the extra `[tensorboard]`).
     random_state
@@ -96,38 +105,50 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        network: str | Callable[..., nn.Module] = "mlp",
-        method: str = "forward",
-        transition: str | ArrayLike | TransitionEstimate = "dual-t",
+        network: str | Callable[..., nn.Module] = TrainingConfig.network,
+        method: str = TrainingConfig.method,
+        estimator: str = TrainingConfig.estimator,
+        transition: ArrayLike | TransitionEstimate | None = TrainingConfig.transition,
         *,
-        epochs: int | None = None,
-        batch_size: int = 128,
-        learning_rate: float | None = None,
-        validation_fraction: float = 0.2,
-        patience: int | None = None,
-        folds: int | None = None,
-        method_options: Mapping[str, Any] | None = None,
-        network_options: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        precision: Literal["float32", "bf16"] = "float32",
-        threads: int | None = None,
+        epochs: int | None = TrainingConfig.epochs,
+        batch_size: int | None = TrainingConfig.batch_size,
+        optimizer: Optimizer | None = TrainingConfig.optimizer,
+        learning_rate: float | None = TrainingConfig.learning_rate,
+        momentum: float | None = TrainingConfig.momentum,
+        weight_decay: float | None = TrainingConfig.weight_decay,
+        validation_fraction: float = TrainingConfig.validation_fraction,
+        patience: int | None = TrainingConfig.patience,
+        folds: int | None = TrainingConfig.folds,
+        method_options: Mapping[str, Any] | None = TrainingConfig.method_options,
+        network_options: Mapping[str, Any] | None = TrainingConfig.network_options,
+        weights: str | Path | None = TrainingConfig.weights,
+        augment: str | Augment | None = TrainingConfig.augment,
+        device: str = TrainingConfig.device,
+        precision: Precision = TrainingConfig.precision,
+        n_jobs: int | None = TrainingConfig.n_jobs,
         tensorboard: str | Path | None = None,
         random_state: Any = None,
     ) -> None:
         self.network = network
         self.method = method
+        self.estimator = estimator
         self.transition = transition
         self.epochs = epochs
         self.batch_size = batch_size
+        self.optimizer = optimizer
         self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.weight_decay = weight_decay
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.folds = folds
         self.method_options = method_options
         self.network_options = network_options
+        self.weights = weights
+        self.augment = augment
         self.device = device
         self.precision = precision
-        self.threads = threads
+        self.n_jobs = n_jobs
         self.tensorboard = tensorboard
         self.random_state = random_state
 
@@ -138,66 +159,52 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(f"Expected labels of at least two classes, got one class: {self.classes_[0]!r}.")
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        rows = _divide(codes, check_fraction(self.validation_fraction, "validation_fraction"), seed)
+        config = self._config()
+        rows = _divide(codes, config.validation_fraction, config.random_state)
         moments = compute_moments(X[rows[0]])
         mean, std = np.array(moments.mean, np.float32), np.array(moments.std, np.float32)
-        machine = Machine(self.device, precision=self.precision, threads=self.threads)
+        device = config.machine.torch_device
 
         def part(chosen: NDArray[np.intp]) -> Part:
-            labels = torch.from_numpy(codes[chosen].astype(np.int64)).to(machine.torch_device)
-            return Part(as_inputs(X[chosen], mean, std, machine.torch_device), labels)
+            labels = torch.from_numpy(codes[chosen].astype(np.int64)).to(device)
+            return Part(as_inputs(X[chosen], mean, std, device), labels)
 
         data = TrainingData(part(rows[0]), part(rows[1]))
         names = tuple(map(str, self.classes_.tolist()))
-        settings = self._settings(len(rows[0]), seed, machine)
         with tensorboard_log(self.tensorboard) as on_epoch:
-            run = train_robustly(data, len(names), settings, class_names=names, on_epoch=on_epoch)
-        self._keep(run, data, names, mean, std)
+            run = train_robustly(data, len(names), config, class_names=names, on_epoch=on_epoch)
+        self._keep(run)
+        self.model_ = self._model(run, data.train.inputs.shape, names, mean, std)
         return self
 
-    def _settings(self, n_samples: int, seed: int, machine: Machine) -> Settings:
-        return Settings(
-            method=self.method,
-            transition=self.transition,
-            network=self.network,
-            network_options=self.network_options or {},
-            epochs=self.epochs,
-            batch_size=min(self.batch_size, max(_SMALLEST_BATCH, n_samples // _STEPS)),
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-            folds=self.folds,
-            seed=seed,
-            machine=machine,
-            method_options=self.method_options or {},
-        )
+    def _config(self) -> TrainingConfig:
+        """Return the parameters as a configuration, with a seed drawn from `random_state`."""
+        known = {field.name for field in fields(TrainingConfig)}
+        given = {name: value for name, value in self.get_params(deep=False).items() if name in known}
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        return TrainingConfig(**{**given, "random_state": seed})
 
-    def _keep(
-        self, run: RobustRun, data: TrainingData, names: tuple[str, ...], mean: NDArray[Any], std: NDArray[Any]
-    ) -> None:
+    def _keep(self, run: RobustRun) -> None:
         self.transition_ = run.transition
         self.transition_estimate_ = run.estimate
         self.learned_transition_ = run.learned_transition
         self.out_of_fold_ = run.out_of_fold
         self.history_ = {name: trained.history.to_dict() for name, trained in run.stages.items()}
-        self.model_ = Model(
-            networks=run.networks,
-            network=self.network if isinstance(self.network, str) else None,
-            options=self.network_options or {},
-            input_shape=data.train.inputs.shape,
-            class_names=names,
-            mean=mean,
-            std=std,
-            about={
-                "method": self.method,
-                "transition": _listed(run.transition),
-                "learned_transition": _listed(run.learned_transition),
-                "out_of_fold": run.out_of_fold,
-                "classes": self.classes_.tolist(),
-                "n_features": int(self.n_features_in_),
-                "history": self.history_,
-            },
-        )
+
+    def _model(
+        self, run: RobustRun, shape: tuple[int, ...], names: tuple[str, ...], mean: NDArray[Any], std: NDArray[Any]
+    ) -> Model:
+        about = {
+            "method": self.method,
+            "transition": as_lists(run.transition),
+            "learned_transition": as_lists(run.learned_transition),
+            "out_of_fold": run.out_of_fold,
+            "classes": self.classes_.tolist(),
+            "n_features": int(self.n_features_in_),
+            "history": self.history_,
+        }
+        network = self.network if isinstance(self.network, str) else None
+        return Model(run.networks, network, self.network_options or {}, shape, names, mean, std, about)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probabilities of the clean class, (n, n_classes)."""
@@ -234,10 +241,6 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.out_of_fold_ = model.about.get("out_of_fold")
         classifier.history_ = model.about.get("history", {})
         return classifier
-
-
-def _listed(matrix: NDArray[np.float64] | None) -> list[list[float]] | None:
-    return None if matrix is None else matrix.tolist()
 
 
 def _dtype(samples: Any) -> Any:

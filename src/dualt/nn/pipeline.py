@@ -15,16 +15,15 @@ from torch import nn
 
 from dualt.datasets import Dataset, Split
 from dualt.errors import InputError, UnknownNameError
-from dualt.estimators import ESTIMATORS, estimate_transition
+from dualt.estimators import ESTIMATORS, estimate_posterior
+from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import check_labels_possible, find_method
-from dualt.nn.methods.settings import Settings
-from dualt.nn.methods.stages import OnStage, Stages, learned_transition
+from dualt.nn.stages import OnStage, Stages, learned_transition
 from dualt.nn.training import Machine, Part, Trained, TrainingData, as_inputs
 from dualt.nn.training.model import make_folder
 from dualt.results import TransitionEstimate
+from dualt.rows import NoisyPosterior
 from dualt.validation import check_transition
-
-__all__ = ["RobustRun", "Settings", "learn_posterior", "train_robustly", "training_data"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,60 +32,67 @@ class RobustRun:
 
     Attributes
     ----------
-    settings
+    config
     networks
         With the weights that the method reports.
     transition : (C, C) or None
         The matrix that the method was given; `None` if it takes none.
-    learned_transition : (C, C) or None
-        The matrix that the method has learned, from nothing or by revising the one it was given; `None` if it
-        learns none.
     estimate
         How it was found, if it was estimated.
     pred_probs : (n, C) or None
         Noisy posterior on the training part, if it was learned.
-    out_of_fold : bool or None
-        Whether no network judged the samples that it was trained on in `pred_probs`.
+    posterior
+        The same with the given labels, read once for all who ask.
     stages
         Every training run by name, in order.
     seconds
         Per stage and for the estimate.
     """
 
-    settings: Settings
+    config: TrainingConfig
     networks: Sequence[nn.Module]
     transition: NDArray[np.float64] | None
     estimate: TransitionEstimate | None
     pred_probs: NDArray[np.float32] | None
+    posterior: NoisyPosterior | None
     stages: Mapping[str, Trained]
     seconds: Mapping[str, float]
-    out_of_fold: bool | None = None
+
+    @property
+    def out_of_fold(self) -> bool | None:
+        """Whether no network judged the samples that it was trained on in `pred_probs`; `None` without them."""
+        return None if self.posterior is None else self.posterior.out_of_fold
 
     @property
     def learned_transition(self) -> NDArray[np.float64] | None:
-        """The matrix that the method has learned."""
-        return learned_transition(self.stages[self.settings.method])
+        """The matrix that the method has learned, from nothing or by revising the one it was given, if it does."""
+        return learned_transition(self.stages[self.config.method])
 
     @property
     def test_accuracy(self) -> float | None:
         """Accuracy of the method on the clean test part, as its recipe reports it."""
-        return self.stages[self.settings.method].test_accuracy
+        return self.stages[self.config.method].test_accuracy
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
-        network, learned = self.settings.network, self.learned_transition
+        network = self.config.network
         return {
-            "method": self.settings.method,
+            "method": self.config.method,
             "network": network if isinstance(network, str) else getattr(network, "__name__", "own"),
-            "seed": self.settings.seed,
+            "random_state": self.config.random_state,
             "test_accuracy": self.test_accuracy,
-            "transition": None if self.transition is None else self.transition.tolist(),
-            "learned_transition": None if learned is None else learned.tolist(),
+            "transition": as_lists(self.transition),
+            "learned_transition": as_lists(self.learned_transition),
             "estimate": None if self.estimate is None else self.estimate.to_dict(),
             "out_of_fold": self.out_of_fold,
             "stages": {name: _describe(trained) for name, trained in self.stages.items()},
             "seconds": dict(self.seconds),
         }
+
+
+def as_lists(matrix: NDArray[np.float64] | None) -> list[list[float]] | None:
+    """Return a matrix as JSON can hold it."""
+    return None if matrix is None else matrix.tolist()
 
 
 def _describe(trained: Trained) -> dict[str, Any]:
@@ -114,7 +120,7 @@ def training_data(split: Split, dataset: Dataset, machine: Machine | None = None
 def learn_posterior(
     data: TrainingData,
     n_classes: int,
-    settings: Settings | None = None,
+    config: TrainingConfig | None = None,
     *,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -124,14 +130,15 @@ def learn_posterior(
 
     Parameters are those of `train_robustly`.
     """
-    settings = settings or Settings(method="ce")
-    return Stages(data, n_classes, settings, _prepared(folder), resume, on_epoch).posterior()
+    names = tuple(map(str, range(n_classes)))
+    config = config or TrainingConfig(method="ce")
+    return Stages(data, names, config, _prepared(folder), resume, on_epoch).pred_probs()
 
 
 def train_robustly(
     data: TrainingData,
     n_classes: int,
-    settings: Settings | None = None,
+    config: TrainingConfig | None = None,
     *,
     class_names: Sequence[str] | None = None,
     clean_labels: NDArray[Any] | None = None,
@@ -146,12 +153,12 @@ def train_robustly(
     data
         Noisy training and validation parts and, where there is one, a clean test part.
     n_classes
-    settings
-        Method, estimator, network, recipes, seed.
+    config
+        Method, estimator, network, schedule, random state.
     class_names
         For the estimate.
     clean_labels : (n,)
-        Of the training part, for the estimator `oracle` only.
+        Class numbers of the training part, for the estimator `oracle` only.
     folder
         Where each stage keeps its checkpoint.
     resume
@@ -165,34 +172,29 @@ def train_robustly(
     >>> from dualt.datasets import load_dataset, split_dataset
     >>> dataset = load_dataset("synthetic", n_samples=500, n_test=200)
     >>> split = split_dataset(dataset, dualt.noise.symmetric(2, 0.2))
-    >>> run = train_robustly(training_data(split, dataset), 2, Settings(epochs=5, network="mlp-small"))
+    >>> run = train_robustly(training_data(split, dataset), 2, TrainingConfig(epochs=5, network="mlp-small"))
     >>> run.transition.shape, list(run.stages)
     ((2, 2), ['ce', 'forward'])
     """
-    settings = settings or Settings()
-    takes_transition = find_method(settings.method).takes_transition
-    stages = Stages(data, n_classes, settings, _prepared(folder), resume, on_epoch)
-    transition, estimate, pred_probs, out_of_fold = None, None, None, None
-    if takes_transition or settings.method == "ce":
-        given: Any = settings.transition
+    config = config or TrainingConfig()
+    names = tuple(class_names or map(str, range(n_classes)))
+    stages = Stages(data, names, config, _prepared(folder), resume, on_epoch)
+    transition, estimate, pred_probs, posterior = None, None, None, None
+    if find_method(config.method).takes_transition or config.method == "ce":
+        given: Any = config.transition
         if isinstance(given, TransitionEstimate):
             estimate, given = given, given.transition
-        elif isinstance(given, str):
-            _check_estimator(given, clean_labels)
-            pred_probs, out_of_fold = stages.posterior(), settings.n_folds(len(data.train.labels)) > 1
+        elif given is None:
+            _check_estimator(config.estimator, clean_labels)
+            pred_probs, posterior = stages.pred_probs(), stages.posterior()
             began = perf_counter()
-            names = list(class_names or map(str, range(n_classes)))
-            labels = np.array(names)[data.train.labels.cpu().numpy()]
-            options: dict[str, Any] = {"clean_labels": np.array(names)[clean_labels]} if given == "oracle" else {}
-            estimate = estimate_transition(
-                pred_probs, labels, given, class_names=names, out_of_fold=out_of_fold, **options
-            )
+            options: dict[str, Any] = {"clean_labels": clean_labels} if config.estimator == "oracle" else {}
+            estimate = estimate_posterior(posterior, config.estimator, **options)
             given, stages.seconds["estimate"] = estimate.transition, perf_counter() - began
         transition = check_transition(given, n_classes)
         check_labels_possible(transition, data.train.labels)
-    networks = stages.train(settings.method, transition).networks
-    trained, seconds = stages.trained, stages.seconds
-    return RobustRun(settings, networks, transition, estimate, pred_probs, trained, seconds, out_of_fold)
+    networks = stages.train(config.method, transition).networks
+    return RobustRun(config, networks, transition, estimate, pred_probs, posterior, stages.trained, stages.seconds)
 
 
 def _check_estimator(name: str, clean_labels: NDArray[Any] | None) -> None:

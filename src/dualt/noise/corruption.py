@@ -1,4 +1,4 @@
-"""Give labels noise: each one is drawn anew from the row of its class."""
+"""Corrupt labels: draw each one from its class's row of a transition matrix."""
 
 from __future__ import annotations
 
@@ -26,18 +26,21 @@ def corrupt(
     Parameters
     ----------
     labels : (n_samples,)
-        Class numbers from 0, or names. Names stand for the rows of `transition` in sorted order
-        unless `class_names` gives another.
+        Class numbers from 0, class names, or one-hot rows. Names belong to the rows of `transition` in
+        sorted order unless `class_names` gives another.
     transition : (n_classes, n_classes)
     random_state
         Seed or generator.
     exact
-        Realise each row's counts to the nearest whole label (largest remainder) instead of drawing
-        them; which labels flip is still random.
+        Round each row's counts to whole labels (largest remainder) instead of drawing them; which labels
+        change is still random.
+    class_names
+        In the order of the rows of `transition`.
 
     Returns
     -------
-    (n_samples,) of the same kind as `labels`; the input is not changed.
+    (n_samples,)
+        Labels of the same kind as `labels`, which are not changed.
 
     Examples
     --------
@@ -49,14 +52,14 @@ def corrupt(
     coder = LabelCoder.for_labels(array, len(matrix), class_names)
     codes = coder.encode(array)
     generator = as_generator(random_state)
-    noisy = _deal(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
+    noisy = _allocate(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
     if array.ndim == 2:
         return np.eye(len(matrix), dtype=array.dtype)[noisy]
     return _values(coder, array.dtype)[noisy]
 
 
 def _values(coder: LabelCoder, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return what stands for each class, its name or its number, in the labels' own type if that can hold it."""
+    """Return the name or number of each class, in the type of the labels if that can hold it."""
     if coder.by_name and dtype.kind not in "iuf":
         return np.array(coder.names)
     numbers = np.array([int(name) for name in coder.names]) if coder.by_name else np.arange(coder.n_classes)
@@ -65,7 +68,7 @@ def _values(coder: LabelCoder, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _draw(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw from each label's row by inversion of its distribution function."""
+    """Draw from each label's row, by inverting its cumulative distribution."""
     noisy = np.empty_like(codes)
     uniform = rng.random(len(codes))
     for label, row in enumerate(matrix):
@@ -76,15 +79,14 @@ def _draw(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.G
     return noisy
 
 
-def _deal(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Deal out each row's counts, rounded by largest remainder, in random order."""
+def _allocate(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Give each label's row its rounded counts, in random order."""
     noisy = np.empty_like(codes)
     for label, row in enumerate(matrix):
         members = np.flatnonzero(codes == label)
-        # Equal remainders are settled by order; a shuffled order favours no class.
+        # Equal remainders go to the class that comes first; a shuffled order favours none.
         order = rng.permutation(len(row))
-        hand = np.repeat(order, largest_remainder(row[order], len(members)))
-        noisy[members] = rng.permutation(hand)
+        noisy[members] = rng.permutation(np.repeat(order, largest_remainder(row[order], len(members))))
     return noisy
 
 

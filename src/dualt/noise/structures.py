@@ -1,4 +1,4 @@
-"""The shapes that label noise takes: each function returns a transition matrix."""
+"""Transition matrices of known structure: symmetric, pair, asymmetric, random."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dualt.validation import check_class_names, check_fraction, check_n_classes
 
 
 def symmetric(n_classes: int, rate: float) -> NDArray[np.float64]:
-    """Sym-ε: a label keeps its class with 1 − rate, else it is any other class, all alike.
+    """Sym-ε: a label stays with probability 1 − rate, else it becomes any other class with equal probability.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def symmetric(n_classes: int, rate: float) -> NDArray[np.float64]:
 
 
 def pair(n_classes: int, rate: float) -> NDArray[np.float64]:
-    """Pair-ε: a label keeps its class with 1 − rate, else it is the next class (the last turns into the first).
+    """Pair-ε: a label stays with probability 1 − rate, else it becomes the next class (the last becomes the first).
 
     Examples
     --------
@@ -50,15 +50,15 @@ def asymmetric(
     n_classes: int | None = None,
     class_names: Sequence[Any] | None = None,
 ) -> NDArray[np.float64]:
-    """Noise by a mapping class → class → rate; what is not named stays as it is.
+    """Return the matrix of a mapping class → class → rate; labels that are not mentioned stay.
 
     Parameters
     ----------
     flips
-        `{"cat": {"dog": 0.3}}`: three in ten cats are called dogs. Keys are class numbers, or names
-        if `class_names` is given.
+        `{"cat": {"dog": 0.3}}`: three in ten cats are labelled dog. Keys are class numbers, or names if
+        `class_names` is given.
     n_classes, class_names
-        One of them says how many classes there are.
+        Give one of them: it determines the number of classes.
 
     Examples
     --------
@@ -96,10 +96,10 @@ def _index_of(name: Any, index: Mapping[str, int]) -> int:
 
 
 def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomState = None) -> NDArray[np.float64]:
-    """Random noise of mean `rate`: each class has its own rate and its own favourite mistakes.
+    """Random noise of mean `rate`: each class has its own rate and its own frequent confusions.
 
-    Class rates are uniform within half and one and a half times `rate`, off-diagonals Dirichlet(1).
-    Every diagonal entry stays the largest of its row.
+    Class rates are uniform between 0.5 and 1.5 times `rate`, off-diagonal shares Dirichlet(1). Every
+    diagonal entry stays the largest of its row.
     """
     n_classes, rate = check_n_classes(n_classes), check_fraction(rate, "rate", inclusive=True)
     generator = as_generator(random_state)

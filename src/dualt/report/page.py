@@ -4,67 +4,119 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dualt import __version__
+from dualt.errors import InputError
 from dualt.files import atomic_write
 from dualt.report import words
-from dualt.report.data import ReportData
-from dualt.report.payload import confusions, payload, script_json
+from dualt.report.payload import confusions, payload, script_json, without_diagonal
+from dualt.report.previews import Previews
+from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, listed
 from dualt.transition import l1_error
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dualt.issues import LabelIssues
+    from dualt.report.shown import ReportOptions
+    from dualt.results import TransitionEstimate
+
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
-_SCRIPTS = (
-    "dom.js",
-    "theme.js",
-    "heatmap.js",
-    "bars.js",
-    "csv.js",
-    "store.js",
-    "scroller.js",
-    "sieve.js",
-    "card.js",
-    "review.js",
-    "main.js",
-)
+_SCRIPTS = ("dom.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js", "card.js",
+            "review.js", "main.js")  # fmt: skip
 
 
-def write_report(path: str | Path, data: ReportData) -> None:
-    """Write the page to `path`, whole or not at all."""
-    page = render_report(data)
+def write_report(
+    path: str | Path,
+    estimate: TransitionEstimate | None,
+    issues: LabelIssues | None = None,
+    **options: Unpack[ReportOptions],
+) -> None:
+    """Write the page to `path`, whole or not at all; `render_report` describes the options."""
+    page = render_report(estimate, issues, **options)
     with atomic_write(path) as stream:
         stream.write(page)
 
 
-def render_report(data: ReportData) -> str:
+def render_report(
+    estimate: TransitionEstimate | None,
+    issues: LabelIssues | None = None,
+    *,
+    comparison: Sequence[TransitionEstimate] = (),
+    audit: Codes | None = None,
+    previews: Previews | None = None,
+    level: float = 0.95,
+    title: str = "Label report",
+    limit: int = MAX_LISTED,
+) -> str:
     """Return the page: one HTML document that needs no network and no other file.
 
     Its policy allows only the style and the script that are in it, by their hashes, and images that are
     in it: a class name or a text that managed to become markup could still not run or load anything.
+
+    Parameters
+    ----------
+    estimate
+        The matrix of the headline; None if the issues were found with a matrix that was not estimated.
+    issues
+        Adds the list to review: the flagged examples, most suspect first.
+    comparison
+        Several estimates, shown side by side.
+    audit
+        Row numbers of a random sample, in random order: adds a list of its own to verify, apart from the
+        suspects. Needs `issues`, which say what each example probably is.
+    previews
+        Thumbnails or texts of the listed examples (`listed` names them).
+    level
+        Confidence of the intervals.
+    title
+        Shown on top and in the browser's tab.
+    limit
+        Most suspects to list.
     """
-    content = payload(data)
+    shown: Estimate
+    if issues is not None:
+        shown, pairs = GivenMatrix(issues) if estimate is None else estimate, issues.by_pair
+    elif estimate is not None:
+        shown, pairs = estimate, estimate.n_samples * (estimate.clean_prior[:, None] * estimate.transition).T
+    else:
+        raise InputError("Expected an estimate or label issues to report, got neither.")
+    wrong = without_diagonal(pairs)
+    lists = [] if issues is None else [ReviewList("suspects", "Suspect labels", listed(issues, limit))]
+    if issues is not None and audit is not None:
+        lists.append(ReviewList("audit", "Random sample", audit))
+    content = payload(shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, level=level)
     numbers = script_json(content)
     style, script = _joined(_STYLES), _script()
     template = _environment().get_template("page.html")
     page = template.render(
-        data=data,
+        title=title,
+        estimate=shown,
+        interval=None if estimate is None else estimate.noise_rate_interval(level),
+        comparison=comparison,
+        lists=lists,
+        n_flagged=0 if issues is None else len(issues.indices),
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704
         numbers=Markup(numbers),  # noqa: S704
         policy=_policy(style, script),
         digest=hashlib.sha256(numbers.encode("utf-8", "replace")).hexdigest()[:16],
-        verdict=words.verdict(data),
-        hardest_hit=words.hardest_hit(data),
-        level=f"{100 * data.level:g}%",
-        facts=words.facts(data),
-        confusions=confusions(data),
+        verdict=words.verdict(shown.noise_rate),
+        hardest_hit=words.hardest_hit(shown),
+        level=f"{100 * level:g}%",
+        facts=words.facts(shown),
+        expected_wrong=wrong.sum(),
+        confusions=confusions(wrong),
         n_shown=len(content["matrix"]["classes"]),
-        distances=[l1_error(method.transition, data.transition, normalize=True) for method in data.methods],
+        distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
         version=__version__,
     )
     # A lone surrogate in a class name has no UTF-8 form.
@@ -81,7 +133,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(percent=words.percent, count=words.count, class_name=words.class_name)
-    environment.globals["percent_range"] = words.percent_range
     return environment
 
 

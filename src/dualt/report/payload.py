@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.report.data import Codes, Floats, ReportData, ReviewList
+from dualt.report.previews import Previews
+from dualt.report.shown import Codes, Estimate, GivenMatrix, ReviewList
+
+if TYPE_CHECKING:
+    from dualt.issues import LabelIssues
+    from dualt.results import TransitionEstimate
 
 # A larger matrix is shown for its most confused classes, and one column gathers the others.
 MAX_MATRIX_CLASSES = 30
@@ -29,99 +35,102 @@ def script_json(value: Any) -> str:
     return text
 
 
-def payload(data: ReportData) -> dict[str, Any]:
-    """Return the data of the pictures and of the review lists."""
+def payload(
+    estimate: Estimate,
+    issues: LabelIssues | None,
+    lists: Sequence[ReviewList],
+    *,
+    wrong: NDArray[Any],
+    comparison: Sequence[TransitionEstimate],
+    previews: Previews | None,
+    level: float,
+) -> dict[str, Any]:
+    """Return the numbers of the pictures and of the review lists.
+
+    `wrong[given, true]` is the expected number of examples with that label and that true class, 0 on the diagonal.
+    """
     return {
-        "names": list(data.class_names),
-        "level": data.level,
-        "matrix": _matrix(data),
-        "rates": _rates(data),
-        "methods": [{"name": method.name, "rates": _rounded(method.noise_rates, 4)} for method in data.methods],
-        "likely": _likely(data),
-        "lists": [_review_list(rows) for rows in data.lists],
+        "names": list(estimate.class_names),
+        "level": level,
+        "matrix": _matrix(estimate, wrong, level),
+        "rates": _rates(estimate, level),
+        "methods": [{"name": other.estimator, "rates": _rounded(other.noise_rates, 4)} for other in comparison],
+        "likely": {} if issues is None else _likely(lists, issues, wrong),
+        "lists": [] if issues is None else [_review_list(rows, issues, previews) for rows in lists],
     }
 
 
-def confusions(data: ReportData, limit: int = 12) -> list[tuple[int, int, float]]:
+def confusions(wrong: NDArray[Any], limit: int = 12) -> list[tuple[int, int, float]]:
     """Return the largest expected numbers of wrong labels as (given, true, number), largest first."""
-    if data.pair_counts is None:
-        return []
-    pairs = _without_diagonal(data.pair_counts)
-    places = np.argsort(pairs, axis=None, kind="stable")[::-1][:limit]
-    found = [(*divmod(int(place), len(pairs)), float(pairs.flat[place])) for place in places]
+    places = np.argsort(wrong, axis=None, kind="stable")[::-1][:limit]
+    found = [(*divmod(int(place), len(wrong)), float(wrong.flat[place])) for place in places]
     return [pair for pair in found if pair[2] >= 0.5]
 
 
-def _shown_classes(data: ReportData) -> Codes:
+def _matrix(estimate: Estimate, wrong: NDArray[Any], level: float) -> dict[str, Any]:
+    classes = _shown_classes(wrong)
+    part = np.ix_(classes, classes)
+    values = estimate.transition[part]
+    interval = None if isinstance(estimate, GivenMatrix) else estimate.confidence_interval(level)
+    return {
+        "classes": classes.tolist(),
+        "value": _rounded(values),
+        "low": interval and _rounded(interval[0][part]),
+        "high": interval and _rounded(interval[1][part]),
+        "others": _rounded(np.maximum(0.0, 1 - values.sum(axis=1))) if len(classes) < len(wrong) else None,
+    }
+
+
+def _shown_classes(wrong: NDArray[Any]) -> Codes:
     """Return the classes of the heatmap: all, or those of the largest confusions."""
-    n_classes = len(data.class_names)
-    if n_classes <= MAX_MATRIX_CLASSES:
-        return np.arange(n_classes)
-    weights = data.transition.T if data.pair_counts is None else data.pair_counts
+    if len(wrong) <= MAX_MATRIX_CLASSES:
+        return np.arange(len(wrong))
     # A class belongs to at least one of these pairs, so they always name enough classes.
-    pairs = np.argsort(_without_diagonal(weights), axis=None)[::-1]
-    order = np.stack(np.divmod(pairs, n_classes), axis=1).ravel()
+    order = np.stack(np.divmod(np.argsort(wrong, axis=None)[::-1], len(wrong)), axis=1).ravel()
     _, first = np.unique(order, return_index=True)
     return np.sort(order[np.sort(first)[:MAX_MATRIX_CLASSES]])
 
 
-def _matrix(data: ReportData) -> dict[str, Any]:
-    classes = _shown_classes(data)
-    part = np.ix_(classes, classes)
-    low, high = data.transition_interval or (None, None)
-    values = data.transition[part]
-    aggregated = len(classes) < len(data.class_names)
+def _rates(estimate: Estimate, level: float) -> dict[str, Any]:
+    elsewhere = without_diagonal(estimate.transition)
+    interval = None if isinstance(estimate, GivenMatrix) else estimate.noise_rates_interval(level)
     return {
-        "classes": classes.tolist(),
-        "value": _rounded(values),
-        "low": None if low is None else _rounded(low[part]),
-        "high": None if high is None else _rounded(high[part]),
-        "others": _rounded(np.maximum(0.0, 1 - values.sum(axis=1))) if aggregated else None,
+        "value": _rounded(estimate.noise_rates),
+        "low": interval and _rounded(interval[0]),
+        "high": interval and _rounded(interval[1]),
+        "mostly": elsewhere.argmax(axis=1).tolist(),
+        "share": _rounded(elsewhere.max(axis=1)),
     }
 
 
-def _rates(data: ReportData) -> dict[str, Any]:
-    low, high = data.noise_rates_interval or (None, None)
-    wrong = _without_diagonal(data.transition)
+def _likely(lists: Sequence[ReviewList], issues: LabelIssues, wrong: NDArray[Any]) -> dict[str, list[int]]:
+    """Return, for each given label on a list, the true classes that it most often hides."""
+    given = sorted({int(code) for rows in lists for code in np.unique(issues.given[rows.index])})
     return {
-        "value": _rounded(data.noise_rates),
-        "low": None if low is None else _rounded(low),
-        "high": None if high is None else _rounded(high),
-        "mostly": wrong.argmax(axis=1).tolist(),
-        "share": _rounded(wrong.max(axis=1)),
+        str(code): [int(true) for true in np.argsort(-wrong[code], kind="stable")[:_N_LIKELY] if true != code]
+        for code in given
     }
 
 
-def _likely(data: ReportData) -> dict[str, list[int]]:
-    """Return, for each given label on a list, the true classes it most often hides."""
-    if data.pair_counts is None:
-        return {}
-    pairs = _without_diagonal(data.pair_counts)
-    given = {int(code) for rows in data.lists for code in np.unique(rows.given)}
-    return {
-        str(code): [int(true) for true in np.argsort(-pairs[code], kind="stable")[:_N_LIKELY] if true != code]
-        for code in sorted(given)
-    }
-
-
-def _review_list(rows: ReviewList) -> dict[str, Any]:
-    previews = rows.previews
+def _review_list(rows: ReviewList, issues: LabelIssues, previews: Previews | None) -> dict[str, Any]:
+    index, is_audit = rows.index.tolist(), rows.key == "audit"
     return {
         "key": rows.key,
-        "action": "Download verified labels" if rows.is_audit else "Download corrected labels",
-        "columns": ["index", "given", "true"] if rows.is_audit else ["index", "old", "new"],
-        "index": rows.index.tolist(),
-        "given": rows.given.tolist(),
-        "suggested": rows.suggested.tolist(),
-        "right": _rounded(rows.probability_right, 3),
-        "probability": _rounded(rows.suggested_probability, 3),
+        "action": "Download verified labels" if is_audit else "Download corrected labels",
+        "columns": ["index", "given", "true"] if is_audit else ["index", "old", "new"],
+        "index": index,
+        "given": issues.given[index].tolist(),
+        "suggested": issues.suggested[index].tolist(),
+        "right": _rounded(issues.probability_right[index], 3),
+        "probability": _rounded(issues.suggested_probability[index], 3),
         "kind": previews.kind if previews else None,
         "pixelated": bool(previews and previews.pixelated),
-        "previews": [previews.content.get(index) for index in rows.index.tolist()] if previews else None,
+        "previews": [previews.content.get(row) for row in index] if previews else None,
     }
 
 
-def _without_diagonal(matrix: Floats) -> Floats:
+def without_diagonal(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return the matrix with zeros on its diagonal."""
     return np.where(np.eye(len(matrix), dtype=bool), 0.0, matrix)
 
 

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.io.arrays import check_readable, read_npy
+from dualt.files import check_readable
+from dualt.io.arrays import read_npy
 from dualt.report.png import encode_png, thumbnail
 
 TEXT_LIMIT = 2_000
 FILE_LIMIT = 2 * 2**20
 TOTAL_LIMIT = 100 * 2**20
 _PIXELATED_BELOW = 65
+_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Pr
     Parameters
     ----------
     source
-        An uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3); an .npy file of one; or a folder
-        with one PNG, JPEG, GIF or WebP file an example, which are matched to the rows by sorted name
+        A uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3); an .npy file of one; or a folder
+        with one PNG, JPEG, GIF or WebP file per example, which are matched to the rows by sorted name
         and embedded as they are. Anything else in the folder, SVG included, is refused.
     indices
         Row numbers of the examples to show.
@@ -47,14 +49,16 @@ def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Pr
     Raises
     ------
     InputError
-        If the images do not fit the data set, are no images or are too large to embed.
+        If the images do not fit the data set, are not images or are too large to embed.
     FileError
         If a file cannot be read.
     """
     wanted = [int(index) for index in indices]
     if isinstance(source, (str, Path)) and Path(source).is_dir():
         return _from_folder(Path(source), wanted, n_samples)
-    pixels = _load_pixels(Path(source)) if isinstance(source, (str, Path)) else np.asanyarray(source)
+    if isinstance(source, (str, Path)) and Path(source).suffix.lower() != ".npy":
+        raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
+    pixels = read_npy(source) if isinstance(source, (str, Path)) else np.asanyarray(source)
     _check_pixels(pixels, n_samples)
     if pixels.ndim == 4 and pixels.shape[3] == 1:
         pixels = pixels[..., 0]
@@ -66,7 +70,7 @@ def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Pr
 def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *, n_samples: int) -> Previews:
     """Return the text of each of `indices`, cut to 2,000 characters.
 
-    `source` is a sequence of texts, or the path of a UTF-8 file with one a line; it must have `n_samples`.
+    `source` is a sequence of texts, or the path of a UTF-8 file with one per line; it must have `n_samples`.
     """
     wanted = {int(index) for index in indices}
     if not isinstance(source, (str, Path)):
@@ -76,8 +80,9 @@ def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *,
         found, n_texts = _read_lines(Path(source), wanted)
         where = f"lines in {source}"
     if n_texts != n_samples:
-        raise InputError(f"Expected {n_samples:,} {where}, one a label, got {n_texts:,}.")
-    return Previews("text", {index: _shorten(text) for index, text in found.items()})
+        raise InputError(f"Expected {n_samples:,} {where}, one per label, got {n_texts:,}.")
+    shortened = {i: text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…" for i, text in found.items()}
+    return Previews("text", shortened)
 
 
 def _read_lines(path: Path, wanted: set[int]) -> tuple[dict[int, str], int]:
@@ -97,16 +102,6 @@ def _read_lines(path: Path, wanted: set[int]) -> tuple[dict[int, str], int]:
     return found, count
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…"
-
-
-def _load_pixels(path: Path) -> NDArray[Any]:
-    if path.suffix.lower() != ".npy":
-        raise InputError(f"Expected {path} to be an .npy file of images, or a folder of them.")
-    return read_npy(path)
-
-
 def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
     shaped = pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (1, 3))
     if not shaped or 0 in pixels.shape[1:]:
@@ -118,7 +113,7 @@ def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
             " For values from 0 to 1 pass (images * 255).astype('uint8')."
         )
     if len(pixels) != n_samples:
-        raise InputError(f"Expected {n_samples:,} images, one a label, got {len(pixels):,}.")
+        raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
 
 
 def _from_folder(folder: Path, wanted: list[int], n_samples: int) -> Previews:
@@ -126,7 +121,7 @@ def _from_folder(folder: Path, wanted: list[int], n_samples: int) -> Previews:
         files = sorted(file for file in folder.iterdir() if not file.name.startswith("."))
         if len(files) != n_samples:
             raise InputError(
-                f"Expected {n_samples:,} image files in {folder}, one a label in the order of their sorted"
+                f"Expected {n_samples:,} image files in {folder}, one per label in the order of their sorted"
                 f" names, got {len(files):,}."
             )
         content, total = {}, 0
@@ -158,13 +153,9 @@ def _embed(file: Path) -> str:
 
 def _image_kind(content: bytes) -> str | None:
     """Return the kind of image that the first bytes announce; the file's name may lie."""
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "png"
-    if content.startswith(b"\xff\xd8\xff"):
-        return "jpeg"
-    if content.startswith((b"GIF87a", b"GIF89a")):
-        return "gif"
-    return "webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "webp"
+    return next((kind for start, kind in _SIGNATURES.items() if content.startswith(start)), None)
 
 
 def _uri(kind: str, content: bytes) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from dualt.report.data import ReportData
+from dualt.report.shown import Estimate, GivenMatrix
 
 _VERDICTS = (
     (0.005, "The labels look clean"),
@@ -32,17 +32,6 @@ def percent(share: float) -> str:
     if value in (0, 100):
         return f"{value:.0f}%"
     return f"{value:.1f}%" if value >= 1 else f"{value:.2f}%"
-
-
-def percent_range(low: float, high: float) -> str:
-    """Return an interval of shares.
-
-    Examples
-    --------
-    >>> percent_range(0.2, 0.225)
-    '20.0% to 22.5%'
-    """
-    return f"{percent(low)} to {percent(high)}"
 
 
 def count(number: float) -> str:
@@ -74,49 +63,45 @@ def class_name(name: str) -> Markup:
     return Markup("<bdi>{}</bdi>").format(name.strip() or "(blank)")
 
 
-def verdict(data: ReportData) -> str:
+def verdict(noise_rate: float) -> str:
     """Return the finding in one sentence."""
-    words = next((words for limit, words in _VERDICTS if data.noise_rate < limit), "Most labels look wrong")
-    return f"{words}: {frequency(data.noise_rate)}."
+    words = next((words for limit, words in _VERDICTS if noise_rate < limit), "Most labels look wrong")
+    return f"{words}: {frequency(noise_rate)}."
 
 
-def hardest_hit(data: ReportData) -> Markup:
+def hardest_hit(estimate: Estimate) -> Markup:
     """Return which class suffers most, or nothing if the labels look clean."""
-    if data.noise_rate < _VERDICTS[0][0]:
+    if estimate.noise_rate < _VERDICTS[0][0]:
         return Markup("")
-    worst = int(np.argmax(data.noise_rates))
-    wrong = data.transition[worst].copy()
+    worst = int(np.argmax(estimate.noise_rates))
+    wrong = estimate.transition[worst].copy()
     wrong[worst] = 0
     return Markup("Class {} is hit hardest: {} of its examples carry another label, most often {}.").format(
-        class_name(data.class_names[worst]),
-        percent(float(data.noise_rates[worst])),
-        class_name(data.class_names[int(np.argmax(wrong))]),
+        class_name(estimate.class_names[worst]),
+        percent(float(estimate.noise_rates[worst])),
+        class_name(estimate.class_names[int(np.argmax(wrong))]),
     )
 
 
-def facts(data: ReportData) -> list[Markup]:
-    """Return what was measured besides the matrix, one sentence a fact."""
-    found = []
-    if data.noise_rate_interval is not None:
+def facts(estimate: Estimate) -> list[Markup]:
+    """Return what was measured besides the matrix, one sentence per fact."""
+    figures, found = estimate.diagnostics, []
+    if not isinstance(estimate, GivenMatrix):
         found.append(
             Markup("Intervals cover chance: what other examples of the same kind would change. They do not cover a")
             + Markup(" poor classifier, or noise that depends on the example.")
         )
-    if data.agreement is not None:
-        found.append(
-            Markup("The classifier's own choice is the given label for {} of the examples.").format(
-                percent(data.agreement)
-            )
+    if figures.agreement is not None:
+        agreeing = Markup("The classifier's own choice is the given label for {} of the examples.")
+        found.append(agreeing.format(percent(figures.agreement)))
+    if figures.condition_number is not None:
+        found.append(_conditioning(figures.condition_number))
+    rarest = int(np.argmin(figures.label_counts))
+    found.append(
+        Markup("The rarest label is {}, with {} of {} examples.").format(
+            class_name(estimate.class_names[rarest]), count(figures.label_counts[rarest]), count(estimate.n_samples)
         )
-    if data.condition_number is not None:
-        found.append(_conditioning(data.condition_number))
-    if data.label_counts is not None:
-        rarest = int(np.argmin(data.label_counts))
-        found.append(
-            Markup("The rarest label is {}, with {} of {} examples.").format(
-                class_name(data.class_names[rarest]), count(data.label_counts[rarest]), count(data.n_samples)
-            )
-        )
+    )
     return found
 
 

@@ -1,4 +1,4 @@
-"""Results as curves over the sample size: shaded deviation, told apart by line and marker as well as by colour."""
+"""Results as pictures, told apart by line and marker as well as by colour; and all files that an experiment leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dualt.errors import MissingExtraError
 from dualt.files import atomic_write
 from dualt.reproduce.results import Result
 from dualt.reproduce.spec import Experiment
-from dualt.reproduce.tables import DATASET_NAMES, FLOOR, row_name
+from dualt.reproduce.tables import DATASET_NAMES, FLOOR, row_name, to_csv, to_latex, to_markdown
 
 # Colours of growing darkness, so that they differ on grey paper too.
 _STYLES = (
@@ -33,6 +33,17 @@ _AXES = {
     "accuracies": "accuracy, %",
 }
 FORMATS = ("png", "svg")
+
+
+def render(experiment: Experiment, results: Sequence[Result], out: str | Path) -> list[Path]:
+    """Write tables in three formats and figures in two below `out`, and return the files."""
+    folder, paths = Path(out), []
+    texts = {"md": to_markdown(experiment, results), "tex": to_latex(experiment, results), "csv": to_csv(results)}
+    for suffix, text in texts.items():
+        paths.append(folder / f"{experiment.name}.{suffix}")
+        with atomic_write(paths[-1]) as stream:
+            stream.write(text)
+    return [*paths, *write_figures(experiment, results, folder)]
 
 
 def write_figures(experiment: Experiment, results: Sequence[Result], folder: Path) -> list[Path]:

@@ -3,70 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 
 from dualt.datasets import REGISTRY
 from dualt.errors import InputError, UnknownNameError
+from dualt.estimators import ESTIMATORS
 from dualt.io import load_transition
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
 from dualt.noise import from_name
-from dualt.reproduce.matrices import MATRICES
-from dualt.reproduce.spec import GIVEN, Experiment, Matrix, Posterior, Run
+from dualt.reproduce.spec import GIVEN, Experiment, PosteriorSpec, RunSpec, TrainingSpec
 
+# The known matrix of the noise: what no estimate can be better than.
+TRUE = "true"
+# From the probabilities of samples that the network was trained on, like the paper, though the spec has folds.
+IN_SAMPLE = "-in-sample"
+# The matrices that an experiment can compare: every estimator, the same in sample, and the truth.
+MATRICES = (
+    *ESTIMATORS,
+    *(f"{name}{IN_SAMPLE}" for name, entry in ESTIMATORS.items() if not entry.needs_clean_labels),
+    TRUE,
+)
 _MATRIX_FILES = (".json", ".npy", ".csv")
 
 
-def runs_of(experiment: Experiment) -> list[Run]:
+def runs_of(experiment: Experiment) -> list[RunSpec]:
     """Return every run of the experiment, each once, the posterior before what is made of it."""
     _check_names(experiment)
     return [run for posterior in _posteriors(experiment) for run in _runs_on(posterior, experiment)]
 
 
-def _runs_on(posterior: Posterior, experiment: Experiment) -> Iterator[Run]:
-    yield Run(posterior, method="ce")
+def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSpec]:
+    yield RunSpec(posterior, method="ce")
     if posterior.noise != "clean" or experiment.shows == "errors":
-        yield from (Run(posterior, estimator) for estimator in experiment.estimators)
+        yield from (RunSpec(posterior, estimator) for estimator in experiment.estimators)
     for method in experiment.methods:
         if METHODS[method].takes_transition:
-            yield from (Run(posterior, name, method, experiment.method_epochs) for name in experiment.estimators)
+            yield from (RunSpec(posterior, name, method, experiment.method_epochs) for name in experiment.estimators)
         elif method != "ce":
-            yield Run(posterior, None, method, experiment.method_epochs)
+            yield RunSpec(posterior, None, method, experiment.method_epochs)
 
 
-def _posteriors(experiment: Experiment) -> Iterator[Posterior]:
-    noises = [_noise(name) for name in experiment.noise]
-    points = product(experiment.datasets, noises, experiment.sizes, range(experiment.seeds))
-    for dataset, (noise, matrix), size, seed in points:
-        yield Posterior(
-            dataset=dataset,
-            noise=noise,
-            matrix=matrix,
-            size=size,
-            seed=seed,
-            network=experiment.network[dataset],
-            width=experiment.width,
-            weights=experiment.weights,
-            loss=experiment.loss,
-            epochs=experiment.epochs,
-            batch_size=experiment.batch_size,
-            learning_rate=experiment.learning_rate,
-            augment=experiment.augment,
-            folds=experiment.folds,
-            validation_fraction=experiment.validation_fraction,
-            n_test=experiment.n_test if dataset == "synthetic" else None,
-            optimizer=experiment.optimizer,
+def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
+    shared = {field.name: getattr(experiment, field.name) for field in fields(TrainingSpec)}
+    for dataset, name, size, seed in product(
+        experiment.datasets, experiment.noise, experiment.sizes, range(experiment.seeds)
+    ):
+        noise, matrix = name, None
+        if _is_file(name):
+            noise, matrix = Path(name).stem, tuple(tuple(map(float, row)) for row in load_transition(name))
+        settings = {**shared, "n_test": experiment.n_test if dataset == "synthetic" else None}
+        network = experiment.network[dataset]
+        yield PosteriorSpec(
+            dataset=dataset, noise=noise, matrix=matrix, size=size, seed=seed, network=network, **settings
         )
 
 
-def _noise(name: str) -> tuple[str, Matrix | None]:
-    """Return what a noise is called, and its matrix if it comes from a file."""
-    if Path(name).suffix.lower() not in _MATRIX_FILES:
-        return name, None
-    matrix = load_transition(name)
-    return Path(name).stem, tuple(tuple(map(float, row)) for row in matrix)
+def _is_file(noise: str) -> bool:
+    return Path(noise).suffix.lower() in _MATRIX_FILES
 
 
 def _check_names(experiment: Experiment) -> None:
@@ -82,7 +78,7 @@ def _check_names(experiment: Experiment) -> None:
             if name not in known:
                 raise UnknownNameError(kind, name, known)
     for name in experiment.noise:
-        if name != GIVEN and Path(name).suffix.lower() not in _MATRIX_FILES:
+        if name != GIVEN and not _is_file(name):
             from_name(name, 10)
     if not (experiment.datasets and experiment.noise and experiment.sizes):
         raise InputError(f"Nothing is left of {experiment.name}: expected a data set, a noise and a size at least.")
@@ -92,24 +88,17 @@ def _check_names(experiment: Experiment) -> None:
 class Work:
     """Runs to be done in one go: all of one posterior, or of several that are trained together."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[RunSpec, ...]
 
     @property
-    def posteriors(self) -> tuple[Posterior, ...]:
+    def posteriors(self) -> tuple[PosteriorSpec, ...]:
         """The posteriors of the runs, each once."""
         return tuple(dict.fromkeys(run.posterior for run in self.runs))
 
-    @property
-    def label(self) -> str:
-        """What to call it while it runs."""
-        first, *others = self.posteriors
-        more = f" and {len(others)} more" if others else ""
-        return f"{first.dataset} {first.noise} n={first.size:g} seed {first.seed}{more}"
 
-
-def divide(runs: Iterable[Run], together: bool) -> list[Work]:
+def divide(runs: Iterable[RunSpec], together: bool) -> list[Work]:
     """Return the runs by posterior; with `together`, those that differ in noise and seed alone go together."""
-    groups: dict[Posterior, list[Run]] = {}
+    groups: dict[PosteriorSpec, list[RunSpec]] = {}
     for run in dict.fromkeys(runs):
         key = run.posterior
         if together:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from dualt.errors import FileError
 from dualt.files import atomic_write
-from dualt.reproduce.spec import FORMAT, Run
+from dualt.reproduce.spec import FORMAT, RunSpec
 from dualt.results.plotting import plot_curves
 
 Record: TypeAlias = dict[str, Any]
@@ -24,18 +24,18 @@ _MEASURED = ("l1_error", "l1_error_per_class", "test_accuracy", "posterior_error
 _LARGEST = 2**53
 
 
-def new_record(run: Run, content: Mapping[str, Any]) -> Record:
+def new_record(run: RunSpec, content: Mapping[str, Any]) -> Record:
     """Return the record of a run that was done."""
     return {**_header(run), "status": "done", **content}
 
 
-def failed_record(run: Run, error: BaseException) -> Record:
+def failed_record(run: RunSpec, error: BaseException) -> Record:
     """Return the record of a run that could not be done, with the traceback for whoever looks into it."""
     trace = "".join(traceback.format_exception(error))
     return {**_header(run), "status": "failed", "error": f"{type(error).__name__}: {error}", "traceback": trace}
 
 
-def _header(run: Run) -> Record:
+def _header(run: RunSpec) -> Record:
     return {
         "format": FORMAT,
         "id": run.identity,
@@ -95,7 +95,7 @@ class Store:
         """Return every record; refuse a folder with records of another format."""
         return {record["id"]: record for record in map(read_record, sorted(self.folder.glob("*.json")))}
 
-    def is_done(self, run: Run) -> bool:
+    def is_done(self, run: RunSpec) -> bool:
         """Tell whether a run has a record of success by now."""
         path = self.path(run.identity)
         return path.exists() and read_record(path)["status"] == "done"

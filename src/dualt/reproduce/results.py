@@ -1,18 +1,59 @@
-"""Records summed up: mean and deviation over seeds of everything that an experiment shows."""
+"""Records summed up: mean and deviation over seeds of what an experiment shows, beside what the paper printed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from dualt.reproduce.grid import runs_of
 from dualt.reproduce.presets import PAPER_EXPERIMENTS
-from dualt.reproduce.published import Cell, Published, published_values
 from dualt.reproduce.records import Record
-from dualt.reproduce.spec import Experiment, Run
+from dualt.reproduce.spec import Experiment, RunSpec
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Which cell of a table: data set, noise, estimator (or none) and method."""
+
+    dataset: str
+    noise: str
+    estimator: str | None
+    method: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """Mean accuracy in percent, its deviation over 5 repeats (or none), and how the paper sets it."""
+
+    mean: float
+    sd: float | None
+    bold: bool
+    star: bool
+
+
+@cache
+def published_values() -> dict[Cell, Published]:
+    """Return every value of Tables 1 and 2.
+
+    Examples
+    --------
+    >>> published_values()[Cell("mnist", "sym-20", None, "ce")].mean
+    95.77
+    """
+    text = (files("dualt.reproduce") / "published.json").read_text(encoding="utf-8")
+    content = json.loads(text)
+    return {
+        Cell(row["dataset"], row["noise"], row["estimator"], row["method"]): Published(
+            row["mean"], row["sd"], row["bold"], row["star"]
+        )
+        for row in (*content["table1"], *content["table2"])
+    }
 
 
 @dataclass(frozen=True)
@@ -77,7 +118,7 @@ _QUANTITIES = {
 
 def results_of(experiment: Experiment, records: Mapping[str, Record]) -> list[Result]:
     """Return what the experiment shows, in the order of its grid; what has no record yet has no mean."""
-    cells: dict[tuple[Any, ...], list[Run]] = {}
+    cells: dict[tuple[Any, ...], list[RunSpec]] = {}
     for run in _shown(experiment, runs_of(experiment)):
         posterior = run.posterior
         key = (posterior.dataset, posterior.noise, posterior.size, run.estimator, run.method)
@@ -89,7 +130,7 @@ def results_of(experiment: Experiment, records: Mapping[str, Record]) -> list[Re
     ]
 
 
-def _shown(experiment: Experiment, runs: Iterable[Run]) -> Iterable[Run]:
+def _shown(experiment: Experiment, runs: Iterable[RunSpec]) -> Iterable[RunSpec]:
     """Return the runs that the figure or table is made of; the others only lead to them."""
     if experiment.shows == "errors":
         return (run for run in runs if run.estimator is not None and run.method is None)
@@ -99,7 +140,7 @@ def _shown(experiment: Experiment, runs: Iterable[Run]) -> Iterable[Run]:
 
 
 def _summed_up(
-    experiment: Experiment, quantity: str, name: str, runs: list[Run], records: Mapping[str, Record]
+    experiment: Experiment, quantity: str, name: str, runs: list[RunSpec], records: Mapping[str, Record]
 ) -> Result:
     found = [records[run.identity] for run in runs if run.identity in records]
     done = [record for record in found if record["status"] == "done" and record.get(name) is not None]
@@ -123,6 +164,6 @@ def _summed_up(
     )
 
 
-def _published(run: Run) -> Published | None:
+def _published(run: RunSpec) -> Published | None:
     cell = Cell(run.posterior.dataset, run.posterior.noise, run.estimator, str(run.method))
     return published_values().get(cell)

@@ -9,25 +9,58 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 from dualt.errors import InputError
+from dualt.nn.config import TrainingConfig
+from dualt.nn.training.recipe import Optimizer
 
 # Enters every identity: records of another format are never taken for ours.
 FORMAT = 1
 
 Shows: TypeAlias = Literal["posterior", "errors", "deltas", "accuracies"]
 Loss: TypeAlias = Literal["cross-entropy", "logistic"]
-Optimizer: TypeAlias = Literal["sgd", "adam"]
-Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
 # Labels that are noisy as they come, with a matrix that nobody knows.
 GIVEN = "given"
 
-# Fields that records of before do not have: without a value they do not enter the identity, which stays the same.
+# Fields that older records do not have: without a value they do not enter the identity, which stays the same.
 _LATER = ("optimizer",)
+_COUNTS = ("seeds", "folds", "epochs", "method_epochs", "batch_size", "n_test")
 
 
-@dataclass(frozen=True)
-class Posterior:
-    """One training of the noisy posterior: data, noise, size, seed, network and schedule.
+@dataclass(frozen=True, kw_only=True)
+class TrainingSpec:
+    """How posteriors are trained; the words are those of `TrainingConfig`, and where a field is `None`, as published.
+
+    Attributes
+    ----------
+    width, weights, loss
+        Of the network.
+    epochs, batch_size, learning_rate
+    optimizer
+        With `learning_rate`, of every stage; `None`: as published, and `learning_rate` is that of `ce` alone.
+    augment
+    folds
+        Learn the posterior out of fold in so many folds; 1: on the training part itself, like the paper.
+    validation_fraction
+    n_test
+        Test points of the synthetic data.
+    """
+
+    width: float = 1.0
+    weights: str | None = None
+    loss: Loss = "cross-entropy"
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    optimizer: Optimizer | None = None
+    augment: str | None = None
+    folds: int = 1
+    validation_fraction: float = TrainingConfig.validation_fraction
+    n_test: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorSpec(TrainingSpec):
+    """One training of the noisy posterior. Its fields are in the records: their names enter the identity.
 
     Attributes
     ----------
@@ -38,37 +71,20 @@ class Posterior:
         Of a noise that has no name.
     size
         Samples to train and validate on: a share of the data set up to 1; above, a number, or all if there are fewer.
-    seed
-    network, width, weights, loss
-    epochs, batch_size, learning_rate
-        `None`: as published.
-    optimizer
-        With `learning_rate`, of this and every method that follows; `None`: as published.
-    augment
-    folds
-        1: on the training part itself, like the paper.
-    validation_fraction
-    n_test
-        Test points of the synthetic data.
+    seed, network
     """
 
     dataset: str
     noise: str
-    matrix: Matrix | None
+    matrix: tuple[tuple[float, ...], ...] | None
     size: float
     seed: int
     network: str
-    width: float
-    weights: str | None
-    loss: Loss
-    epochs: int | None
-    batch_size: int | None
-    learning_rate: float | None
-    augment: str | None
-    folds: int
-    validation_fraction: float
-    n_test: int | None
-    optimizer: Optimizer | None = None
+
+    @property
+    def identity(self) -> str:
+        """A hash of everything that the posterior depends on."""
+        return _identity(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists; what came later is left out unless it is used."""
@@ -77,13 +93,13 @@ class Posterior:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunSpec:
     """A posterior and what is made of it: the matrix of an estimator, a method's accuracy, or both.
 
     `method="ce"` without an estimator is the posterior itself.
     """
 
-    posterior: Posterior
+    posterior: PosteriorSpec
     estimator: str | None = None
     method: str | None = None
     method_epochs: int | None = None
@@ -92,11 +108,6 @@ class Run:
     def identity(self) -> str:
         """A hash of everything that the result depends on."""
         return _identity(self.to_dict())
-
-    @property
-    def label(self) -> str:
-        """What to call it while it runs."""
-        return describe(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
@@ -110,18 +121,13 @@ def describe(spec: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (*words, spec["estimator"], spec["method"])))
 
 
-def posterior_identity(posterior: Posterior) -> str:
-    """Return a hash of everything that the posterior depends on."""
-    return _identity(posterior.to_dict())
-
-
 def _identity(content: Mapping[str, Any]) -> str:
     text = json.dumps({"format": FORMAT, **content}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-@dataclass(frozen=True)
-class Experiment:
+@dataclass(frozen=True, kw_only=True)
+class Experiment(TrainingSpec):
     """A figure or table: the lists whose combinations are its runs, and how they are trained.
 
     Attributes
@@ -139,10 +145,6 @@ class Experiment:
         Train the posteriors of all noises and seeds of one size as one batched network.
     method_epochs
         Of every method but `ce`; `None`: as published.
-    optimizer
-        With `learning_rate`, of every stage; `None`: as published, and `learning_rate` is that of `ce` alone.
-    folds
-        Learn the posterior out of fold in so many folds; 1: on the training part itself, like the paper.
     """
 
     name: str
@@ -157,21 +159,10 @@ class Experiment:
     sizes: tuple[float, ...] = (1.0,)
     seeds: int = 5
     together: bool = False
-    width: float = 1.0
-    weights: str | None = None
-    loss: Loss = "cross-entropy"
-    epochs: int | None = None
     method_epochs: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    augment: str | None = None
-    folds: int = 1
-    validation_fraction: float = 0.2
-    n_test: int | None = None
-    optimizer: Optimizer | None = None
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "folds", *(n for n in _COUNTS if getattr(self, n) is not None)):
+        for name in (name for name in _COUNTS if getattr(self, name) is not None):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
                 raise InputError(f"Expected {name} of at least 1 in {self.name}, got {getattr(self, name)!r}.")
         for size in self.sizes:
@@ -186,5 +177,4 @@ class Experiment:
                 raise InputError(f"Expected a network for {dataset!r} in {self.name}: --set network.{dataset}=mlp")
 
 
-_COUNTS = ("epochs", "method_epochs", "batch_size", "n_test")
 FIELDS = tuple(field.name for field in fields(Experiment))

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from typing import TypeAlias
 
-from dualt.errors import InputError, TrainingError
+from dualt.errors import FileError, InputError, TrainingError
+from dualt.nn.stages import Stages
+from dualt.nn.training.loop import limited_threads
 from dualt.reproduce.grid import Work, divide
-from dualt.reproduce.learning import Place
-from dualt.reproduce.records import Record, Store
-from dualt.reproduce.spec import Run, describe
-from dualt.reproduce.working import do_work
+from dualt.reproduce.learning import Learned, Place, learn_together, prepare
+from dualt.reproduce.measuring import measure
+from dualt.reproduce.records import Record, Store, failed_record, new_record
+from dualt.reproduce.spec import RunSpec, describe
 from dualt.rows.cluster import connected
 
 log = logging.getLogger(__name__)
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """How far a sweep is: runs done and in all, what was done last, and the seconds that are probably left."""
 
     done: int
@@ -30,16 +36,17 @@ class Progress:
     seconds_left: float | None
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress: TypeAlias = Callable[[SweepProgress], None]
+Keep: TypeAlias = Callable[[Record], None]
 
 
 @dataclass(frozen=True)
-class Options:
+class SweepOptions:
     """How to run a sweep.
 
     Attributes
     ----------
-    jobs
+    n_jobs
         Processes; they share the machine's threads.
     dask
         Address of a scheduler, like `tcp://host:8786`: run there instead.
@@ -48,22 +55,22 @@ class Options:
     data_dir
     """
 
-    jobs: int = 1
+    n_jobs: int = 1
     dask: str | None = None
     retry_failed: bool = False
     data_dir: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.jobs < 1:
-            raise InputError(f"Expected at least one job, got {self.jobs}.")
+        if self.n_jobs < 1:
+            raise InputError(f"Expected n_jobs of at least one process, got {self.n_jobs}.")
 
 
 def run_sweep(
-    runs: Sequence[Run],
+    runs: Sequence[RunSpec],
     out: str | Path,
     *,
     together: bool = False,
-    options: Options | None = None,
+    options: SweepOptions | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Record]:
     """Do every run that has no record below `out`, and return the records of all.
@@ -71,21 +78,20 @@ def run_sweep(
     It can be stopped at any moment, also by `kill -9`, and several can work on one folder: records are
     written whole, and starting again does only what is missing.
     """
-    options, store = options or Options(), Store(out)
+    options, store = options or SweepOptions(), Store(out)
     store.open()
     known = store.read_all()
     missing = [run for run in runs if not _is_settled(known.get(run.identity), options.retry_failed)]
     work = divide(missing, together)
-    progress = _Meter(len(set(missing)), on_progress)
-    if work:
-        if options.dask is not None:
-            _run_on_dask(work, store, options, progress)
-        elif options.jobs > 1:
-            _run_in_processes(work, store, out, options, progress)
-        else:
-            place = Place(options.data_dir, Path(out) / "checkpoints")
-            for piece in work:
-                do_work(piece, place, _keeper(store, progress), store.is_done)
+    meter = _Meter(len(set(missing)), on_progress)
+    if work and options.dask is not None:
+        _run_on_dask(work, store, options, meter)
+    elif work and options.n_jobs > 1:
+        _run_in_processes(work, out, options, meter)
+    else:
+        place = Place(options.data_dir, Path(out) / "checkpoints")
+        for piece in work:
+            do_work(piece, place, _into(store, meter.count), store.is_done)
     wanted = {run.identity for run in runs}
     return {identity: record for identity, record in store.read_all().items() if identity in wanted}
 
@@ -94,10 +100,10 @@ def _is_settled(record: Record | None, retry_failed: bool) -> bool:
     return record is not None and (record["status"] == "done" or not retry_failed)
 
 
-def _keeper(store: Store, progress: _Meter) -> Callable[[Record], None]:
+def _into(store: Store, then: Keep) -> Keep:
     def keep(record: Record) -> None:
         store.write(record)
-        progress.count(record)
+        then(record)
 
     return keep
 
@@ -114,17 +120,16 @@ class _Meter:
         label = describe(record["spec"]) + (" failed" if record["status"] == "failed" else "")
         log.info("%d of %d: %s", self._done, self._total, label)
         if self._on_progress is not None:
-            self._on_progress(Progress(self._done, self._total, label, left))
+            self._on_progress(SweepProgress(self._done, self._total, label, left))
 
 
-def _run_in_processes(work: Iterable[Work], store: Store, out: str | Path, options: Options, meter: _Meter) -> None:
+def _run_in_processes(work: Iterable[Work], out: str | Path, options: SweepOptions, meter: _Meter) -> None:
     """Let processes write their records themselves, and count them as they come back."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    threads = max(1, (os.cpu_count() or 1) // options.jobs)
-    place = Place(options.data_dir, Path(out) / "checkpoints", threads)
-    parallel = joblib.Parallel(n_jobs=options.jobs, backend="loky", return_as="generator_unordered", batch_size=1)
+    place = Place(options.data_dir, Path(out) / "checkpoints", max(1, (os.cpu_count() or 1) // options.n_jobs))
+    parallel = joblib.Parallel(n_jobs=options.n_jobs, backend="loky", return_as="generator_unordered", batch_size=1)
     try:
         for records in parallel(joblib.delayed(_work_here)(piece, place, Path(out)) for piece in work):
             for record in records:
@@ -132,36 +137,78 @@ def _run_in_processes(work: Iterable[Work], store: Store, out: str | Path, optio
     except TerminatedWorkerError as error:
         raise TrainingError(
             "A worker process was killed, perhaps for want of memory. The records so far are kept; start again"
-            " with fewer --jobs to do the rest."
+            " with fewer --n-jobs to do the rest."
         ) from error
 
 
-def _work_here(work: Work, place: Place, out: Path) -> list[Record]:
-    """Do a piece of work in a process that can write below `out`."""
-    store, records = Store(out), []
-
-    def keep(record: Record) -> None:
-        store.write(record)
-        records.append(record)
-
-    do_work(work, place, keep, store.is_done)
-    return records
-
-
-def _work_away(work: Work, place: Place) -> list[Record]:
-    """Do a piece of work on a machine that need not see our folder: the records go home."""
-    records: list[Record] = []
-    do_work(work, place, records.append, lambda _: False)
-    return records
-
-
-def _run_on_dask(work: Iterable[Work], store: Store, options: Options, meter: _Meter) -> None:
+def _run_on_dask(work: Iterable[Work], store: Store, options: SweepOptions, meter: _Meter) -> None:
     import joblib
 
+    keep = _into(store, meter.count)
     with connected(str(options.dask)), joblib.parallel_config(backend="dask"):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
         place = Place(options.data_dir, None, 1)
         for records in parallel(joblib.delayed(_work_away)(piece, place) for piece in work):
             for record in records:
-                store.write(record)
-                meter.count(record)
+                keep(record)
+
+
+def _work_here(work: Work, place: Place, out: Path) -> list[Record]:
+    """Do a piece of work in a process that can write below `out`."""
+    store, records = Store(out), list[Record]()
+    do_work(work, place, _into(store, records.append), store.is_done)
+    return records
+
+
+def _work_away(work: Work, place: Place) -> list[Record]:
+    """Do a piece of work on a machine that need not see our folder: the records are sent back."""
+    records: list[Record] = []
+    do_work(work, place, records.append, lambda _: False)
+    return records
+
+
+def do_work(work: Work, place: Place, keep: Keep, is_done: Callable[[RunSpec], bool]) -> None:
+    """Do the runs of `work` that are not done by now, and hand each record to `keep` as soon as it is there.
+
+    A run that fails has a record that says why, and does not stop the others. A disk that is full does.
+    """
+    work = Work(tuple(run for run in work.runs if not is_done(run)))
+    together = len(work.posteriors) > 1
+    if together:
+        # Nothing resumes a batched run, and its networks are small: no checkpoints.
+        place = replace(place, checkpoints=None)
+    with limited_threads(place.n_jobs):
+        try:
+            learned = {posterior: prepare(posterior, place) for posterior in work.posteriors}
+            if together:
+                learn_together(list(learned.values()))
+            else:
+                for one in learned.values():
+                    one.stages.train("ce")
+        except Exception as error:
+            for run in work.runs:
+                keep(_failure(run, error))
+            return
+        branches: dict[str, dict[str, Stages]] = {posterior.identity: {} for posterior in learned}
+        for run in work.runs:
+            if not is_done(run):
+                keep(_record(run, learned[run.posterior], branches[run.posterior.identity]))
+    for branch in (branch for each in branches.values() for branch in each.values()):
+        for file in branch.folder.glob("*.safetensors") if branch.folder is not None else ():
+            file.unlink(missing_ok=True)
+
+
+def _record(run: RunSpec, learned: Learned, branches: dict[str, Stages]) -> Record:
+    try:
+        return new_record(run, measure(run, learned, branches))
+    except Exception as error:
+        return _failure(run, error)
+
+
+def _failure(run: RunSpec, error: Exception) -> Record:
+    """Return the record of a failed run; but pass on that nothing can be written, which is no fault of the run."""
+    cause = error.__cause__ if isinstance(error, FileError) else error
+    if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
+        raise FileError(f"{error} The records so far are kept; the same command goes on from there.") from error
+    log.warning("%s failed: %s", describe(run.to_dict()), error)
+    return failed_record(run, error)

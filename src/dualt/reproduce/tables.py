@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dualt.io.cells import guard_cell
 from dualt.nn.methods import METHODS
-from dualt.reproduce.matrices import IN_SAMPLE, TRUE
+from dualt.reproduce.grid import IN_SAMPLE, TRUE
 from dualt.reproduce.presets import PAPER_EXPERIMENTS, load_experiment
 from dualt.reproduce.results import Result
 from dualt.reproduce.spec import Experiment
@@ -34,7 +34,7 @@ _DELTAS = {"delta1": "Δ1", "delta2": "Δ2", "delta3": "Δ3"}
 
 
 @dataclass(frozen=True)
-class Text:
+class Typesetting:
     """How a format sets a number: bold, starred, plus-minus, nothing."""
 
     bold: Callable[[str], str]
@@ -43,12 +43,12 @@ class Text:
     nothing: str
 
 
-MARKDOWN = Text(lambda text: f"**{text}**", "\\*", " ± ", "–")
-LATEX = Text(lambda text: f"\\mathbf{{{text}}}", "^*", " \\pm ", "--")
+MARKDOWN = Typesetting(lambda text: f"**{text}**", "\\*", " ± ", "–")
+LATEX = Typesetting(lambda text: f"\\mathbf{{{text}}}", "^*", " \\pm ", "--")
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A heading, the names of the columns, and rows of text."""
 
     heading: str
@@ -65,7 +65,7 @@ def row_name(result: Result) -> str:
     return estimator or _DELTAS.get(result.quantity, result.quantity)
 
 
-def tables_of(experiment: Experiment, results: Sequence[Result], text: Text) -> list[Table]:
+def tables_of(experiment: Experiment, results: Sequence[Result], text: Typesetting) -> list[ResultTable]:
     """Return one table per data set and, where there is a floor to compare with, one over all."""
     build = _accuracy_table if experiment.shows == "accuracies" else _curve_table
     by_dataset = {dataset: [r for r in results if r.dataset == dataset] for dataset in experiment.datasets}
@@ -77,7 +77,7 @@ def _has_floor(experiment: Experiment) -> bool:
     return experiment.shows == "errors" and FLOOR in experiment.estimators
 
 
-def _overall_table(results: Sequence[Result], text: Text) -> Table:
+def _overall_table(results: Sequence[Result], text: Typesetting) -> ResultTable:
     """Rows are estimators; means by data set and over all points that every estimator has, and the worst point."""
     points: dict[tuple[str, str, float], dict[str, float | None]] = {}
     for result in results:
@@ -102,10 +102,10 @@ def _overall_table(results: Sequence[Result], text: Text) -> Table:
 
     heads = (DATASET_NAMES.get(dataset, dataset) for dataset in datasets)
     heading = f"All, means over {len(whole)} of {len(points)} points"
-    return Table(heading, ("", *heads, "all", "worst"), tuple(map(row, names)))
+    return ResultTable(heading, ("", *heads, "all", "worst"), tuple(map(row, names)))
 
 
-def _accuracy_table(dataset: str, results: Sequence[Result], text: Text) -> Table:
+def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
     """Rows are methods; each noise has our value and, where the paper printed any, its own and the difference."""
     sizes = {result.size for result in results}
     heads = dict.fromkeys(r.noise if len(sizes) == 1 else f"{r.noise}, n={r.size:g}" for r in results)
@@ -121,7 +121,7 @@ def _accuracy_table(dataset: str, results: Sequence[Result], text: Text) -> Tabl
         own = _number(result.mean, result.sd, text, 2, bold, star)
         cells += (own, printed or text.nothing, difference or text.nothing)[: len(parts)]
     columns = (f"{head}{part}" for head in heads for part in parts)
-    return Table(
+    return ResultTable(
         DATASET_NAMES.get(dataset, dataset), ("", *columns), tuple((name, *cells) for name, cells in rows.items())
     )
 
@@ -138,7 +138,7 @@ def _marks(results: Sequence[Result]) -> dict[Result, tuple[bool, bool]]:
     return marks
 
 
-def _curve_table(dataset: str, results: Sequence[Result], text: Text) -> Table:
+def _curve_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
     """Rows are noise and sample size; each estimator or quantity has a column, the smallest error in bold."""
     names = list(dict.fromkeys(map(row_name, results)))
     points: dict[tuple[str, float], dict[str, Result]] = {}
@@ -156,10 +156,10 @@ def _curve_table(dataset: str, results: Sequence[Result], text: Text) -> Table:
             cells.append(_number(found.mean, found.sd, text, 3, bold, False))
         seeds = str(min(r.n_seeds for r in by_name.values()))
         rows.append((noise, f"{n_samples:,}" if n_samples else f"{size:g}", *cells, seeds))
-    return Table(DATASET_NAMES.get(dataset, dataset), ("noise", "samples", *names, "seeds"), tuple(rows))
+    return ResultTable(DATASET_NAMES.get(dataset, dataset), ("noise", "samples", *names, "seeds"), tuple(rows))
 
 
-def _number(mean: float | None, sd: float | None, text: Text, digits: int, bold: bool, star: bool) -> str:
+def _number(mean: float | None, sd: float | None, text: Typesetting, digits: int, bold: bool, star: bool) -> str:
     if mean is None:
         return text.nothing
     shown = text.bold(f"{mean:.{digits}f}") if bold else f"{mean:.{digits}f}"

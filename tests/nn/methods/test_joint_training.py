@@ -12,9 +12,10 @@ import dualt
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError
+from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import build_method
 from dualt.nn.methods.total_variation import mean_total_variation
-from dualt.nn.pipeline import Settings, train_robustly, training_data
+from dualt.nn.pipeline import train_robustly, training_data
 from dualt.nn.training import Batch
 
 N_CLASSES, N_SAMPLES = 4, 12
@@ -94,7 +95,7 @@ def test_the_diagonal_stays_the_largest_of_its_row():
         with torch.no_grad():
             method.weight.fill_(value)
         matrix = method.learned_transition.numpy()
-        assert np.isfinite(method.log_transition.detach().numpy()).all()
+        assert np.isfinite(matrix).all()
         assert (matrix.diagonal() == matrix.max(axis=1)).all()
         np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-6)
 
@@ -105,13 +106,13 @@ def data():
     return training_data(split_dataset(dataset, MATRIX, random_state=0), dataset)
 
 
-def settings(name, **changes):
-    return Settings(name, network="mlp-small", **{"epochs": 6, "batch_size": 32, "learning_rate": 0.1, **changes})
+def config(name, **changes):
+    return TrainingConfig("mlp-small", name, **{"epochs": 6, "batch_size": 32, "learning_rate": 0.1, **changes})
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_the_learned_matrix_is_near_the_truth(name, data):
-    run = train_robustly(data, 2, settings(name))
+    run = train_robustly(data, 2, config(name))
     assert run.test_accuracy > 0.95
     assert (run.transition, run.estimate, list(run.stages)) == (None, None, [name])
     assert dualt.l1_error(run.learned_transition, MATRIX) < 0.15 * dualt.l1_error(np.eye(2), MATRIX)
@@ -125,9 +126,9 @@ def test_an_interrupted_run_goes_on_to_the_bit(name, data, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_robustly(data, 2, settings(name), folder=tmp_path, on_epoch=interrupt)
-    resumed = train_robustly(data, 2, settings(name), folder=tmp_path, resume=True)
-    whole = train_robustly(data, 2, settings(name))
+        train_robustly(data, 2, config(name), folder=tmp_path, on_epoch=interrupt)
+    resumed = train_robustly(data, 2, config(name), folder=tmp_path, resume=True)
+    whole = train_robustly(data, 2, config(name))
     np.testing.assert_array_equal(resumed.learned_transition, whole.learned_transition)
     for one, other in zip(resumed.networks[0].parameters(), whole.networks[0].parameters(), strict=True):
         assert torch.equal(one, other)
@@ -135,17 +136,17 @@ def test_an_interrupted_run_goes_on_to_the_bit(name, data, tmp_path):
 
 def test_other_options_do_not_resume(data, tmp_path):
     quick = {"epochs": 1, "method_options": {"volume_weight": 0.1}}
-    train_robustly(data, 2, settings("volminnet", **quick), folder=tmp_path)
-    train_robustly(data, 2, settings("volminnet", **quick), folder=tmp_path, resume=True)
+    train_robustly(data, 2, config("volminnet", **quick), folder=tmp_path)
+    train_robustly(data, 2, config("volminnet", **quick), folder=tmp_path, resume=True)
     with pytest.raises(InputError, match="options"):
-        train_robustly(data, 2, settings("volminnet", epochs=1), folder=tmp_path, resume=True)
+        train_robustly(data, 2, config("volminnet", epochs=1), folder=tmp_path, resume=True)
 
 
 def test_revision_shows_what_it_has_learned(data):
-    run = train_robustly(data, 2, settings("revision", learning_rate=1e-3, epochs=2, transition=MATRIX))
+    run = train_robustly(data, 2, config("revision", learning_rate=1e-3, epochs=2, transition=MATRIX))
     np.testing.assert_array_equal(run.transition, MATRIX)
     assert 0 < dualt.l1_error(run.learned_transition, MATRIX) < 0.2
-    assert train_robustly(data, 2, settings("ce", epochs=1)).learned_transition is None
+    assert train_robustly(data, 2, config("ce", epochs=1)).learned_transition is None
 
 
 def test_as_a_classifier(tmp_path):
@@ -166,7 +167,7 @@ def test_as_a_classifier(tmp_path):
 
 def test_wrong_options_are_named():
     with pytest.raises(InputError, match="no option 'volume'"):
-        Settings("volminnet", method_options={"volume": 1})
+        TrainingConfig(method="volminnet", method_options={"volume": 1})
     for value in ("much", -1.0, math.nan):
         with pytest.raises(InputError, match="a number from 0 on"):
             build_method("volminnet", n_classes=3, volume_weight=value)

@@ -34,7 +34,9 @@ class Scripted:
 def batch():
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.normal(size=(12, 6)))
-    return Batch(x, torch.from_numpy(rng.integers(N_CLASSES, size=12)), epoch=5, rng=np.random.default_rng(1))
+    return Batch(
+        x, torch.from_numpy(rng.integers(N_CLASSES, size=12)), epoch=5, rng=np.random.default_rng(1), ramp=5 / 9
+    )
 
 
 def probabilities(network, x):
@@ -100,9 +102,9 @@ def test_co_teaching(batch):
     assert second.item() == pytest.approx(np.mean([theirs[row] for row in kept_of(mine, rate)]))
 
 
-def test_the_forget_rate_rises_over_ten_epochs():
-    method = build_method("co-teaching", noise.symmetric(4, 0.45))
-    rates = [method.forget_rate(epoch) for epoch in (0, 3, 9, 10, 199)]
+def test_the_forget_rate_rises_over_ten_epochs(batch):
+    method, recipe = build_method("co-teaching", noise.symmetric(4, 0.45)), METHODS["co-teaching"].recipe
+    rates = [method.forget_rate(batch._replace(ramp=recipe.ramp_at(epoch))) for epoch in (0, 3, 9, 10, 199)]
     assert rates == pytest.approx([0, 0.15, 0.45, 0.45, 0.45])
 
 
@@ -126,7 +128,7 @@ def test_reweighting_and_revision_at_its_start(name, batch):
 def test_revision_validates_through_the_revised_matrix():
     method = build_method("revision", MATRIX)
     with torch.no_grad():
-        method.loss.slack += 0.1 * torch.eye(N_CLASSES)
+        method.slack += 0.1 * torch.eye(N_CLASSES)
     probs = torch.eye(N_CLASSES)
     expected = (MATRIX + 0.1 * np.eye(N_CLASSES)) / 1.1
     np.testing.assert_allclose(method.to_noisy(probs), expected, rtol=1e-6)
@@ -152,7 +154,7 @@ def test_every_method_beats_chance_by_far(name, dataset):
     n_classes, shape = (2, (10,)) if dataset == "synthetic" else (10, (1, 8, 8))
     transition = noise.symmetric(n_classes, 0.2)
     method = build_method(name, transition, n_classes=n_classes)
-    networks = [build_network("mlp", shape, n_classes, seed=k, dropout=0.0) for k in range(method.n_networks)]
+    networks = [build_network("mlp", shape, n_classes, random_state=k, dropout=0.0) for k in range(method.n_networks)]
     recipe = METHODS[name].recipe.changed(epochs=10, batch_size=32, learning_rate=0.05)
     if recipe.optimizer == "adam":
         recipe = recipe.changed(learning_rate=2e-3)

@@ -54,7 +54,7 @@ def test_the_vector_network_has_sixteen_linear_layers():
 def test_a_seed_fixes_the_weights_and_leaves_the_global_generator_alone():
     torch.manual_seed(0)
     before = torch.random.get_rng_state()
-    first, again, other = (build_network("mlp", (4,), 3, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (build_network("mlp", (4,), 3, random_state=seed) for seed in (1, 1, 2))
     assert torch.equal(torch.random.get_rng_state(), before)
     assert torch.equal(first[1].weight, again[1].weight)
     assert not torch.equal(first[1].weight, other[1].weight)
@@ -77,10 +77,10 @@ def test_bad_requests_are_named():
 
 
 def test_weights_come_from_a_file_but_for_another_head(tmp_path):
-    source = build_network("resnet18", (3, 32, 32), 1000, seed=1, width=0.1)
+    source = build_network("resnet18", (3, 32, 32), 1000, random_state=1, width=0.1)
     path = tmp_path / "weights.safetensors"
     save_file(source.state_dict(), path)
-    target = build_network("resnet18", (3, 32, 32), 14, seed=2, width=0.1)
+    target = build_network("resnet18", (3, 32, 32), 14, random_state=2, width=0.1)
     head = target.fc.weight.detach().clone()
     load_weights(target, path)
     assert torch.equal(target.conv1.weight, source.conv1.weight)

@@ -155,4 +155,4 @@ def test_checkpoints_hold_nothing_but_tensors_and_json(tmp_path):
     path = tmp_path / "run.safetensors"
     run("revision", path)
     names = set(load_file(path))
-    assert {"network.0.1.weight", "best.network.0.1.weight", "method.loss.slack", "optimizer.0.exp_avg"} <= names
+    assert {"network.0.1.weight", "best.network.0.1.weight", "method.slack", "optimizer.0.exp_avg"} <= names

@@ -39,14 +39,20 @@ def test_images_on_disk_and_samples_too_many_for_the_memory_are_streamed(tmp_pat
         Image.fromarray(image).save(path)
     index = torch.tensor([2, 1])
     expected = as_inputs(images, 0.4, 0.2).take(index)
+    converted, standardize = [], module._standardize
+
+    def counted(samples, *moments):
+        converted.append(len(samples))
+        return standardize(samples, *moments)
+
+    monkeypatch.setattr(module, "_standardize", counted)
     lazy = as_inputs(LazyImages(paths, (6, 6), mode="L"), 0.4, 0.2)
-    assert isinstance(lazy, module.StreamedInputs)
     assert lazy.shape == (1, 6, 6)
     torch.testing.assert_close(lazy.take(index), expected)
     monkeypatch.setattr(module, "_IN_MEMORY_BYTES", 10)
     streamed = as_inputs(images, 0.4, 0.2)
-    assert isinstance(streamed, module.StreamedInputs)
     torch.testing.assert_close(streamed.take(index), expected)
+    assert converted == [2, 2], "only what is taken is read and converted"
 
 
 def test_a_subset_takes_its_own_rows():

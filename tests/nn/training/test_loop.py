@@ -21,7 +21,7 @@ RECIPE = Recipe(epochs=4, learning_rate=0.1, momentum=0.9, batch_size=50, milest
 def run(recipe=RECIPE, *, seed=0, method="ce", data=None, **options):
     networks = [small_network(seed=k) for k in range(2 if method in ("decoupling", "co-teaching") else 1)]
     matrix = [[0.8, 0.2], [0.2, 0.8]]
-    return train(networks, build_method(method, matrix), data or synthetic_data(), recipe, seed=seed, **options)
+    return train(networks, build_method(method, matrix), data or synthetic_data(), recipe, random_state=seed, **options)
 
 
 def test_equals_a_loop_written_out_by_hand():
@@ -123,7 +123,7 @@ def test_mixed_precision_and_memory_layout_train_too():
         for part in (data.train, data.validation, data.test)
     ]
     network = build_network("lenet", (1, 4, 4), 2, dropout=0.0)
-    machine = Machine(precision="bf16", channels_last=True, threads=1)
+    machine = Machine(precision="bf16", channels_last=True, n_jobs=1)
     recipe = Recipe(epochs=5, learning_rate=0.1, batch_size=50, momentum=0.9)
     assert train([network], build_method("ce"), TrainingData(*images), recipe, machine=machine).test_accuracy > 0.9
 

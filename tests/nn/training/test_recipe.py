@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dualt.errors import InputError
 from dualt.nn.methods import METHODS
@@ -27,9 +31,70 @@ def test_linear_decay_of_the_selection_methods():
 def test_other_epochs_stretch_the_schedule():
     assert METHODS["mixup"].recipe.changed(epochs=20).milestones == (10, 15)
     assert METHODS["decoupling"].recipe.changed(epochs=10).linear_from == 4
-    assert METHODS["decoupling"].recipe.changed(epochs=1).linear_from == 0
+    assert METHODS["co-teaching"].recipe.changed(epochs=100).ramp == 5
     changed = METHODS["ce"].recipe.changed(learning_rate=0.5, momentum=None)
     assert (changed.learning_rate, changed.momentum, changed.epochs) == (0.5, 0.0, 100)
+
+
+def rates(recipe):
+    return [recipe.learning_rate_at(epoch) for epoch in range(recipe.epochs)]
+
+
+@pytest.mark.parametrize(
+    ("method", "epochs", "expected"),
+    [
+        ("forward", 1, [1e-2]),
+        ("forward", 2, [1e-2, 1e-3]),
+        ("forward", 4, [1e-2, 1e-3, 1e-4, 1e-5]),
+        ("reweighting", 3, [1e-2, 1e-3, 1e-4]),
+        ("co-teaching", 1, [1e-3]),
+        ("co-teaching", 5, [1e-3, 1e-3, 1e-3, 1e-3 * 2 / 3, 1e-3 / 3]),
+    ],
+)
+def test_short_schedules_start_at_the_full_rate_and_skip_nothing(method, epochs, expected):
+    assert rates(METHODS[method].recipe.changed(epochs)) == pytest.approx(expected)
+
+
+def test_what_is_never_reached_stays_out_of_reach():
+    assert rates(Recipe(10, learning_rate=1.0, milestones=(20,), linear_from=30).changed(5)) == [1.0] * 5
+
+
+def test_a_short_ramp_still_starts_from_nothing():
+    assert [METHODS["mentornet"].recipe.changed(6).ramp_at(epoch) for epoch in range(3)] == [0, 1, 1]
+
+
+@st.composite
+def recipes(draw):
+    epochs = draw(st.integers(1, 300))
+    milestones = draw(st.sets(st.integers(1, epochs - 1), max_size=4)) if epochs > 1 else ()
+    linear_from = draw(st.none() | st.integers(0, epochs - 1))
+    ramp = draw(st.integers(0, epochs))
+    return Recipe(epochs, learning_rate=1.0, milestones=tuple(sorted(milestones)), linear_from=linear_from, ramp=ramp)
+
+
+@given(recipes(), st.integers(1, 400))
+def test_another_number_of_epochs_keeps_the_shape_of_a_schedule(recipe, epochs):
+    changed = recipe.changed(epochs)
+    assert changed.epochs == epochs
+    assert changed.learning_rate_at(0) == 1.0, "the first epoch has the full rate"
+    reached = recipe.milestones
+    steps = [sum(epoch >= milestone for milestone in changed.milestones) for epoch in range(epochs)]
+    assert all(later - earlier in (0, 1) for earlier, later in pairwise(steps)), "none is skipped"
+    assert steps[-1] == min(len(reached), epochs - 1), "all are reached where there are epochs enough"
+    stretch = epochs / recipe.epochs
+    for before, after in zip(reached, changed.milestones, strict=True):
+        assert abs(after - stretch * before) <= len(reached) + 0.5
+    if recipe.linear_from is not None:
+        assert abs(changed.linear_from - stretch * recipe.linear_from) <= 1
+    assert all(rate > 0 for rate in rates(changed))
+    ramp = [changed.ramp_at(epoch) for epoch in range(epochs)]
+    assert ramp == sorted(ramp)
+    assert ramp[0] == recipe.ramp_at(0)
+    if recipe.ramp > 1:
+        assert abs(changed.ramp - stretch * recipe.ramp) < 2
+    if epochs % recipe.epochs == 0 and epochs:
+        assert changed.milestones == tuple(epochs // recipe.epochs * milestone for milestone in reached)
+    assert recipe.changed(recipe.epochs) == recipe
 
 
 @pytest.mark.parametrize(
@@ -42,6 +107,9 @@ def test_other_epochs_stretch_the_schedule():
         ({"optimizer": "lion"}, "'sgd' or 'adam', got 'lion'"),
         ({"report": "best"}, "'best-validation' or 'last-ten'"),
         ({"momentum": 1.5}, "momentum in"),
+        ({"weight_decay": -1.0}, "weight_decay from 0 on"),
+        ({"milestones": (3, 2)}, "ascending order"),
+        ({"milestones": (0, 2)}, "milestones from 1 on"),
     ],
 )
 def test_bad_recipes_are_refused(changes, message):
@@ -57,7 +125,7 @@ def test_bad_machines_are_refused():
     with pytest.raises(InputError, match="precision"):
         Machine(precision="fp8")
     with pytest.raises(InputError, match="one thread"):
-        Machine(threads=0)
+        Machine(n_jobs=0)
 
 
 def record(epoch, validation, test, loss=0.5):

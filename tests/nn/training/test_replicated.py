@@ -15,7 +15,7 @@ from dualt.nn.training.replicated import Replica, train_replicated
 
 
 def network(seed, dropout):
-    return build_network("mlp", (10,), 2, seed=seed, hidden=(12, 12), dropout=dropout)
+    return build_network("mlp", (10,), 2, random_state=seed, hidden=(12, 12), dropout=dropout)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
@@ -28,7 +28,7 @@ def test_replicas_equal_serial_runs(dropout, report, optimizer):
     replicas = [Replica(network(seed, dropout), data, seed) for seed, data in cases]
     train_replicated(replicas, recipe)
     for replica, (seed, data) in zip(replicas, cases, strict=True):
-        alone = train([network(seed, dropout)], build_method("ce"), data, recipe, seed=seed)
+        alone = train([network(seed, dropout)], build_method("ce"), data, recipe, random_state=seed)
         for a, b in zip(replica.network.parameters(), alone.networks[0].parameters(), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
         for a, b in zip(replica.history.records, alone.history.records, strict=True):

@@ -11,7 +11,7 @@ from dualt.nn.training import Part, TrainingData, as_inputs
 
 
 def synthetic_data(n_samples=600, rate=0.2, seed=0):
-    dataset = load_dataset("synthetic", n_samples=n_samples, n_test=300, seed=seed)
+    dataset = load_dataset("synthetic", n_samples=n_samples, n_test=300, random_state=seed)
     return as_training_data(dataset, noise.symmetric(2, rate), seed)
 
 
@@ -34,7 +34,7 @@ def as_training_data(dataset, transition, seed):
 
 
 def small_network(seed=0, dropout=0.2):
-    return build_network("mlp", (10,), 2, seed=seed, hidden=(16, 16), dropout=dropout)
+    return build_network("mlp", (10,), 2, random_state=seed, hidden=(16, 16), dropout=dropout)
 
 
 def weights_of(networks):

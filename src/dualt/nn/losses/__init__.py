@@ -4,13 +4,16 @@ Everywhere `logits` are (n, C), `labels` the given class numbers (n,), and `tran
 `transition[i, j] = P(given j | true i)`.
 """
 
-from dualt.nn.losses.backward import backward_loss
-from dualt.nn.losses.forward import forward_loss
-from dualt.nn.losses.mixup import mixup, mixup_loss
+from dualt.nn.losses.corrected import (
+    backward_loss,
+    forward_loss,
+    importance_weights,
+    revised_loss,
+    revised_transition,
+    reweighted_loss,
+)
 from dualt.nn.losses.modules import BackwardLoss, ForwardLoss, RevisedLoss, ReweightedLoss
-from dualt.nn.losses.revised import revised_loss, revised_transition
-from dualt.nn.losses.reweighted import importance_weights, reweighted_loss
-from dualt.nn.losses.selection import disagreement, small_loss_selection
+from dualt.nn.losses.selection import disagreement, mixup, mixup_loss, small_loss_selection
 
 __all__ = [
     "BackwardLoss",

@@ -1,4 +1,4 @@
-"""The losses as modules: they check and prepare the matrix once, and move with `.to(device)`."""
+"""The corrected losses as modules: they check the matrix once, move with `.to(device)` and keep it in `state_dict`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,24 @@ import torch
 from torch import Tensor, nn
 
 from dualt.errors import InputError
-from dualt.kernels.losses import mean_revised_loss, mean_reweighted_loss
-from dualt.nn.losses.backward import backward_loss_from, invert
-from dualt.nn.losses.forward import forward_loss_from
-from dualt.nn.losses.matrix import Reduction, as_matrix, log_columns, weight_tables
-from dualt.nn.losses.revised import Rows, revised_loss, revised_transition
-from dualt.nn.losses.reweighted import reweighted_loss_from
+from dualt.nn.losses.corrected import (
+    Reduction,
+    Rows,
+    backward_loss_from,
+    forward_loss,
+    invert,
+    revised_loss,
+    revised_transition,
+    reweighted_loss,
+)
+from dualt.validation import check_transition
+
+
+def as_matrix(transition: Any) -> Tensor:
+    """Return a checked matrix, given as array, tensor or anything with a `.transition`, as float32."""
+    transition = getattr(transition, "transition", transition)
+    array = transition.detach().cpu().numpy() if isinstance(transition, Tensor) else transition
+    return torch.from_numpy(check_transition(array)).float()
 
 
 class _TransitionLoss(nn.Module):
@@ -23,15 +35,14 @@ class _TransitionLoss(nn.Module):
 
     def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
         super().__init__()
-        matrix = as_matrix(transition)
-        self.register_buffer("transition", matrix, persistent=False)
-        self.n_classes = len(matrix)
+        self.register_buffer("transition", as_matrix(transition))
         self.reduction: Reduction = reduction
 
     def _check(self, logits: Tensor) -> Tensor:
-        if logits.shape[-1] != self.n_classes:
+        n_classes = len(self.transition)
+        if logits.shape[-1] != n_classes:
             raise InputError(
-                f"Expected logits of {self.n_classes} classes, as the transition matrix has, got {logits.shape[-1]}."
+                f"Expected logits of {n_classes} classes, as the transition matrix has, got {logits.shape[-1]}."
             )
         # Under autocast logits come in half precision, too coarse for a logarithm of the matrix.
         return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
@@ -48,15 +59,9 @@ class ForwardLoss(_TransitionLoss):
     tensor(1.6094)
     """
 
-    columns: Tensor
-
-    def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
-        super().__init__(transition, reduction=reduction)
-        self.register_buffer("columns", log_columns(self.transition), persistent=False)
-
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of (n, C) logits and (n,) given labels."""
-        return forward_loss_from(self._check(logits), labels, self.columns, self.reduction)
+        return forward_loss(self._check(logits), labels, self.transition, reduction=self.reduction)
 
 
 class BackwardLoss(_TransitionLoss):
@@ -66,34 +71,25 @@ class BackwardLoss(_TransitionLoss):
 
     def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
         super().__init__(transition, reduction=reduction)
-        self.register_buffer("inverse", invert(self.transition).float(), persistent=False)
+        self.register_buffer("inverse", invert(self.transition).float())
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of (n, C) logits and (n,) given labels."""
-        return backward_loss_from(self._check(logits), labels, self.inverse, self.reduction)
+        logits = self._check(logits)
+        return backward_loss_from(logits, labels, self.inverse.to(logits), self.reduction)
 
 
 class ReweightedLoss(_TransitionLoss):
     """`reweighted_loss` with a fixed matrix."""
 
-    columns: Tensor
-    negative_inverse: Tensor
-
     def __init__(self, transition: Any, *, max_weight: float | None = None, reduction: Reduction = "mean") -> None:
         super().__init__(transition, reduction=reduction)
         self.max_weight = max_weight
-        columns, inverse = weight_tables(self.transition)
-        self.register_buffer("columns", columns, persistent=False)
-        self.register_buffer("negative_inverse", -inverse, persistent=False)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of (n, C) logits and (n,) given labels."""
-        logits, columns, bound = self._check(logits), self.columns, self.max_weight
-        loss = mean_reweighted_loss(logits, labels, columns, bound) if self.reduction == "mean" else None
-        if loss is not None:
-            return loss
-        inverse = self.negative_inverse.to(logits.dtype)
-        return reweighted_loss_from(logits, labels, columns, inverse, bound, self.reduction)
+        logits, bound = self._check(logits), self.max_weight
+        return reweighted_loss(logits, labels, self.transition, max_weight=bound, reduction=self.reduction)
 
 
 class RevisedLoss(_TransitionLoss):
@@ -111,9 +107,5 @@ class RevisedLoss(_TransitionLoss):
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of (n, C) logits and (n,) given labels."""
-        logits, transition, slack = self._check(logits), self.transition, self.slack
-        known = self.rows == "simplex" and self.reduction == "mean"
-        loss = mean_revised_loss(logits, labels, transition, slack) if known else None
-        if loss is not None:
-            return loss
-        return revised_loss(logits, labels, transition, slack, rows=self.rows, reduction=self.reduction)
+        logits, slack = self._check(logits), self.slack
+        return revised_loss(logits, labels, self.transition, slack, rows=self.rows, reduction=self.reduction)

@@ -20,38 +20,38 @@ from dualt.nn.methods import (
     total_variation,
     volminnet,
 )
-from dualt.nn.methods.base import BaseMethod, check_labels_possible
-from dualt.nn.training import Recipe
+from dualt.nn.methods.base import check_labels_possible
+from dualt.nn.training import Method, Recipe
 
-__all__ = ["METHODS", "Registered", "build_method", "check_labels_possible", "check_options", "find_method"]
+__all__ = ["METHODS", "RegisteredMethod", "build_method", "check_labels_possible", "check_options", "find_method"]
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredMethod:
     """A method, its published recipe, whether it takes a matrix or learns one, and the method it starts from."""
 
-    build: Callable[..., BaseMethod]
+    build: Callable[..., Method]
     recipe: Recipe
     takes_transition: bool = False
     starts_from: str | None = None
     learns_transition: bool = False
 
 
-METHODS: dict[str, Registered] = {
-    "ce": Registered(ce.CrossEntropy, ce.RECIPE),
-    "mixup": Registered(mixup.Mixup, mixup.RECIPE),
-    "decoupling": Registered(decoupling.Decoupling, decoupling.RECIPE),
-    "mentornet": Registered(mentornet.MentorNet, mentornet.RECIPE, takes_transition=True),
-    "co-teaching": Registered(co_teaching.CoTeaching, co_teaching.RECIPE, takes_transition=True),
-    "forward": Registered(forward.Forward, forward.RECIPE, takes_transition=True),
-    "reweighting": Registered(reweighting.Reweighting, reweighting.RECIPE, True, starts_from="ce"),
-    "revision": Registered(revision.Revision, revision.RECIPE, True, starts_from="reweighting"),
-    "volminnet": Registered(volminnet.VolMinNet, volminnet.RECIPE, learns_transition=True),
-    "total-variation": Registered(total_variation.TotalVariation, total_variation.RECIPE, learns_transition=True),
+METHODS: dict[str, RegisteredMethod] = {
+    "ce": RegisteredMethod(ce.CrossEntropy, ce.RECIPE),
+    "mixup": RegisteredMethod(mixup.Mixup, mixup.RECIPE),
+    "decoupling": RegisteredMethod(decoupling.Decoupling, decoupling.RECIPE),
+    "mentornet": RegisteredMethod(mentornet.MentorNet, mentornet.RECIPE, takes_transition=True),
+    "co-teaching": RegisteredMethod(co_teaching.CoTeaching, co_teaching.RECIPE, takes_transition=True),
+    "forward": RegisteredMethod(forward.Forward, forward.RECIPE, takes_transition=True),
+    "reweighting": RegisteredMethod(reweighting.Reweighting, reweighting.RECIPE, True, starts_from="ce"),
+    "revision": RegisteredMethod(revision.Revision, revision.RECIPE, True, starts_from="reweighting"),
+    "volminnet": RegisteredMethod(volminnet.VolMinNet, volminnet.RECIPE, learns_transition=True),
+    "total-variation": RegisteredMethod(total_variation.TotalVariation, total_variation.RECIPE, learns_transition=True),
 }
 
 
-def find_method(name: str) -> Registered:
+def find_method(name: str) -> RegisteredMethod:
     """Return the method of that name."""
     if name not in METHODS:
         raise UnknownNameError("method", name, METHODS)
@@ -67,7 +67,7 @@ def check_options(name: str, options: Iterable[str]) -> None:
             raise InputError(f"Method {name!r} has no option {option!r}. Its options: {', '.join(known) or 'none'}.")
 
 
-def build_method(name: str, transition: Any = None, *, n_classes: int | None = None, **options: Any) -> BaseMethod:
+def build_method(name: str, transition: Any = None, *, n_classes: int | None = None, **options: Any) -> Method:
     """Return a method, with the matrix where it takes one, for `n_classes` where it learns one.
 
     Examples

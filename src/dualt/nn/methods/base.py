@@ -1,9 +1,8 @@
-"""What the methods share: no networks of their own, perhaps a matrix, a published recipe."""
+"""What several methods share: a matrix that is given or learned, small losses to select."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,40 +12,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError, TransitionError
-from dualt.nn.losses.forward import forward_loss_from
-from dualt.nn.losses.matrix import as_matrix
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.losses.modules import as_matrix
+from dualt.nn.training import Batch, Method, Recipe
 from dualt.validation import check_n_classes
 
 # The authors' settings of Decoupling, MentorNet and Co-teaching.
 SELECTION_RECIPE = Recipe(
-    epochs=200, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, linear_from=80, report="last-ten"
+    epochs=200, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, linear_from=80, ramp=10, report="last-ten"
 )
-_RAMP = 10
 
 
-class BaseMethod(nn.Module):
-    """A method of one network whose output is compared with noisy labels as it is."""
-
-    n_networks = 1
-    # What it was built with beside a matrix: a checkpoint of other options is not resumed.
-    options: Mapping[str, Any] = {}
-
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
-        """Return one loss per network."""
-        raise NotImplementedError
-
-    def to_noisy(self, probs: Tensor) -> Tensor:
-        """Return the probabilities of the given label."""
-        return probs
-
-    @property
-    def learned_transition(self) -> Tensor | None:
-        """The matrix as learned so far; `None`: it learns none."""
-        return None
-
-
-class TransitionMethod(BaseMethod):
+class TransitionMethod(Method):
     """A method whose network predicts the clean class, and the given label through a matrix."""
 
     transition: Tensor
@@ -60,7 +36,7 @@ class TransitionMethod(BaseMethod):
         return probs @ self.transition
 
 
-class LearningMethod(BaseMethod):
+class LearningMethod(Method):
     """A method that learns the matrix along with the network, by the forward loss and a weighted penalty.
 
     Row i of the matrix is 1 at i and σ(√C·weight − log C) elsewhere, divided by its sum. So the diagonal entry is
@@ -75,43 +51,38 @@ class LearningMethod(BaseMethod):
         self.penalty_weight = penalty_weight
         self.weight = nn.Parameter(torch.zeros(check_n_classes(n_classes), n_classes))
 
-    @property
-    def log_transition(self) -> Tensor:
-        """Logarithms of the matrix, with gradients."""
+    def compute_transition(self) -> Tensor:
+        """Return the matrix, with gradients."""
         n_classes = len(self.weight)
         # Each row learns from a C-th of the samples: √C makes a step as large as if it were from all of them.
         others = F.logsigmoid(math.sqrt(n_classes) * self.weight - math.log(n_classes))
         diagonal = torch.eye(n_classes, dtype=torch.bool, device=self.weight.device)
-        return others.masked_fill(diagonal, 0).log_softmax(1)
+        return others.masked_fill(diagonal, 0).softmax(1)
 
     @property
     def learned_transition(self) -> Tensor:
         """The matrix as learned so far."""
-        return self.log_transition.detach().exp()
-
-    def forward_loss(self, logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
-        """Return the mean of −log (softmax(logits) @ transition)[label]; gradients flow to the matrix too."""
-        return forward_loss_from(logits, labels, log_transition.t(), "mean")
+        return self.compute_transition().detach()
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return probs @ transition."""
         return probs @ self.learned_transition
 
 
-class SelectionMethod(BaseMethod):
+class SelectionMethod(Method):
     """A method that forgets the samples with the largest losses.
 
-    The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal, and rises to it
-    linearly over the first ten epochs.
+    The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal, and rises to it linearly over
+    the ramp of the recipe.
     """
 
     def __init__(self, transition: Any) -> None:
         super().__init__()
         self.rate = 1 - float(as_matrix(transition).diagonal().mean())
 
-    def forget_rate(self, epoch: int) -> float:
-        """Return the share of a batch to forget in `epoch`, counted from 0."""
-        return self.rate * min(1.0, epoch / (_RAMP - 1))
+    def forget_rate(self, batch: Batch) -> float:
+        """Return the share of the batch to forget."""
+        return self.rate * batch.ramp
 
 
 def check_labels_possible(transition: NDArray[np.float64], labels: Tensor) -> None:

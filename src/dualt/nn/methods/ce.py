@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from dualt.nn.methods.base import BaseMethod
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.training import Batch, Method, Network, Recipe
 
 RECIPE = Recipe(epochs=100, learning_rate=0.01, milestones=(50,))
 
 
-class CrossEntropy(BaseMethod):
+class CrossEntropy(Method):
     """−log softmax(f(x))[label]."""
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:

@@ -27,7 +27,7 @@ class CoTeaching(SelectionMethod):
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean loss of each network over what its peer keeps."""
-        rate = self.forget_rate(batch.epoch)
+        rate = self.forget_rate(batch)
         first, second = (F.cross_entropy(net(batch.x), batch.labels, reduction="none") for net in networks)
         return [
             first[small_loss_selection(second, rate)].mean(),

@@ -8,13 +8,13 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.nn.losses import disagreement
-from dualt.nn.methods.base import SELECTION_RECIPE, BaseMethod
-from dualt.nn.training import Batch, Network
+from dualt.nn.methods.base import SELECTION_RECIPE
+from dualt.nn.training import Batch, Method, Network
 
 RECIPE = SELECTION_RECIPE
 
 
-class Decoupling(BaseMethod):
+class Decoupling(Method):
     """Cross entropy over the samples that the two networks put in different classes.
 
     A batch without any is skipped: there is nothing to learn from it.

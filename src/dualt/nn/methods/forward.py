@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
-from dualt.nn.losses import ForwardLoss
+from dualt.nn.losses import forward_loss
 from dualt.nn.methods.base import TransitionMethod
 from dualt.nn.training import Batch, Network, Recipe
 
@@ -22,10 +21,6 @@ class Forward(TransitionMethod):
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
     """
 
-    def __init__(self, transition: Any) -> None:
-        super().__init__(transition)
-        self.loss = ForwardLoss(transition)
-
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean forward loss of the batch."""
-        return [self.loss(networks[0](batch.x), batch.labels)]
+        return [forward_loss(networks[0](batch.x), batch.labels, self.transition)]

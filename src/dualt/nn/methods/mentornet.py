@@ -26,4 +26,4 @@ class MentorNet(SelectionMethod):
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean loss over the kept samples."""
         losses = F.cross_entropy(networks[0](batch.x), batch.labels, reduction="none")
-        return [losses[small_loss_selection(losses, self.forget_rate(batch.epoch))].mean()]
+        return [losses[small_loss_selection(losses, self.forget_rate(batch))].mean()]

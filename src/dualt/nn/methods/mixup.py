@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from dualt.nn.losses import mixup, mixup_loss
-from dualt.nn.methods.base import BaseMethod
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.training import Batch, Method, Network, Recipe
 
 RECIPE = Recipe(epochs=200, learning_rate=0.1, momentum=0.9, milestones=(100, 150), report="last-ten")
 
 
-class Mixup(BaseMethod):
+class Mixup(Method):
     """Every sample is mixed with a partner, in a share drawn once per batch from Beta(alpha, alpha).
 
     References

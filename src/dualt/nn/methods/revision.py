@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from dualt.nn.losses import RevisedLoss
-from dualt.nn.losses.revised import Rows
+from dualt.nn.losses import revised_loss, revised_transition
+from dualt.nn.losses.corrected import Rows
 from dualt.nn.methods.base import TransitionMethod
 from dualt.nn.training import Batch, Network, Recipe
 
@@ -25,11 +26,13 @@ class Revision(TransitionMethod):
 
     def __init__(self, transition: Any, *, rows: Rows = "simplex") -> None:
         super().__init__(transition)
-        self.loss = RevisedLoss(transition, rows=rows)
+        self.rows: Rows = rows
+        self.slack = nn.Parameter(torch.zeros_like(self.transition))
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean revised loss of the batch."""
-        return [self.loss(networks[0](batch.x), batch.labels)]
+        logits = networks[0](batch.x)
+        return [revised_loss(logits, batch.labels, self.transition, self.slack, rows=self.rows)]
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return probs @ (transition + slack)."""
@@ -38,4 +41,4 @@ class Revision(TransitionMethod):
     @property
     def learned_transition(self) -> Tensor:
         """The matrix as revised so far."""
-        return self.loss.revised
+        return revised_transition(self.transition, self.slack.detach(), rows=self.rows)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from dualt.nn.losses import ReweightedLoss
+from dualt.nn.losses import reweighted_loss
 from dualt.nn.methods.base import TransitionMethod
 from dualt.nn.training import Batch, Network, Recipe
 
@@ -24,8 +24,9 @@ class Reweighting(TransitionMethod):
 
     def __init__(self, transition: Any, *, max_weight: float | None = None) -> None:
         super().__init__(transition)
-        self.loss = ReweightedLoss(transition, max_weight=max_weight)
+        self.max_weight = max_weight
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean reweighted loss of the batch."""
-        return [self.loss(networks[0](batch.x), batch.labels)]
+        logits = networks[0](batch.x)
+        return [reweighted_loss(logits, batch.labels, self.transition, max_weight=self.max_weight)]

@@ -20,21 +20,21 @@ from dualt.validation import check_n_classes
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredNetwork:
     """A network from (input_shape, n_classes, **options), and whether it needs images."""
 
     build: Callable[..., nn.Module]
     images: bool
 
 
-NETWORKS: dict[str, Registered] = {
-    "mlp": Registered(mlp, images=False),
-    "mlp-small": Registered(small_mlp, images=False),
-    "lenet": Registered(lenet, images=True),
-    "resnet18": Registered(resnet18, images=True),
-    "resnet34": Registered(resnet34, images=True),
-    "resnet50": Registered(resnet50, images=True),
-    "resnet-vector": Registered(vector_resnet, images=False),
+NETWORKS: dict[str, RegisteredNetwork] = {
+    "mlp": RegisteredNetwork(mlp, images=False),
+    "mlp-small": RegisteredNetwork(small_mlp, images=False),
+    "lenet": RegisteredNetwork(lenet, images=True),
+    "resnet18": RegisteredNetwork(resnet18, images=True),
+    "resnet34": RegisteredNetwork(resnet34, images=True),
+    "resnet50": RegisteredNetwork(resnet50, images=True),
+    "resnet-vector": RegisteredNetwork(vector_resnet, images=False),
 }
 
 
@@ -43,10 +43,10 @@ def build_network(
     input_shape: Sequence[int],
     n_classes: int,
     *,
-    seed: int = 0,
+    random_state: int = 0,
     **options: Any,
 ) -> nn.Module:
-    """Return a network whose initial weights depend on `seed` alone.
+    """Return a network whose initial weights depend on `random_state` alone.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def build_network(
     input_shape
         Shape of one sample: (features,) or (channels, height, width).
     n_classes
-    seed
+    random_state
     **options
         Of the network: `width` for all, `hidden` and `dropout` for `mlp`, ...
 
@@ -68,7 +68,7 @@ def build_network(
     if math.prod(shape) < 1:
         raise InputError(f"Expected samples with at least one number, got the shape {shape}.")
     check_n_classes(n_classes)
-    with seeded(seed):
+    with seeded(random_state):
         return _builder(name, shape)(shape, n_classes, **options)
 
 

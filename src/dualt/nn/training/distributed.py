@@ -167,24 +167,11 @@ class _SharedBatchNorm(nn.Module):
         return centered * scale.reshape(along) + self.bias.reshape(along)
 
 
-class _AllSum(torch.autograd.Function):
-    """Sum over processes, whose gradient is the sum of the gradients."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        total = x.clone()
-        dist.all_reduce(total)
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        total = grads[0].clone()
-        dist.all_reduce(total)
-        return total
-
-
 def _all_sum(x: Tensor) -> Tensor:
-    total: Tensor = _AllSum.apply(x)  # type: ignore[no-untyped-call]
+    """Return the sum over processes, whose gradient is the sum of the gradients."""
+    from torch.distributed.nn.functional import all_reduce
+
+    total: Tensor = all_reduce(x)  # type: ignore[no-untyped-call]
     return total
 
 

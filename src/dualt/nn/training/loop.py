@@ -51,7 +51,7 @@ def train(
     data: TrainingData,
     recipe: Recipe,
     *,
-    seed: int = 0,
+    random_state: int = 0,
     machine: Machine | None = None,
     augment: Augment | None = None,
     checkpoint: str | Path | None = None,
@@ -70,8 +70,8 @@ def train(
         Parts on the machine's device.
     recipe
         Optimizer, schedule, what to report.
-    seed
-        Of batches, dropout, augmentation and the method's own draws. Each epoch has its own streams.
+    random_state
+        Seed of batches, dropout, augmentation and the method's own draws. Each epoch has its own streams.
     machine
     augment
         Applied to the samples of every training batch.
@@ -96,18 +96,18 @@ def train(
     callables = [_runner(network, machine) for network in shard(networks, world)]
     learned = [*(p for network in networks for p in network.parameters()), *method.parameters()]
     state = State(networks, method, recipe.make_optimizer(learned), History(), {})
-    settings = {**recipe.to_dict(), "seed": seed, **_identity(method, data.train)}
+    settings = {**recipe.to_dict(), "random_state": random_state, **_identity(method, data.train)}
     if resume and path is not None and path.exists():
         state.resume(path, settings)
 
-    with limited_threads(machine.threads):
+    with limited_threads(machine.n_jobs):
         for epoch in range(len(state.history), recipe.epochs):
             if _out_of_patience(state.history, recipe.patience):
                 break
             began = perf_counter()
             recipe.set_schedule(state.optimizer, epoch)
-            with seeded(stream_seed(seed, f"dropout/{epoch}")):
-                loss = _run_epoch(callables, method, data.train, recipe, state.optimizer, seed, epoch, augment)
+            with seeded(stream_seed(random_state, f"dropout/{epoch}")):
+                loss = _run_epoch(callables, method, data.train, recipe, state.optimizer, random_state, epoch, augment)
             with evaluating(networks):
                 hits, misfit = _mean_score(callables, data.validation, method.to_noisy)
                 test, _ = _mean_score(callables, data.test, None)
@@ -128,12 +128,10 @@ def train(
 
 def _identity(method: Method, part: Part) -> dict[str, Any]:
     """Return what a checkpoint must have in common with a run that resumes it, beside recipe and seed."""
-    transition = getattr(method, "transition", None)
     # Rounded: the same estimate differs in its last digits from one machine to another.
-    matrix = np.zeros(0) if transition is None else transition.cpu().numpy().round(3)
-    options = getattr(method, "options", None)
+    matrix = np.zeros(0) if method.transition is None else method.transition.cpu().numpy().round(3)
     return {
-        **({"options": dict(options)} if options else {}),
+        **({"options": dict(method.options)} if method.options else {}),
         "method": type(method).__name__,
         "transition_checksum": zlib.crc32(matrix.tobytes()),
         "labels_checksum": zlib.crc32(part.labels.cpu().numpy().tobytes()),
@@ -151,7 +149,7 @@ def _run_epoch(
     augment: Augment | None,
 ) -> float:
     """Take one step per batch, and return the mean loss of the networks."""
-    rng = stream(seed, f"method/{epoch}")
+    rng, ramp = stream(seed, f"method/{epoch}"), recipe.ramp_at(epoch)
     order = torch.from_numpy(stream(seed, f"batches/{epoch}").permutation(len(part.labels))).to(part.labels.device)
     total, n_steps = 0.0, 0
     for number, (start, stop) in enumerate(batch_starts(len(order), recipe.batch_size)):
@@ -159,11 +157,8 @@ def _run_epoch(
         x = part.inputs.take(index)
         if augment is not None:
             x = augment(x, rng)
-        losses = [
-            loss
-            for loss in method(networks, Batch(x, part.labels.index_select(0, index), epoch, rng))
-            if loss is not None
-        ]
+        batch = Batch(x, part.labels.index_select(0, index), epoch, rng, ramp)
+        losses: list[Tensor] = [loss for loss in method(networks, batch) if loss is not None]
         if not losses:
             continue
         # One sum serves all networks: none of their losses depends on another's parameters.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from torch import Tensor, nn
@@ -12,39 +12,45 @@ Network: TypeAlias = Callable[[Tensor], Tensor]
 
 
 class Batch(NamedTuple):
-    """What a method sees: samples, given labels, the epoch from 0, and a source of randomness."""
+    """What a method sees: samples, given labels, the epoch from 0, a source of randomness, and the recipe's ramp."""
 
     x: Tensor
     labels: Tensor
     epoch: int
     rng: np.random.Generator
+    ramp: float = 1.0
 
 
-class Method(Protocol):
-    """A way to learn from noisy labels; every `nn.Module` with these two functions is one.
+class Method(nn.Module):
+    """A way to learn from noisy labels; its parameters are learned along with the networks.
 
     Attributes
     ----------
     n_networks
         How many networks learn together.
+    options
+        What it was built with beside a matrix: a checkpoint of other options is not resumed.
+    transition
+        The matrix that it was given; `None`: it takes none.
     """
 
-    n_networks: int
+    n_networks = 1
+    options: Mapping[str, Any] = {}
+    transition: Tensor | None
 
-    def __call__(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("transition", None, persistent=False)
+
+    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
         """Return one loss per network; `None` leaves that network as it is."""
+        raise NotImplementedError
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return the probabilities of the given label, which noisy validation labels are compared with."""
+        return probs
 
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Return what the method learns beside its networks."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint must hold."""
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any:
-        """Take up what a checkpoint held."""
-
-    def to(self, device: Any) -> Any:
-        """Move to a device."""
+    @property
+    def learned_transition(self) -> Tensor | None:
+        """The matrix as learned so far; `None`: it learns none."""
+        return None

@@ -13,6 +13,8 @@ from dualt.errors import InputError
 from dualt.validation import check_fraction
 
 Report: TypeAlias = Literal["best-validation", "last-ten"]
+Optimizer: TypeAlias = Literal["sgd", "adam"]
+Precision: TypeAlias = Literal["float32", "bf16"]
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,11 @@ class Recipe:
         `"sgd"` or `"adam"`.
     learning_rate, momentum, weight_decay, batch_size
     milestones
-        Epochs from which on the learning rate is a tenth of what it was.
+        Epochs from which on the learning rate is a tenth of what it was, in ascending order.
     linear_from
         Epoch from which on the learning rate falls linearly towards zero, and Adam's β1 is 0.1.
+    ramp
+        Epochs over which what a method turns up, such as the share of samples that it forgets, rises from nothing.
     report
         `"best-validation"`: the weights of the epoch with the best noisy validation accuracy, and the test
         accuracy of that epoch. `"last-ten"`: the last weights, and the mean over the last ten epochs.
@@ -37,13 +41,14 @@ class Recipe:
     """
 
     epochs: int
-    optimizer: Literal["sgd", "adam"] = "sgd"
+    optimizer: Optimizer = "sgd"
     learning_rate: float = 0.01
     momentum: float = 0.0
     weight_decay: float = 1e-4
     batch_size: int = 128
     milestones: tuple[int, ...] = ()
     linear_from: int | None = None
+    ramp: int = 0
     report: Report = "best-validation"
     patience: int | None = None
 
@@ -55,8 +60,12 @@ class Recipe:
             raise InputError(f"Expected optimizer 'sgd' or 'adam', got {self.optimizer!r}.")
         if not self.learning_rate > 0:
             raise InputError(f"Expected a learning_rate above 0, got {self.learning_rate}.")
+        if not self.weight_decay >= 0:
+            raise InputError(f"Expected a weight_decay from 0 on, got {self.weight_decay}.")
         if self.report not in ("best-validation", "last-ten"):
             raise InputError(f"Expected report 'best-validation' or 'last-ten', got {self.report!r}.")
+        if any(later <= earlier for earlier, later in zip((0, *self.milestones), self.milestones, strict=False)):
+            raise InputError(f"Expected milestones from 1 on in ascending order, got {self.milestones}.")
         check_fraction(self.momentum, "momentum", inclusive=True)
 
     def learning_rate_at(self, epoch: int) -> float:
@@ -70,16 +79,34 @@ class Recipe:
         """Return Adam's β1 of an epoch."""
         return 0.1 if self.linear_from is not None and epoch >= self.linear_from else 0.9
 
+    def ramp_at(self, epoch: int) -> float:
+        """Return how far the ramp has risen in an epoch: 0 in the first, 1 from its last on; 1 without a ramp."""
+        return 1.0 if self.ramp < 2 else min(1.0, epoch / (self.ramp - 1))
+
     def changed(self, epochs: int | None = None, **changes: Any) -> Recipe:
         """Return the recipe with changes; another number of `epochs` stretches the schedule with it."""
         given = {name: value for name, value in changes.items() if value is not None}
         if epochs is not None and epochs != self.epochs:
-            stretch = epochs / self.epochs
-            given.setdefault("milestones", tuple(round(stretch * epoch) for epoch in self.milestones))
-            if self.linear_from is not None:
-                given.setdefault("linear_from", min(round(stretch * self.linear_from), epochs - 1))
-            given["epochs"] = epochs
+            given = {"epochs": epochs, **self._stretched(epochs), **given}
         return replace(self, **given)
+
+    def _stretched(self, epochs: int) -> dict[str, Any]:
+        """Return the schedule for another number of epochs: every phase keeps its share, and none is skipped.
+
+        The first epoch has the full rate however few there are; where there are too few for all phases, the last
+        ones are left out.
+        """
+        stretch = epochs / self.epochs
+        reached = [milestone for milestone in self.milestones if milestone < self.epochs]
+        milestones = [0]
+        for n_left, milestone in zip(range(len(reached), 0, -1), reached, strict=True):
+            milestones.append(max(milestones[-1] + 1, min(round(stretch * milestone), epochs - n_left)))
+        linear_from = self.linear_from
+        if linear_from is not None:
+            latest = epochs - 1 if linear_from < self.epochs else epochs
+            linear_from = max(min(linear_from, 1), min(round(stretch * linear_from), latest))
+        ramp = max(2, round(stretch * self.ramp)) if self.ramp > 1 else self.ramp
+        return {"milestones": tuple(milestones[1:]), "linear_from": linear_from, "ramp": ramp}
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Return the optimizer; `set_schedule` gives it the rates of an epoch."""
@@ -112,20 +139,20 @@ class Machine:
         `"float32"`, or `"bf16"` for mixed precision.
     channels_last
         Memory layout that convolutions like better on some processors.
-    threads
+    n_jobs
         Number of CPU threads; `None` leaves torch's own setting.
     """
 
     device: str = "auto"
-    precision: Literal["float32", "bf16"] = "float32"
+    precision: Precision = "float32"
     channels_last: bool = False
-    threads: int | None = None
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in ("float32", "bf16"):
             raise InputError(f"Expected precision 'float32' or 'bf16', got {self.precision!r}.")
-        if self.threads is not None and self.threads < 1:
-            raise InputError(f"Expected at least one thread, got {self.threads}.")
+        if self.n_jobs is not None and self.n_jobs < 1:
+            raise InputError(f"Expected n_jobs of at least one thread, got {self.n_jobs}.")
 
     @property
     def torch_device(self) -> torch.device:

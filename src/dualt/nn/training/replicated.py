@@ -28,7 +28,7 @@ from dualt.rng import stream, stream_seed
 class Replica:
     """One of the runs: its network (changed in place), data and seed, and what happened."""
 
-    network: nn.Sequential
+    network: nn.Module
     data: TrainingData
     seed: int
     history: History = field(default_factory=History)
@@ -75,13 +75,14 @@ class StackedMLP(nn.Module):
     Samples are columns, so that the softmax runs over whole rows of memory.
     """
 
-    def __init__(self, networks: Sequence[nn.Sequential]) -> None:
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
         super().__init__()
         self._networks = networks
-        kinds = [[type(module) for module in network] for network in networks]
-        if any(kind != kinds[0] for kind in kinds) or not set(kinds[0]) <= _KNOWN:
+        kinds = [[type(module) for module in network.children()] for network in networks]
+        plain = all(type(network) is nn.Sequential for network in networks) and set(kinds[0]) <= _KNOWN
+        if not plain or any(kind != kinds[0] for kind in kinds):
             raise InputError("Expected multi-layer perceptrons of one shape, as dualt.nn.networks builds them.")
-        self._dropout = [module.p for module in networks[0] if isinstance(module, nn.Dropout)]
+        self._dropout = [module.p for module in networks[0].children() if isinstance(module, nn.Dropout)]
         layers = list(zip(*(_linear_layers(network) for network in networks), strict=True))
         weights = [torch.stack([layer.weight.detach() for layer in same]) for same in layers]
         biases = [torch.stack([layer.bias.detach()[:, None] for layer in same]) for same in layers]
@@ -117,8 +118,8 @@ class StackedMLP(nn.Module):
 _KNOWN = {nn.Flatten, nn.Linear, nn.ReLU, nn.Dropout}
 
 
-def _linear_layers(network: nn.Sequential) -> list[nn.Linear]:
-    return [module for module in network if isinstance(module, nn.Linear)]
+def _linear_layers(network: nn.Module) -> list[nn.Linear]:
+    return [module for module in network.children() if isinstance(module, nn.Linear)]
 
 
 def _masks(hidden: Tensor, p: float, generators: Sequence[torch.Generator]) -> Tensor:

@@ -1,0 +1,193 @@
+"""Groups of options that several commands share: the data, the estimate, the report.
+
+A command takes a group as one parameter (`data: Data`); `with_groups` puts the fields of the group into the signature
+that Typer reads. Each option is thus written once, and a command that takes a group offers all of its options.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from dualt.cli.options import Classes, LabelColumn, Level, Settings, parse_settings, save_report
+from dualt.cli.progress import rows_progress
+
+if TYPE_CHECKING:
+    from dualt.issues import LabelIssues
+    from dualt.results import TransitionEstimate
+    from dualt.rows import NoisyPosterior
+    from dualt.rows.posterior import Progress
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return `command` with an option for every field of the dataclasses among its parameters."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name in groups:
+            parameters += _parameters_of(groups[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _parameters_of(group: Any) -> Iterator[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = Parameter.empty if field.default is MISSING else field.default
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+
+
+@dataclass(frozen=True)
+class Data:
+    """Probabilities and given labels, and how to read them."""
+
+    probs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROBS",
+            help="Predicted probabilities: .npy, .npz, .csv, .tsv or .parquet; several by a folder or 'pattern*'.",
+        ),
+    ]
+    labels: Annotated[
+        Path | None,
+        typer.Argument(metavar="[LABELS]", help="Given labels: the same, or .txt. Default: PROBS with --label."),
+    ] = None
+    label: LabelColumn = None
+    classes: Classes = None
+    columns: Annotated[
+        str | None, typer.Option("--probs-columns", help="Columns of probabilities: 'p_*', where * is the class.")
+    ] = None
+    ending: Annotated[str | None, typer.Option("--format", help="Which files of a folder to read: parquet.")] = None
+    n_jobs: Annotated[int, typer.Option(help="Number of threads that read the rows.")] = 1
+    dask: Annotated[
+        str | None, typer.Option(help="Dask cluster that reads the files: tcp://host:8786, or local for two workers.")
+    ] = None
+
+    @contextmanager
+    def opened(self) -> Iterator[NoisyPosterior]:
+        """Open the files; inside the block, progress is shown and the cluster of `--dask` is connected."""
+        from dualt.rows.cluster import connected
+
+        with rows_progress() as on_progress, connected(self.dask) if self.dask else nullcontext():
+            yield self._posterior(on_progress)
+
+    def _posterior(self, on_progress: Progress | None) -> NoisyPosterior:
+        from dualt import io
+        from dualt.errors import InputError
+        from dualt.rows import NoisyPosterior, as_posterior
+
+        probs, labels, label = self.probs, self.labels, self.label
+        if labels is None and label is None:
+            raise InputError(f"Expected a file of labels, or --label with a column of {probs}, got neither.")
+        names = io.load_class_names(self.classes) if self.classes else None
+        options: dict[str, Any] = {"n_jobs": self.n_jobs, "on_progress": on_progress}
+        sharded = io.is_sharded(probs) or (labels is not None and io.is_sharded(labels))
+        if self.dask or sharded or probs.suffix.lower() == ".parquet":
+            if self.dask:
+                # Workers look for the files from their own working folder.
+                probs, labels = probs.absolute(), labels and labels.absolute()
+            shards = io.open_shards(probs, labels, label=label, columns=self.columns, ending=self.ending)
+            names = shards.class_names if names is None else names
+            if not self.dask:
+                return NoisyPosterior.from_blocks(shards.blocks, names, **options)
+            from dualt.rows.dask import DaskPosterior
+
+            blocks = io.divide(shards.blocks)
+            return DaskPosterior.of(NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress))
+        exclude = [label] if label and labels in (None, probs) else []
+        loaded = io.load_probabilities(probs, exclude=exclude, columns=self.columns)
+        given = io.load_labels(labels or probs, column=label)
+        return as_posterior(loaded.values, given, loaded.class_names if names is None else names, **options)
+
+    def as_typed(self) -> str:
+        """Return the arguments that name the data, to be typed again."""
+        options = {"--label": self.label, "--probs-columns": self.columns, "--format": self.ending}
+        given = [word for option, value in options.items() if value is not None for word in (option, value)]
+        return shlex.join([str(self.probs), *([] if self.labels is None else [str(self.labels)]), *given])
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """How the transition matrix is found."""
+
+    estimator: Annotated[
+        str | None,
+        typer.Option("--estimator", "-e", help="Estimator of the matrix; `dualt estimate --compare` lists all."),
+    ] = None
+    settings: Settings = None
+    verified: Annotated[Path | None, typer.Option(help="A random sample checked by hand; see `dualt audit`.")] = None
+    level: Level = 0.95
+
+    def __post_init__(self) -> None:
+        from dualt.validation import check_fraction
+
+        check_fraction(self.level, "--level")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the user left the choice to us."""
+        return self.estimator is None and self.verified is None
+
+    def estimate(self, posterior: NoisyPosterior) -> TransitionEstimate:
+        """Estimate the matrix, corrected by the verified labels if there are any."""
+        from dualt.estimators import estimate_posterior
+
+        chosen = estimate_posterior(posterior, self.estimator, **parse_settings(self.settings or []))
+        return chosen if self.verified is None else _use_verified(posterior, chosen, self.verified)
+
+
+def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: Path) -> TransitionEstimate:
+    """Correct the estimate by an audit, if its given labels are still those of the data."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from dualt.audit import read_audit
+    from dualt.errors import LabelsError
+    from dualt.estimators import estimate_verified
+    from dualt.validation import check_indices
+
+    rows, given, true = read_audit(path)
+    if not posterior.coder.by_name and given.dtype.kind == "U":
+        # The page has written class names where the labels are numbers.
+        by_name = replace(posterior.coder, by_name=True)
+        given, true = by_name.encode(given), by_name.encode(true)
+    check_indices(rows, posterior.summary.n_samples)
+    _, now = posterior.take(rows)
+    differs = np.flatnonzero(posterior.coder.encode(given) != now)
+    if len(differs):
+        raise LabelsError(f"Expected the given labels of the audit {path}, got another one at row {rows[differs[0]]}.")
+    return estimate_verified(posterior, chosen, rows, true)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The report, and what it shows beside each label."""
+
+    report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None
+    images: Annotated[Path | None, typer.Option(help="Images for the report: a folder, or a .npy of them.")] = None
+    text: Annotated[Path | None, typer.Option(help="Texts for the report: one line per example.")] = None
+
+    def write(self, estimate: TransitionEstimate | None, found: LabelIssues | None, **options: Any) -> None:
+        """Write the page, if one is wanted."""
+        if self.report is not None:
+            save_report(self.report, estimate, found, images=self.images, text=self.text, **options)

@@ -1,0 +1,108 @@
+"""What is known of every given label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.issues.files import issue_rows, save_issues
+from dualt.issues.frames import Scores, issue_frame
+from dualt.results import TransitionEstimate
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dualt.report.shown import ReportOptions
+
+
+@dataclass(frozen=True, eq=False)
+class LabelIssues:
+    """What is known of every given label.
+
+    Attributes
+    ----------
+    given : (n_samples,)
+        Given labels as class numbers.
+    probability_right : (n_samples,)
+        Probability that the given label is the true class.
+    suggested : (n_samples,)
+        The most probable true class.
+    suggested_probability : (n_samples,)
+        Its probability.
+    by_pair : (n_classes, n_classes)
+        `by_pair[given, true]`: expected number of examples with that given label and that true class, as
+        the matrix and the label counts imply.
+    is_issue : (n_samples,)
+        The labels taken to be wrong: as many as are expected to be, unless a threshold or budget was set.
+    class_names : tuple of str
+    transition : (n_classes, n_classes)
+        The matrix that was used.
+    transition_estimate : TransitionEstimate or None
+        Where it came from; None if it was given.
+    """
+
+    given: NDArray[Any]
+    probability_right: NDArray[np.float32]
+    suggested: NDArray[Any]
+    suggested_probability: NDArray[np.float32]
+    by_pair: NDArray[np.float64]
+    is_issue: NDArray[np.bool_]
+    class_names: tuple[str, ...]
+    transition: NDArray[np.float64]
+    transition_estimate: TransitionEstimate | None
+
+    @cached_property
+    def ranking(self) -> NDArray[np.intp]:
+        """Row numbers, most suspect first."""
+        return np.argsort(self.probability_right, kind="stable")
+
+    @cached_property
+    def indices(self) -> NDArray[np.intp]:
+        """Row numbers of the issues, most suspect first."""
+        issues = np.flatnonzero(self.is_issue)
+        return issues[np.argsort(self.probability_right[issues], kind="stable")]
+
+    @property
+    def expected_count(self) -> float:
+        """Expected number of wrong labels: the off-diagonal of `by_pair`."""
+        return float(self.by_pair.sum() - np.trace(self.by_pair))
+
+    def to_frame(self) -> Any:
+        """Return every label as a row of a pandas data frame, in the order of the data, with class names."""
+        scores = Scores(self.given, self.probability_right, self.suggested, self.suggested_probability)
+        return issue_frame(scores, self.is_issue, self.class_names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and the flagged labels, most suspect first, as plain numbers, strings and lists."""
+        return {
+            "n_samples": len(self),
+            "expected_count": self.expected_count,
+            "flagged": len(self.indices),
+            "class_names": list(self.class_names),
+            "by_pair": self.by_pair.tolist(),
+            "issues": list(issue_rows(self)),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the flagged labels, most suspect first, as a `.csv` or `.parquet` table, or `to_dict` as `.json`."""
+        save_issues(path, self)
+
+    def to_report(self, path: str | Path, **options: Unpack[ReportOptions]) -> None:
+        """Write a page to look at and review; `dualt.report.render_report` describes the options."""
+        from dualt.report import write_report
+
+        write_report(path, self.transition_estimate, self, **options)
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def __repr__(self) -> str:
+        return (
+            f"LabelIssues(n_samples={len(self)}, expected_count={self.expected_count:.1f},"
+            f" flagged={int(self.is_issue.sum())})"
+        )

@@ -1,0 +1,175 @@
+"""Losses corrected for label noise, as pure functions: forward, backward, reweighted and revised."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from dualt.errors import InputError, TransitionError
+
+Reduction: TypeAlias = Literal["mean", "sum", "none"]
+Rows: TypeAlias = Literal["simplex", "published"]
+
+# Stands for log 0: far below any logit, so that exp of it vanishes, yet finite, so that no difference is NaN.
+_LOG_ZERO = -1e3
+# A class that is never labelled right has no bound on its weight 1 / transition[y, y], which must yet be a number.
+_LARGEST_LOG_WEIGHT = 50.0
+
+
+def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
+    """−log (softmax(logits) @ transition)[label].
+
+    Computed in log space, so that neither a certain network nor a zero in the matrix gives infinity. A label that the
+    matrix calls impossible costs a constant and moves nothing.
+
+    References
+    ----------
+    Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
+
+    Examples
+    --------
+    >>> import torch
+    >>> transition = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+    >>> forward_loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]), transition)  # −log 0.2
+    tensor(1.6094)
+    """
+    column = transition.to(logits).t().index_select(0, labels)
+    possible = column > 0
+    log_column = torch.where(possible, column, 1.0).log().masked_fill(~possible, _LOG_ZERO)
+    # log Σ_i p_i T_iy = logsumexp(z + log T_·y) − logsumexp(z): the softmax is never formed.
+    return reduce_losses(logits.logsumexp(1) - (logits + log_column).logsumexp(1), reduction)
+
+
+def backward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
+    """Σ_j (transition⁻¹)[label, j] · (−log softmax(logits)[j]).
+
+    Its expectation over the noise is the cross entropy on the clean label; single values may be negative.
+
+    References
+    ----------
+    Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
+    """
+    return backward_loss_from(logits, labels, invert(transition).to(logits), reduction)
+
+
+def backward_loss_from(logits: Tensor, labels: Tensor, inverse: Tensor, reduction: Reduction) -> Tensor:
+    """`backward_loss` with the inverse prepared."""
+    return reduce_losses(-(inverse.index_select(0, labels) * logits.log_softmax(1)).sum(1), reduction)
+
+
+def invert(transition: Tensor) -> Tensor:
+    """Return the inverse in double precision, or refuse a singular matrix."""
+    matrix = transition.detach().double()
+    if torch.linalg.matrix_rank(matrix) < len(matrix):
+        raise TransitionError(
+            "Expected a matrix that can be inverted, got a singular one: two classes leave the same labels."
+            " Use forward_loss, which needs no inverse."
+        )
+    inverse: Tensor = torch.linalg.inv(matrix)
+    return inverse
+
+
+def reweighted_loss(
+    logits: Tensor,
+    labels: Tensor,
+    transition: Tensor,
+    *,
+    max_weight: float | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """β · cross entropy, with β = p_y / (p @ transition)_y held constant.
+
+    Parameters
+    ----------
+    logits : (n, C)
+    labels : (n,)
+    transition : (C, C)
+    max_weight
+        Largest β allowed. β is at most 1 / transition[y, y], which is large for a class that is rarely
+        labelled right.
+
+    References
+    ----------
+    Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> transition = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+    >>> reweighted_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), transition)
+    tensor(0.6931)
+    """
+    losses = F.cross_entropy(logits, labels, reduction="none")
+    weights = importance_weights(logits, labels, transition, max_weight=max_weight)
+    return reduce_losses(weights * losses, reduction)
+
+
+@torch.no_grad()
+def importance_weights(
+    logits: Tensor, labels: Tensor, transition: Tensor, *, max_weight: float | None = None
+) -> Tensor:
+    """β = p_y / (p @ transition)_y for every sample, without gradient."""
+    given = forward_loss(logits, labels, transition, reduction="none")
+    true = F.cross_entropy(logits, labels, reduction="none")
+    weights = (given - true).clamp_max(_LARGEST_LOG_WEIGHT).exp()
+    return weights if max_weight is None else weights.clamp_max(max_weight)
+
+
+def revised_loss(
+    logits: Tensor,
+    labels: Tensor,
+    transition: Tensor,
+    slack: Tensor,
+    *,
+    rows: Rows = "simplex",
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """β · cross entropy with β = p_y / (p @ (transition + slack))_y; gradients flow through β too.
+
+    The slack is added once, not once more for every sample of the batch.
+
+    Parameters
+    ----------
+    logits : (n, C)
+    labels : (n,)
+    transition, slack : (C, C)
+    rows
+        `"simplex"` keeps the revised rows non-negative and their sum at one; `"published"` takes the
+        sum as it comes, so that weights may turn negative.
+
+    References
+    ----------
+    Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
+    """
+    revised = revised_transition(transition.to(logits), slack, rows=rows)
+    log_probs = logits.log_softmax(1)
+    given = (log_probs.exp() * revised.t().index_select(0, labels)).sum(1)
+    losses = F.nll_loss(log_probs, labels, reduction="none")
+    # Far from zero, so that the division's gradient stays finite where a label has no probability at all.
+    weights = torch.exp(-losses) / torch.where(given.abs() < 1e-30, 1e-30, given)
+    return reduce_losses(weights * losses, reduction)
+
+
+def revised_transition(transition: Tensor, slack: Tensor, *, rows: Rows = "simplex") -> Tensor:
+    """Return transition + slack, by default clipped at zero and with rows that sum to one."""
+    total = transition + slack
+    if rows == "published":
+        return total
+    if rows != "simplex":
+        raise InputError(f"Expected rows 'simplex' or 'published', got {rows!r}.")
+    positive = total.clamp_min(0)
+    sums = positive.sum(1, keepdim=True)
+    # A row that the slack has wiped out says nothing: the given one stands.
+    return torch.where(sums > 0, positive / sums.clamp_min(1e-30), transition)
+
+
+def reduce_losses(losses: Tensor, reduction: Reduction) -> Tensor:
+    """Return the mean, the sum, or the losses themselves."""
+    if reduction == "none":
+        return losses
+    if reduction not in ("mean", "sum"):
+        raise InputError(f"Expected reduction 'mean', 'sum' or 'none', got {reduction!r}.")
+    return losses.mean() if reduction == "mean" else losses.sum()

@@ -1,0 +1,81 @@
+"""One training configuration: the same words and defaults everywhere, and the recipe that it makes of a stage."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from dualt.cli.train import train
+from dualt.errors import InputError, UnknownNameError
+from dualt.nn.classifier import RobustNetClassifier
+from dualt.nn.config import TrainingConfig
+from dualt.nn.methods import METHODS
+from dualt.nn.training import Recipe
+from dualt.reproduce.spec import TrainingSpec
+
+NAMES = {field.name for field in fields(TrainingConfig)}
+# What a command line writes in other words, and what only the experiments need.
+OTHERWISE = {"network_options", "method_options", "recipes"}
+
+
+def defaults(function):
+    return {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+
+
+@pytest.mark.parametrize("use", [RobustNetClassifier, train], ids=["classifier", "command line"])
+def test_words_and_defaults_are_those_of_the_configuration(use):
+    found, expected = defaults(use), defaults(TrainingConfig)
+    assert NAMES - found.keys() - OTHERWISE <= {"channels_last"}, "every field can be set"
+    for name in (NAMES - {"random_state"}) & found.keys():
+        assert found[name] == expected[name], name
+
+
+def test_the_experiments_use_the_same_words():
+    assert {field.name for field in fields(TrainingSpec)} - NAMES == {"width", "loss", "n_test"}
+    assert TrainingSpec().validation_fraction == TrainingConfig().validation_fraction
+
+
+@pytest.mark.parametrize(("n_samples", "batch_size"), [(None, 128), (50_000, 128), (4096, 128), (1600, 50), (20, 8)])
+def test_few_samples_get_small_batches(n_samples, batch_size):
+    assert TrainingConfig().recipe("ce", n_samples).batch_size == batch_size
+    assert TrainingConfig(batch_size=77).recipe("ce", n_samples).batch_size == 77
+    own = TrainingConfig(recipes={"ce": Recipe(epochs=3)})
+    assert own.recipe("ce", n_samples).batch_size == 128
+
+
+def test_a_rate_belongs_to_its_optimizer():
+    config = TrainingConfig(method="revision", learning_rate=1e-3, momentum=0.5, weight_decay=0.0)
+    revision, ce = config.recipe("revision"), config.recipe("ce-fold-2")
+    assert (revision.learning_rate, revision.momentum, revision.weight_decay) == (1e-3, 0.5, 0.0)
+    assert ce == METHODS["ce"].recipe
+    adam = TrainingConfig(method="forward", optimizer="adam", learning_rate=1e-3, epochs=10)
+    for stage in ("ce", "forward"):
+        recipe = adam.recipe(stage)
+        assert (recipe.optimizer, recipe.learning_rate, recipe.epochs) == ("adam", 1e-3, 10)
+    assert adam.recipe("forward").milestones == (2, 5, 8)
+
+
+def test_folds_suit_the_estimator():
+    assert TrainingConfig().n_folds(100) == 1
+    assert TrainingConfig(estimator="clean-count").n_folds(100) == 5
+    assert TrainingConfig(estimator="clean-count", transition=np.eye(2)).n_folds(100) == 1
+    assert TrainingConfig(folds=7).n_folds(100) == 7
+    with pytest.raises(InputError, match="from 1 to 3 folds, got 4"):
+        TrainingConfig(folds=4).n_folds(3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"method": "foward"}, UnknownNameError, "Did you mean 'forward'"),
+        ({"method_options": {"volume": 1}}, InputError, "no option 'volume'"),
+        ({"augment": "rotate"}, UnknownNameError, "Unknown augmentation 'rotate'"),
+        ({"validation_fraction": 1.5}, InputError, "validation_fraction"),
+    ],
+)
+def test_what_no_run_could_use_is_refused_at_once(changes, error, message):
+    with pytest.raises(error, match=message):
+        TrainingConfig(**changes)

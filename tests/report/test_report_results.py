@@ -1,0 +1,106 @@
+"""The page says what the estimate and its issues say."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from dualt.errors import InputError
+from dualt.estimators import estimate_transition
+from dualt.issues import find_label_issues
+from dualt.noise import corrupt, pair
+from dualt.report import listed, render_report, text_previews, write_report
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 600)
+    probs = np.eye(3)[clean] @ pair(3, 0.3) * 0.9 + rng.uniform(0, 0.1, (600, 3))
+    return probs / probs.sum(axis=1, keepdims=True), corrupt(clean, pair(3, 0.3), random_state=0)
+
+
+@pytest.fixture(scope="module")
+def estimate(noisy):
+    return estimate_transition(*noisy, estimator="spade")
+
+
+def numbers(page):
+    """Return what the page's script reads."""
+    return json.loads(re.search('<script type="application/json" id="numbers">(.*)</script>', page).group(1))
+
+
+def test_a_page_repeats_what_the_estimate_says(noisy):
+    estimate = estimate_transition(*noisy, estimator="spade", class_names=["a", "b", "c"])
+    page = render_report(estimate, level=0.9)
+    found = numbers(page)
+    assert (found["names"], found["level"], found["lists"]) == (["a", "b", "c"], 0.9, [])
+    low, high = estimate.confidence_interval(0.9)
+    for name, values in {"value": estimate.transition, "low": low, "high": high}.items():
+        np.testing.assert_allclose(found["matrix"][name], values, atol=1e-5)
+    low, high = estimate.noise_rates_interval(0.9)
+    for name, values in {"value": estimate.noise_rates, "low": low, "high": high}.items():
+        np.testing.assert_allclose(found["rates"][name], values, atol=1e-5)
+    low, high = estimate.noise_rate_interval(0.9)
+    assert f"{low:.1%} to {high:.1%} at 90% confidence" in page
+    assert all(notice.advice in page for notice in estimate.warnings)
+
+
+def test_expected_pairs_add_up_to_the_wrong_labels(estimate):
+    page = re.sub(r"\s+", " ", re.sub("<.*?>", "", render_report(estimate)))
+    pairs = [int(count) for count in re.findall(r"given \d, should be \d: about (\d+)", page)]
+    assert sum(pairs) == pytest.approx(estimate.noise_rate * 600, abs=3)
+    assert f"Wrong labels {round(estimate.noise_rate * 600)} expected among 600" in page
+
+
+def test_estimates_stand_side_by_side(noisy):
+    names = ["dual-t", "spade", "confident-joint"]
+    estimates = [estimate_transition(*noisy, estimator=name) for name in names]
+    page = render_report(estimates[0], comparison=estimates)
+    assert [other["name"] for other in numbers(page)["methods"]] == names
+    for estimate in estimates:
+        assert f"{estimate.noise_rate:.1%}" in page
+
+
+def test_the_flagged_labels_are_listed_most_suspect_first(noisy, estimate):
+    issues = find_label_issues(*noisy, estimate)
+    texts = text_previews([f"text {i}" for i in range(600)], listed(issues), n_samples=600)
+    page = render_report(estimate, issues, previews=texts)
+    (rows,) = numbers(page)["lists"]
+    assert rows["index"] == issues.indices.tolist()
+    assert (np.diff(rows["right"]) >= 0).all()
+    np.testing.assert_array_equal(rows["given"], noisy[1][rows["index"]])
+    np.testing.assert_array_equal(rows["suggested"], issues.suggested[rows["index"]])
+    assert rows["previews"][0] == f"text {rows['index'][0]}"
+    assert f"{round(issues.expected_count)}</dd>" in page
+
+
+def test_a_limit_is_told(noisy):
+    issues = find_label_issues(*noisy, estimator="spade", top=20)
+    page = render_report(issues.transition_estimate, issues, limit=5)
+    assert numbers(page)["lists"][0]["index"] == issues.ranking[:5].tolist()
+    assert "The 5 most suspect of 20 are listed." in page
+
+
+def test_a_matrix_of_the_users_own_needs_no_estimate(noisy):
+    issues = find_label_issues(*noisy, pair(3, 0.3))
+    page = render_report(None, issues)
+    assert f"{issues.expected_count / 600:.1%}</dd>" in page
+    assert "a given matrix" in page
+    assert "at 95% confidence" not in page
+    assert numbers(page)["matrix"]["low"] is None
+    rarest = np.bincount(noisy[1]).argmin()
+    assert f"The rarest label is <bdi>{rarest}</bdi>, with {np.bincount(noisy[1])[rarest]} of 600" in page
+
+
+def test_issues_write_their_own_page(noisy, estimate, tmp_path):
+    issues = find_label_issues(*noisy, estimate)
+    issues.to_report(tmp_path / "issues.html", title="Mine", level=0.9)
+    write_report(tmp_path / "page.html", estimate, issues, title="Mine", level=0.9)
+    assert (tmp_path / "issues.html").read_bytes() == (tmp_path / "page.html").read_bytes()
+
+
+def test_nothing_to_report_is_refused():
+    with pytest.raises(InputError, match="got neither"):
+        render_report(None)

@@ -1,0 +1,113 @@
+"""One gate opens inputs: no reader hangs on a pipe, reads a device without end, or takes a folder for a file."""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+import dualt
+from dualt import io
+from dualt.datasets import load_dataset
+from dualt.datasets.archive import extract
+from dualt.datasets.idx import read_idx
+from dualt.datasets.images import image_size_and_mode
+from dualt.datasets.pickled import read_pickle
+from dualt.errors import FileError
+from dualt.io.arrays import open_npz
+
+ROOT = Path(dualt.__file__).parent
+FILES = [path for package in ("io", "datasets") for path in sorted((ROOT / package).rglob("*.py"))]
+OPENERS = (
+    "open",
+    "read_text",
+    "read_bytes",
+    "ZipFile",
+    "GzipFile",
+    "ParquetFile",
+    "fromfile",
+    "memmap",
+    "load",
+    "loadtxt",
+)
+# What takes a stream that the gate has opened, writes, or is no reader of files at all.
+ALLOWED = {
+    "io/arrays.py": {"zipfile.ZipFile(stream)", "self._archive.open(entry)"},
+    "io/tables.py": {"np.loadtxt(stream"},
+    "io/parquet.py": {"pq.ParquetFile(check_readable(path)"},
+    "io/load.py": {"ParquetTable.open(path)", "TextTable.open(path", "read_text(path)"},
+    "io/shards.py": {"block.open()"},
+    "datasets/archive.py": {"tarfile.open(fileobj=stream", "target.open('xb')"},
+    "datasets/catalog.py": set(),
+    "datasets/cifar.py": {"np.fromfile(stream"},
+    "datasets/clothing1m.py": {"read_text(path)"},
+    "datasets/idx.py": {"gzip.GzipFile(fileobj=file)"},
+    "datasets/images.py": {"images.open(stream)"},
+}
+
+
+def openings(source):
+    """Yield the calls that open a file, or may do so."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in OPENERS:
+            yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_else_opens_a_file(path):
+    allowed = ALLOWED.get(path.relative_to(ROOT).as_posix(), set())
+    assert [call for call in openings(path.read_text()) if not call.startswith(tuple(allowed))] == []
+
+
+@pytest.mark.parametrize(
+    "source", ["open(path)", "path.open()", "Path(x).read_text()", "np.load(path)", "gzip.open(p)"]
+)
+def test_the_rule_finds_what_it_forbids(source):
+    assert list(openings(source)) == [source]
+
+
+def npz(path):
+    with open_npz(path):
+        pass
+
+
+READERS = {
+    "x.npy": [io.load_probabilities, io.load_labels, io.load_transition],
+    "x.npz": [npz, io.load_summary, load_dataset],
+    "x.csv": [io.load_probabilities, io.load_labels, load_dataset],
+    "x.tsv": [io.load_probabilities],
+    "x.parquet": [io.load_probabilities, io.load_labels, load_dataset],
+    "x.txt": [io.load_labels, io.load_class_names],
+    "x.json": [io.load_class_names, io.load_transition],
+    "x.gz": [lambda path: read_idx(path, 3)],
+    "x.tar": [lambda path: extract(path, path.parent / "out")],
+    "x.pkl": [read_pickle],
+    "x.png": [image_size_and_mode],
+}
+
+
+@pytest.mark.parametrize(("name", "read"), [(name, read) for name, readers in READERS.items() for read in readers])
+def test_what_is_no_regular_file_is_refused(tmp_path, name, read):
+    for kind, message in (
+        ("pipe", "device or a pipe"),
+        ("zero", "device or a pipe"),
+        ("folder", "folder"),
+        ("gone", "o such"),
+    ):
+        path = tmp_path / kind / name
+        path.parent.mkdir()
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "zero":
+            path.symlink_to("/dev/zero")
+        elif kind == "folder":
+            path.mkdir()
+        with pytest.raises(FileError, match=message):
+            read(path)
+
+
+def test_json_of_any_size_is_not_read(tmp_path):
+    with (tmp_path / "t.json").open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(FileError, match=r"at most 67,108,864 bytes, got 1,099,511,627,776 in .*t\.json"):
+        io.load_transition(tmp_path / "t.json")
