@@ -15,7 +15,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dualt.rows.remote import summarize_block
 
 import dualt
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
@@ -419,4 +418,4 @@ def test_blocks_of_files_travel_as_paths(tmp_path, whole):
     opened = open_shards(*write_npy(tmp_path, *whole))
     sent = pickle.dumps(opened.blocks[4])
     assert len(sent) < 2000
-    assert summarize_block(pickle.loads(sent), NoisyPosterior.from_blocks(opened.blocks).coder).n_samples == 240
+    assert NoisyPosterior.from_blocks([pickle.loads(sent)]).summary.n_samples == 240

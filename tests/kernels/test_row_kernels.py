@@ -15,13 +15,13 @@ from numpy.testing import assert_array_equal
 
 from dualt import kernels
 from dualt.errors import InputError, LabelsError
-from dualt.estimators import scan
 from dualt.labels import LabelCoder
-from dualt.rows.anchors import priority
+from dualt.rows import scan
+from dualt.rows.sample import priority
 from dualt.rows.scan import CONFIDENCE_UNIT
 from dualt.rows.summary import summarize
 from dualt.transition import chunk_rows
-from dualt.validation import largest_entries
+from dualt.validation import check_probability_chunk
 
 compiled = pytest.mark.skipif(kernels.library is None, reason="no compiled library")
 
@@ -82,9 +82,9 @@ def test_only_a_chunk_around_a_row_in_doubt_goes_the_slow_way(monkeypatch):
 
     def watched(chunk, start):
         read.append(len(chunk))
-        return largest_entries(chunk, start)
+        return check_probability_chunk(chunk, start)
 
-    monkeypatch.setattr(scan, "largest_entries", watched)
+    monkeypatch.setattr(scan, "check_probability_chunk", watched)
     probs = np.full((150_000, 100), 0.01, np.float32)
     probs[[0, 140_000], :2] = 0.02, -0.0
     labels = np.arange(len(probs)) % 100

@@ -7,7 +7,7 @@ processes, or a cluster whose client is open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -78,7 +78,10 @@ class DaskPosterior(NoisyPosterior):
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them, and leaves them where they are."""
-        summary: PosteriorSummary = self._compute(combined(delayed(merge_all), self._each(lambda rows: rows.summary)))
+        sampled = self.sampled_rows
+        own = np.split(sampled, np.searchsorted(sampled, self.block_starts[1:-1]))
+        parts = self._each(lambda rows, sampled: replace(rows, sampled=sampled).summary, own)
+        summary: PosteriorSummary = self._compute(combined(delayed(merge_all), parts))
         return summary
 
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
