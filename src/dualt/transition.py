@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt import kernels
+from dualt import inversion, kernels
 from dualt.errors import DualtWarning
+from dualt.inversion import PosteriorSolver
+from dualt.kernels.posterior import PosteriorKernel, split_background
 from dualt.validation import (
     as_probability_table,
     check_count,
@@ -21,11 +23,10 @@ from dualt.validation import (
     check_transition,
 )
 
-# Above this condition number a matrix is called near singular: its inverse amplifies errors of the
-# posterior so much that nothing about the clean class can be read from it.
-NEAR_SINGULAR = 1e3
+NEAR_SINGULAR = inversion.NEAR_SINGULAR
 _CHUNK_BYTES = 1 << 21
-_MANY_CLASSES, _LIKELIEST, _ROWS_AT_ONCE = 128, 32, 256
+# Matrix entries that the steps of one prior may read: a few seconds' worth.
+_MOST_READ = 2e9
 
 
 def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.float64]:
@@ -56,7 +57,8 @@ def noise_rates(transition: ArrayLike) -> NDArray[np.float64]:
 def clean_prior(transition: NDArray[np.float64], label_counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return the share of each true class: the solution of label shares = prior @ transition on the simplex."""
     shares = label_counts[None] / label_counts.sum()
-    prior: NDArray[np.float64] = PosteriorSolver(transition, max_steps=1000, tolerance=1e-7)(shares)[0]
+    max_steps = int(np.clip(_MOST_READ / (2 * transition.size), 12, 300))
+    prior: NDArray[np.float64] = PosteriorSolver(transition, max_steps=max_steps, tolerance=1e-8)(shares)[0]
     return prior
 
 
@@ -78,21 +80,22 @@ def l1_error(a: ArrayLike, b: ArrayLike, *, normalize: bool = False) -> float:
 
 
 def clean_posterior(
-    pred_probs: Any, transition: ArrayLike, *, max_steps: int = 100, tolerance: float = 1e-4
+    pred_probs: Any, transition: ArrayLike, *, max_steps: int = 100, tolerance: float = 1e-6
 ) -> NDArray[Any]:
     """Solve P(noisy | x) = q @ transition for q on the simplex: the posterior of the clean class.
 
-    Where the plain inverse is a distribution it is the answer. Elsewhere q minimises
-    KL(p ‖ q @ transition), by EM steps q ← q · ((p / (q @ T)) @ Tᵀ) from the inverse clipped to the
-    simplex, until no entry moves by more than `tolerance`.
+    Where the plain inverse is a distribution it is the answer. Elsewhere q minimises KL(p ‖ q @ transition), by EM
+    steps and, of up to 64 classes, Newton steps; see `dualt.inversion`.
 
     Parameters
     ----------
     pred_probs : (n_samples, n_classes)
         Posterior of the noisy label.
     transition : (n_classes, n_classes)
-    max_steps, tolerance
-        When to stop.
+    max_steps
+        The most EM steps. Of more than 64 classes they may end before the tolerance is met.
+    tolerance
+        How far the divergence may be above its minimum, in nats.
 
     Returns
     -------
@@ -101,7 +104,8 @@ def clean_posterior(
     Warns
     -----
     DualtWarning
-        If the matrix is near singular: the answer is then one of many that fit.
+        If the matrix is near singular: the answer is then one of many that fit. Of more than 1,024 classes that is
+        not looked into.
 
     Examples
     --------
@@ -112,7 +116,8 @@ def clean_posterior(
     matrix = check_transition(transition, n_classes=table.shape[1])
     check_fraction(tolerance, "tolerance")
     check_count(max_steps, "max_steps", least=1)
-    if np.linalg.cond(matrix) > NEAR_SINGULAR:
+    solver = PosteriorSolver(matrix, max_steps=max_steps, tolerance=tolerance)
+    if solver.near_singular:
         warnings.warn(
             "The transition matrix is near singular: some classes leave the same noisy labels, and the"
             " clean posterior cannot tell them apart.",
@@ -121,7 +126,6 @@ def clean_posterior(
         )
     dtype = np.float32 if table.dtype in (np.float16, np.float32) else np.float64
     result = np.empty(table.shape, dtype)
-    solver = PosteriorSolver(matrix.astype(dtype), max_steps=max_steps, tolerance=tolerance)
     rows = chunk_rows(table.shape[1], np.dtype(dtype).itemsize)
     for start in range(0, len(table), rows):
         chunk = np.ascontiguousarray(table[start : start + rows], dtype=dtype)
@@ -131,91 +135,93 @@ def clean_posterior(
 
 
 def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int = 10) -> NDArray[Any]:
-    """Return the clean posterior after a few EM steps from the uniform distribution.
+    """Return the clean posterior of every row after a few EM steps; see `EarlyPosterior`."""
+    return EarlyPosterior(transition, probs.dtype, steps)(probs)
+
+
+def clearest_class(probs: NDArray[Any], transition: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the most probable clean class of every row, the first of equals, and its posterior."""
+    return EarlyPosterior(transition, probs.dtype).clearest(probs)
+
+
+def bayes_scores(
+    probs: NDArray[Any], labels: NDArray[Any], transition: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
+    """Return P(given label is right), the most probable class and its probability; see `EarlyPosterior.scores`."""
+    return EarlyPosterior(transition, probs.dtype).scores(probs, labels)
+
+
+class EarlyPosterior:
+    """The clean posterior after a few EM steps q ← q · ((p / (q @ T)) @ Tᵀ) from the uniform distribution.
 
     Predicted probabilities are themselves estimates, and following them to convergence fits their errors:
     stopping early finds wrong labels and true classes at least as well, in a third of the time.
-    Of hundreds of classes, only each row's most probable ones are considered.
-    `probs` and `transition` are valid and of one float type.
+
+    Of many classes, the entries of a row of the matrix that are as good as equal are taken to be equal, which makes a
+    step cost as many products as other entries are left; see `split_background`.
+
+    Parameters
+    ----------
+    transition : (n_classes, n_classes)
+        Valid. What can be prepared is prepared once, for any number of chunks of rows, in any number of threads.
+    dtype
+        float32 or float64: that of the rows, which are valid too.
+    steps
     """
-    if len(transition) > _MANY_CLASSES:
-        return _early_posterior_of_likeliest(probs, transition, steps)
-    if kernels.library:
-        probs, transition = np.ascontiguousarray(probs), np.ascontiguousarray(transition)
-        found = kernels.early_posterior(probs, transition, steps)
-        if found is not None:
-            return found
-    transposed = np.ascontiguousarray(transition.T)
-    posterior = np.full_like(probs, 1 / len(transition))
-    noisy, gain = np.empty_like(probs), np.empty_like(probs)
-    for _ in range(steps):
-        np.matmul(posterior, transition, out=noisy)
-        np.maximum(noisy, np.finfo(probs.dtype).tiny, out=noisy)
-        np.divide(probs, noisy, out=noisy)
-        np.matmul(noisy, transposed, out=gain)
-        posterior *= gain
-    return posterior
+
+    def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = 10) -> None:
+        self._matrix: NDArray[Any] = np.asarray(transition, dtype)
+        self._steps = steps
+        self._kernel = PosteriorKernel(self._matrix, steps) if kernels.library else None
+
+    def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
+        """Return the posterior (n_samples, n_classes)."""
+        return self._kernel.posterior(probs) if self._kernel else self._posterior(probs)
+
+    def clearest(self, probs: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Return the most probable class of every row, the first of equals, and its posterior."""
+        return self._kernel.clearest(probs) if self._kernel else _largest(self._posterior(probs))
+
+    def scores(self, probs: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
+        """Return P(label is right), the most probable class and its probability, all given the label y of the row.
+
+        P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. If the matrix rules the label out for every class that the row
+        could be, the label is wrong, and the most probable class is that of q.
+        """
+        if self._kernel:
+            return self._kernel.scores(probs, labels)
+        posterior = self._posterior(probs)
+        weights = posterior * self._matrix.T[labels]
+        total = weights.sum(axis=1, keepdims=True)
+        right = weights[np.arange(len(labels)), labels] / np.maximum(total[:, 0], np.finfo(total.dtype).tiny)
+        ruled_out = total < np.finfo(total.dtype).tiny
+        shares = np.where(ruled_out, posterior, weights / np.where(ruled_out, 1, total))
+        return np.where(ruled_out[:, 0], 0, right), *_largest(shares)
+
+    def _posterior(self, probs: NDArray[Any]) -> NDArray[Any]:
+        """Return what the kernel returns, up to rounding."""
+        background, kept = split_background(self._matrix)
+        entries = np.where(kept, self._matrix - background[:, None], 0)
+        if not kept.all():
+            from scipy.sparse import csr_array
+
+            entries = csr_array(entries)
+        posterior = np.full(probs.shape, 1 / len(background), self._matrix.dtype)
+        tiny = np.finfo(posterior.dtype).tiny
+        for _ in range(self._steps):
+            noisy = posterior @ entries + (posterior @ background)[:, None]
+            ratio = probs / np.maximum(noisy, tiny)
+            posterior *= ratio @ entries.T + np.outer(ratio.sum(axis=1), background)
+        return posterior
 
 
-def _early_posterior_of_likeliest(probs: NDArray[Any], transition: NDArray[Any], steps: int) -> NDArray[Any]:
-    """Take the same steps in each row's `_LIKELIEST` most probable classes, whose matrices are small."""
-    result = np.zeros_like(probs)
-    for low in range(0, len(probs), _ROWS_AT_ONCE):
-        part = probs[low : low + _ROWS_AT_ONCE]
-        classes = np.argpartition(part, -_LIKELIEST, axis=1)[:, -_LIKELIEST:]
-        blocks = transition[classes[:, :, None], classes[:, None, :]]
-        target = np.take_along_axis(part, classes, axis=1)
-        posterior = np.full_like(target, 1 / _LIKELIEST)
-        for _ in range(steps):
-            noisy = np.maximum(np.matmul(posterior[:, None], blocks)[:, 0], np.finfo(probs.dtype).tiny)
-            posterior *= np.matmul(blocks, (target / noisy)[:, :, None])[:, :, 0]
-        posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(probs.dtype).tiny)
-        np.put_along_axis(result[low : low + _ROWS_AT_ONCE], classes, posterior, axis=1)
-    return result
+def _largest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return where each row is largest, the first of equals, and that entry."""
+    best = rows.argmax(axis=1)
+    return best, rows[np.arange(len(best)), best]
 
 
 def chunk_rows(n_classes: int, itemsize: int) -> int:
     """Return how many rows fit a core's cache: a power of two, at least 32."""
     rows = max(32, _CHUNK_BYTES // (itemsize * n_classes))
     return 1 << (int(rows).bit_length() - 1)
-
-
-class PosteriorSolver:
-    """`clean_posterior` for one matrix and chunks that are known to be probabilities."""
-
-    def __init__(self, transition: NDArray[Any], *, max_steps: int = 100, tolerance: float = 1e-4) -> None:
-        self._matrix = transition
-        self._transposed = np.ascontiguousarray(transition.T)
-        self._max_steps = max_steps
-        self._tolerance = tolerance
-        well_posed = np.linalg.cond(transition.astype(np.float64)) <= NEAR_SINGULAR
-        self._inverse = np.linalg.inv(transition.astype(np.float64)).astype(transition.dtype) if well_posed else None
-
-    def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
-        """Return the clean posterior of every row of `probs`."""
-        if self._inverse is None:
-            return self._em(probs, np.full_like(probs, 1 / probs.shape[1]))
-        posterior: NDArray[Any] = probs @ self._inverse
-        outside = np.flatnonzero(posterior.min(axis=1) < 0)
-        if len(outside):
-            # EM cannot leave a face of the simplex, so the start keeps a little of every class.
-            posterior[outside] = self._em(probs[outside], np.maximum(posterior[outside], 1e-3))
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        return posterior
-
-    def _em(self, probs: NDArray[Any], posterior: NDArray[Any]) -> NDArray[Any]:
-        tiny = np.finfo(probs.dtype).tiny
-        posterior = posterior / posterior.sum(axis=1, keepdims=True)
-        active = np.arange(len(probs))
-        for _ in range(self._max_steps):
-            now, target = posterior[active], probs[active]
-            ratio = target / np.maximum(now @ self._matrix, tiny)
-            after = now * (ratio @ self._transposed)
-            total = after.sum(axis=1, keepdims=True)
-            # A row whose mass is all on labels that no class leaves says nothing of its class: it stays where it is.
-            after = np.where(total > 0, after / np.maximum(total, tiny), now)
-            posterior[active] = after
-            active = active[np.abs(after - now).max(axis=1) > self._tolerance]
-            if not len(active):
-                break
-        return posterior

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from dualt import kernels
-from dualt.errors import InputError, LabelsError
+from dualt.errors import DualtError, InputError, LabelsError
 from dualt.labels import LabelCoder
 from dualt.rows import scan
 from dualt.rows.sample import priority
@@ -161,12 +161,64 @@ def test_the_hash_goes_on_beyond_32_bits():
 
 
 def test_a_library_that_is_missing_damaged_old_or_not_wanted_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.delenv("DUALT_KERNELS", raising=False)
+    monkeypatch.setattr(kernels, "_problem", "")
     assert kernels._load(tmp_path / "none.so") is None
     (tmp_path / "text.so").write_text("no library")
     assert kernels._load(tmp_path / "text.so") is None
     assert kernels._load(Path(ctypes.util.find_library("m") or "none")) is None
     monkeypatch.setenv("DUALT_KERNELS", "0")
     assert kernels._load(Path(kernels.__file__).with_name("compiled.so")) is None
+
+
+def run_python(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+def test_the_status_says_whether_they_are_used_and_why_not():
+    code = "from dualt import kernels; print(kernels.status())"
+    assert run_python(code, DUALT_KERNELS="0").stdout == "compiled kernels not in use (DUALT_KERNELS=0)\n"
+    used = "compiled kernels in use\n" if kernels.library else "compiled kernels not in use"
+    assert run_python(code).stdout.startswith(used)
+    with without_library():
+        assert kernels.status().startswith("compiled kernels not in use (")
+
+
+def test_a_library_that_is_required_and_missing_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("DUALT_KERNELS", "require")
+    with pytest.raises(kernels.KernelsError, match=r"require is set, got none: not compiled.* Install a wheel"):
+        kernels._load(tmp_path / "none.so")
+    (tmp_path / "text.so").write_text("no library")
+    with pytest.raises(DualtError, match=r"text\.so cannot be loaded"):
+        kernels._load(tmp_path / "text.so")
+    if kernels.library:
+        assert run_python("import dualt", DUALT_KERNELS="require").returncode == 0
+
+
+@compiled
+def test_nothing_but_the_kernels_is_seen_from_outside():
+    command = ["nm", "-D", "--defined-only", kernels.library._name]
+    names = subprocess.run(command, capture_output=True, text=True, check=False)
+    if names.returncode:
+        pytest.skip("no nm")
+    seen = {line.split()[-1].lstrip("_") for line in names.stdout.splitlines()}
+    assert seen == {"dualt_kernels_version", *kernels._SIGNATURES}
+
+
+@compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [63, 64, 65, 71, 200])
+def test_long_rows_are_read_as_short_ones_are(n_classes, dtype):
+    rng = np.random.default_rng(n_classes)
+    probs = rng.integers(0, 4, (150, n_classes)).astype(dtype)
+    assert_array_equal(kernels.argmax_rows(probs), probs.argmax(axis=1))
+    probs /= probs.sum(axis=1, keepdims=True)
+    labels = rng.integers(n_classes, size=150)
+    found = outcome(probs, labels)
+    with without_library():
+        assert outcome(probs, labels) == found
 
 
 def test_the_estimate_is_the_same_without_the_library():

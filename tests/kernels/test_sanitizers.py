@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dualt import kernels
+
 SOURCES = Path(__file__).parents[2] / "src" / "dualt" / "kernels"
 # Exactly as much memory as is needed, from malloc, so that one byte beyond it is noticed.
 PROGRAM = """
@@ -18,11 +20,12 @@ from dualt import kernels
 from dualt.errors import InputError
 kernels.library = kernels._load(Path(sys.argv[1]))
 assert kernels.library is not None
+from dualt.kernels.posterior import PosteriorKernel
 from dualt.rows.summary import summarize
 from dualt.labels import LabelCoder
 rng = np.random.default_rng(0)
 for number in range(400):
-    n_rows, n_classes = rng.integers([1, 2], [200, 70])
+    n_rows, n_classes = rng.integers([1, 2], [200, 150 if number % 5 == 0 else 40])
     probs = rng.dirichlet(np.full(n_classes, 0.3), n_rows).astype([np.float32, np.float64][number % 2])
     if number % 3 == 0:
         probs[rng.integers(n_rows), rng.integers(n_classes)] = rng.choice([-1, np.nan, np.inf, -0.0])
@@ -31,6 +34,13 @@ for number in range(400):
         summarize(probs, labels, coder, n_anchors=2, sample_size=30)
     except InputError:
         pass
+    matrix = (0.5 * np.eye(n_classes) + 0.5 * rng.dirichlet(np.full(n_classes, 0.2), n_classes)).astype(probs.dtype)
+    kernel = PosteriorKernel(matrix, 3)
+    kernel.posterior(probs)
+    kernel.clearest(probs)
+    kernel.scores(probs, np.where(rng.random(n_rows) < 0.1, rng.integers(-(2**62), 2**62, n_rows), labels))
+    kernels.argmax_rows(probs)
+    kernels.floats_of_halves(probs.astype(np.float16))
     kernels.sampled_rows(int(rng.integers(2**33)), int(rng.integers(1, 300)), int(rng.integers(2**32)))
 print("clean")
 """
@@ -43,7 +53,7 @@ def sanitized(tmp_path_factory):
     if compiler is None:
         pytest.skip("no gcc")
     library = tmp_path_factory.mktemp("sanitized") / "compiled.so"
-    flags = ["-g", "-O1", "-fPIC", "-shared", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags = ["-g", "-O1", "-fPIC", "-shared", "-Wno-psabi", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     built = subprocess.run([compiler, *flags, "-o", library, *SOURCES.glob("*.c"), "-lm"], check=False)
     runtimes = [
         subprocess.run(
@@ -54,6 +64,12 @@ def sanitized(tmp_path_factory):
     if built.returncode or not all(Path(name).is_absolute() for name in runtimes):
         pytest.skip("no sanitizers")
     return library, " ".join(runtimes)
+
+
+def test_every_kernel_is_watched():
+    used = {"argmax_rows", "read_posterior", "scan_rows", "floats_of_halves", "sampled_rows"}
+    names = {name.removesuffix("_float").removesuffix("_double") for name in kernels._SIGNATURES}
+    assert names == used
 
 
 def test_nothing_beyond_the_arrays_is_touched(sanitized):

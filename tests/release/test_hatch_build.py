@@ -45,11 +45,40 @@ def test_with_a_compiler_the_wheel_has_the_library(hook, folder):
     assert data["tag"].startswith("py3-none-")
 
 
-@pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
-def test_without_a_compiler_the_wheel_is_pure(hook, folder, monkeypatch, compiler):
+@pytest.mark.parametrize(
+    ("compiler", "told"),
+    [("no-such-compiler", "no-such-compiler: No such file"), ("false", "false failed with 1: it said nothing")],
+)
+def test_without_a_compiler_the_wheel_is_pure_and_that_is_told_in_a_line(
+    hook, folder, monkeypatch, capfd, compiler, told
+):
     monkeypatch.setenv("CC", compiler)
+    monkeypatch.delenv("DUALT_KERNELS", raising=False)
+    (folder / "compiled.so").write_text("an old one")
     assert build(hook, folder.parents[2]) == {"artifacts": [], "pure_python": True}
     assert not (folder / "compiled.so").exists()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert told in line
+    assert line.endswith("NumPy does their work, more slowly.")
+    monkeypatch.setenv("DUALT_KERNELS", "require")
+    with pytest.raises(RuntimeError, match="DUALT_KERNELS=require"):
+        build(hook, folder.parents[2])
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_an_error_in_the_source_is_told_with_its_place(hook, folder, capfd, monkeypatch):
+    monkeypatch.delenv("DUALT_KERNELS", raising=False)
+    (folder / "version.c").write_text("int f(void) { return missing; }\n")
+    assert not hook.compiled(folder)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "version.c:1:" in line
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_compiler_may_come_with_arguments(hook, folder, monkeypatch):
+    """As in CC="ccache gcc"."""
+    monkeypatch.setenv("CC", "env cc -g0")
+    assert hook.compiled(folder)
 
 
 def test_a_source_archive_has_no_library(hook, folder):

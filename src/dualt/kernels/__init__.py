@@ -1,7 +1,8 @@
 """Inner loops in C, where they could be compiled: when the package is installed and a C compiler is there.
 
 Nothing needs them. Each has a twin in NumPy with the same result, up to rounding, which its caller takes where
-`library` is None: no compiler, a platform of which we know nothing, or `DUALT_KERNELS=0` in the environment.
+`library` is None: nothing was compiled, or `DUALT_KERNELS=0` is in the environment. With `DUALT_KERNELS=require` that
+is an error.
 """
 
 from __future__ import annotations
@@ -14,20 +15,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.errors import DualtError
+
+
+class KernelsError(DualtError, ImportError):
+    """The compiled kernels were required, and are not there."""
+
+
 # Raised with every change of a function's arguments or meaning, here and in version.c: no other library is used.
-_VERSION = 1
+_VERSION = 2
 # As in rows.c: rows that are dealt with together.
 GROUP = 64
 _POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
-_TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _SCAN = (_INT, (_POINTER, _POINTER, _INT, _INT, _REAL, _REAL, *4 * (_POINTER,), _INT, _POINTER))
-_POSTERIOR = (_INT, (_POINTER, _INT, _INT, _POINTER, _INT, _REAL, _POINTER))
+_POSTERIOR = (_INT, (_POINTER, _POINTER, _INT, _POINTER))
 _ARGMAX = (None, (_POINTER, _INT, _INT, _POINTER))
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "argmax_rows_float": _ARGMAX,
     "argmax_rows_double": _ARGMAX,
-    "early_posterior_float": _POSTERIOR,
-    "early_posterior_double": _POSTERIOR,
+    "read_posterior_float": _POSTERIOR,
+    "read_posterior_double": _POSTERIOR,
     "scan_rows_float": _SCAN,
     "scan_rows_double": _SCAN,
     "floats_of_halves": (_INT, (_POINTER, _INT, _POINTER)),
@@ -36,22 +44,38 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 def _load(path: Path) -> ctypes.CDLL | None:
-    """Return the compiled library; None if it is not there, not wanted, or of another version."""
-    if os.environ.get("DUALT_KERNELS") == "0":
+    """Return the compiled library; None if it is not wanted or cannot be used, and then `_problem` says why."""
+    global _problem  # noqa: PLW0603
+    wish, _problem = os.environ.get("DUALT_KERNELS", ""), ""
+    if wish == "0":
+        _problem = "DUALT_KERNELS=0"
         return None
     try:
         found = ctypes.CDLL(str(path))
-        if found.dualt_kernels_version() != _VERSION:
-            return None
-        for name, (result, arguments) in _SIGNATURES.items():
-            function = getattr(found, name)
-            function.restype, function.argtypes = result, arguments
-    except (OSError, AttributeError):
-        return None
-    return found
+        version = found.dualt_kernels_version()
+        if version == _VERSION:
+            for name, (result, arguments) in _SIGNATURES.items():
+                function = getattr(found, name)
+                function.restype, function.argtypes = result, arguments
+            return found
+        _problem = f"{path.name} is of version {version}, and {_VERSION} is wanted"
+    except (OSError, AttributeError) as error:
+        _problem = f"{path.name} cannot be loaded: {error}" if path.exists() else "not compiled for this platform"
+    if wish == "require":
+        raise KernelsError(
+            f"Expected the compiled kernels, since DUALT_KERNELS=require is set, got none: {_problem}."
+            " Install a wheel of this platform, or reinstall dualt where there is a C compiler."
+        )
+    return None
 
 
+_problem = ""
 library = _load(Path(__file__).with_name("compiled.so"))
+
+
+def status() -> str:
+    """Return whether the compiled kernels are in use, in a few words."""
+    return "compiled kernels in use" if library else f"compiled kernels not in use ({_problem or 'switched off'})"
 
 
 def scan_rows(
@@ -75,7 +99,7 @@ def scan_rows(
     n_rows, n_classes = chunk.shape
     labels = np.ascontiguousarray(labels, np.int64)
     n_hits = ctypes.c_int64()
-    scan = getattr(library, f"scan_rows_{_TYPES[chunk.dtype]}")
+    scan = getattr(library, f"scan_rows_{TYPES[chunk.dtype]}")
     done: int = scan(
         chunk.ctypes.data,
         labels.ctypes.data,
@@ -109,20 +133,10 @@ def floats_of_halves(halves: NDArray[np.float16]) -> NDArray[np.float32] | None:
     return floats if plain else None
 
 
-def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int) -> NDArray[Any] | None:
-    """Return what the function of this name in `dualt.transition` returns, given contiguous rows; None if it cannot."""
-    n_rows, n_classes = probs.shape
-    posterior = np.empty_like(probs)
-    function = getattr(library, f"early_posterior_{_TYPES[probs.dtype]}")
-    least = float(np.finfo(probs.dtype).tiny)
-    arguments = probs.ctypes.data, n_rows, n_classes, transition.ctypes.data, steps, least, posterior.ctypes.data
-    return posterior if function(*arguments) else None
-
-
 def argmax_rows(rows: NDArray[Any]) -> NDArray[np.int64]:
     """Return `rows.argmax(axis=1)` of contiguous float32 or float64, none of them negative or NaN."""
     n_rows, n_classes = rows.shape
     place = np.empty(n_rows, np.int64)
-    find = getattr(library, f"argmax_rows_{_TYPES[rows.dtype]}")
+    find = getattr(library, f"argmax_rows_{TYPES[rows.dtype]}")
     find(rows.ctypes.data, n_rows, n_classes, place.ctypes.data)
     return place

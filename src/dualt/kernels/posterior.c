@@ -1,22 +1,19 @@
-/* The clean posterior of many short rows, too short for a library of linear algebra to be fast. */
-#include <stdint.h>
+/* The clean posterior of rows, and what is asked of it; see posterior_of_type.h. The twin in NumPy is in transition.py. */
+#include "vectors.h"
 
-#define MOST_CLASSES 32 /* beyond that it is */
-#define WIDTH 4         /* vectors of rows that are worked on together */
+#include "posterior.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && defined(__linux__)
-#define HAS_LANES 1
-#endif
+#define WIDTH 4 /* vectors of rows that are worked on together, so that their sums need not wait for each other */
+#define TILE 16 /* columns that are transposed together */
 
-#define REAL float
-#define BITS int32_t
-#define NAME(name) name##_float
-#include "posterior_of_type.h"
-#undef REAL
-#undef BITS
-#undef NAME
+#define KERNEL "posterior_of_type.h"
+#include "each_type.h"
 
-#define REAL double
-#define BITS int64_t
-#define NAME(name) name##_double
-#include "posterior_of_type.h"
+/* Return whether there was memory for it. */
+EXPORT int64_t read_posterior_float(const model_t *model, const float *probs, int64_t n, const output_t *output) {
+  return BEST(read_posterior_float, model, probs, n, output);
+}
+
+EXPORT int64_t read_posterior_double(const model_t *model, const double *probs, int64_t n, const output_t *output) {
+  return BEST(read_posterior_double, model, probs, n, output);
+}

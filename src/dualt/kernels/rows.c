@@ -1,32 +1,28 @@
 /* What the one pass over probabilities does with every row; see rows_of_type.h, and estimators/summary.py for its twin. */
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
+#include "vectors.h"
 
 #define GROUP 64   /* rows that are dealt with together, while they are in the fastest cache */
+#define LONG_ROW 64 /* entries from which a row is read by itself, not side by side with others */
 #define STRETCH 64 /* entries of a row that are looked at together */
 
 enum { HIT = 1, BAD = 2 };
 
-#if defined(__x86_64__) && defined(__GNUC__) && defined(__linux__)
-#define HAS_LANES 1
-#endif
+#define KERNEL "rows_of_type.h"
+#include "each_type.h"
 
-#define REAL float
-#define BITS int32_t
-#define LANES 8
-#define NAME(name) name##_float
-#include "rows_of_type.h"
-#undef REAL
-#undef BITS
-#undef LANES
-#undef NAME
+/* Add rows to counts and sums, and write where the hits are: see scan_rows in rows_of_type.h. */
+#define SCAN_ROWS(REAL, type)                                                                                        \
+  EXPORT int64_t scan_rows_##type(const REAL *rows, const int64_t *labels, int64_t n, int64_t c, double tolerance,  \
+                                  double units, const REAL *floor, int64_t *counts, int64_t *sums, int64_t *hits,   \
+                                  int64_t room, int64_t *n_hits) {                                                  \
+    return BEST(scan_rows_##type, rows, labels, n, c, tolerance, units, floor, counts, sums, hits, room, n_hits);   \
+  }                                                                                                                 \
+  EXPORT void argmax_rows_##type(const REAL *rows, int64_t n, int64_t c, int64_t *argmax) {                         \
+    BEST(argmax_rows_##type, rows, n, c, argmax);                                                                   \
+  }
 
-#define REAL double
-#define BITS int64_t
-#define LANES 4
-#define NAME(name) name##_double
-#include "rows_of_type.h"
+SCAN_ROWS(float, float)
+SCAN_ROWS(double, double)
 
 /* The hash of a row number in estimators/tracking.py, given the lower half of it and the product of the upper. */
 static inline uint32_t hash_of(uint32_t low, uint32_t high) {
@@ -40,7 +36,7 @@ static inline uint32_t hash_of(uint32_t low, uint32_t high) {
 
 /* Write those of the row numbers start ... start + n - 1 whose hash is at most the ceiling; return how many they are.
    A group is looked at without a branch first: most have none. */
-int64_t sampled_rows(int64_t start, int64_t n, uint32_t ceiling, int64_t *kept) {
+EXPORT int64_t sampled_rows(int64_t start, int64_t n, uint32_t ceiling, int64_t *kept) {
   int64_t found = 0;
   for (int64_t number = start; number < start + n;) {
     uint32_t low = (uint32_t)number, high = (uint32_t)(number >> 32) * 0x9E3779B1u;
@@ -60,7 +56,7 @@ int64_t sampled_rows(int64_t start, int64_t n, uint32_t ceiling, int64_t *kept) 
 
 /* Turn the bits of n halves into floats: shifted into place they are those of a float that is too small by 2^112. Return
    whether all are plain, from 0 to 2: a sign, an infinity or NaN comes out as a large number. */
-int64_t floats_of_halves(const uint16_t *halves, int64_t n, float *floats) {
+EXPORT int64_t floats_of_halves(const uint16_t *halves, int64_t n, float *floats) {
   int plain = 1;
   for (int64_t i = 0; i < n; i++) {
     uint32_t bits = (uint32_t)halves[i] << 13;

@@ -1,12 +1,16 @@
 /* Rows of REAL, (n, c) and contiguous; BITS is the integer of the same size.
 
    Non-negative floats are in the order of their bit patterns, and integers are compared without a branch. */
+#define LANES ((int64_t)(VECTOR_BYTES / sizeof(REAL)))
+typedef REAL NAME(lanes) __attribute__((vector_size(VECTOR_BYTES)));
+typedef BITS NAME(bit_lanes) __attribute__((vector_size(VECTOR_BYTES)));
+
 typedef struct {
   const REAL *floor; /* of each column: an entry above it is a hit */
   REAL low, high;    /* between them is the sum of a row */
 } NAME(limits);
 
-static inline BITS NAME(bits_of)(const REAL *entry) {
+TARGET ALWAYS_INLINE BITS NAME(bits_of)(const REAL *entry) {
   BITS bits;
   memcpy(&bits, entry, sizeof bits);
   return bits;
@@ -14,7 +18,7 @@ static inline BITS NAME(bits_of)(const REAL *entry) {
 
 /* Write the argmax of a row, the first of equals. Return HIT if an entry is one, and BAD if these are no probabilities:
    something is negative, be it a zero, or the sum is not as it should be. */
-static inline int NAME(read_one)(const REAL *row, int64_t c, NAME(limits) limits, BITS *place) {
+TARGET static int NAME(read_one)(const REAL *row, int64_t c, NAME(limits) limits, BITS *place) {
   BITS best = -1, signs = 0, at = 0;
   REAL even = 0, odd = 0;
   int hit = 0;
@@ -41,16 +45,50 @@ static inline int NAME(read_one)(const REAL *row, int64_t c, NAME(limits) limits
   return (hit ? HIT : 0) | (good ? 0 : BAD);
 }
 
-/* Do the same for rows in whole bundles of LANES. */
-#ifdef HAS_LANES
-typedef REAL NAME(lanes) __attribute__((vector_size(32)));
-typedef BITS NAME(bit_lanes) __attribute__((vector_size(32)));
+/* Do the same for a long row, a vector of it at a time. */
+TARGET static int NAME(read_long)(const REAL *row, int64_t c, NAME(limits) limits, BITS *place) {
+  NAME(bit_lanes) best = (NAME(bit_lanes)){0} - 1, at = {0}, signs = {0}, hit = {0}, number;
+  NAME(lanes) sums = {0};
+  int64_t j = 0;
+  for (int r = 0; r < LANES; r++) number[r] = r;
+  for (; j + LANES <= c; j += LANES, number += (BITS)LANES) {
+    NAME(lanes) own, floor;
+    memcpy(&own, row + j, sizeof own);
+    memcpy(&floor, limits.floor + j, sizeof floor);
+    NAME(bit_lanes) bits = (NAME(bit_lanes))own, better = bits > best;
+    at = (better & number) | (~better & at);
+    best = (better & bits) | (~better & best);
+    signs |= bits;
+    hit |= own > floor;
+    sums += own;
+  }
+  BITS most = -1, first = 0, any = 0, sign = 0;
+  REAL sum = 0;
+  for (int r = 0; r < LANES; r++) {
+    int better = best[r] > most || (best[r] == most && at[r] < first);
+    most = better ? best[r] : most;
+    first = better ? at[r] : first;
+    any |= hit[r];
+    sign |= signs[r];
+    sum += sums[r];
+  }
+  for (; j < c; j++) {
+    BITS bits = NAME(bits_of)(row + j);
+    first = bits > most ? (BITS)j : first;
+    most = bits > most ? bits : most;
+    any |= row[j] > limits.floor[j];
+    sign |= bits;
+    sum += row[j];
+  }
+  *place = first;
+  return (any ? HIT : 0) | (sign >= 0 && sum >= limits.low && sum <= limits.high ? 0 : BAD);
+}
 
-__attribute__((target("avx2"))) static int NAME(read_bundles)(const REAL *row, int64_t n, int64_t c,
-                                                              NAME(limits) limits, BITS *place) {
-  NAME(bit_lanes) bad = {0}, hit = {0};
+/* Do the same for short rows in whole bundles of LANES, and write what was found of each. */
+TARGET static void NAME(read_bundles)(const REAL *row, int64_t n, int64_t c, NAME(limits) limits, BITS *place,
+                                      BITS *found) {
   for (int64_t i = 0; i < n; i += LANES, row += LANES * c) {
-    NAME(bit_lanes) best = (NAME(bit_lanes)){0} - 1, at = {0}, signs = {0}, number = {0};
+    NAME(bit_lanes) best = (NAME(bit_lanes)){0} - 1, at = {0}, signs = {0}, hit = {0}, number = {0};
     NAME(lanes) sums = {0};
     for (int64_t j = 0; j < c; j++, number = number + 1) {
       NAME(lanes) own;
@@ -63,31 +101,30 @@ __attribute__((target("avx2"))) static int NAME(read_bundles)(const REAL *row, i
       hit |= own > limits.floor[j];
       sums += own;
     }
-    bad |= ~((signs >= 0) & (sums >= limits.low) & (sums <= limits.high));
+    hit = (hit & HIT) | (~((signs >= 0) & (sums >= limits.low) & (sums <= limits.high)) & BAD);
     memcpy(place + i, &at, sizeof at);
+    memcpy(found + i, &hit, sizeof hit);
   }
-  int found = 0;
-  for (int r = 0; r < LANES; r++) found |= (hit[r] ? HIT : 0) | (bad[r] ? BAD : 0);
-  return found;
 }
-#endif
 
-static inline int NAME(read_group)(const REAL *rows, int64_t n, int64_t c, NAME(limits) limits, BITS *place) {
-  int found = 0;
+/* Write the argmax of rows and what was found of each; return what was found of any. */
+TARGET static int NAME(read_group)(const REAL *rows, int64_t n, int64_t c, NAME(limits) limits, BITS *place,
+                                   BITS *found) {
   int64_t i = 0;
-#ifdef HAS_LANES
-  if (__builtin_cpu_supports("avx2")) {
+  int any = 0;
+  if (c < LONG_ROW) {
     i = n - n % LANES;
-    found = NAME(read_bundles)(rows, i, c, limits, place);
+    NAME(read_bundles)(rows, i, c, limits, place, found);
+    for (; i < n; i++) found[i] = NAME(read_one)(rows + i * c, c, limits, place + i);
   }
-#endif
-  for (; i < n; i++) found |= NAME(read_one)(rows + i * c, c, limits, place + i);
-  return found;
+  for (; i < n; i++) found[i] = NAME(read_long)(rows + i * c, c, limits, place + i);
+  for (i = 0; i < n; i++) any |= found[i];
+  return any;
 }
 
 /* Write where the hits of a row are, given where it starts. Return how many they are. Most rows have none, and others few:
    a stretch is searched only if a look without branches finds one. */
-static inline int64_t NAME(write_hits)(const REAL *row, int64_t c, const REAL *floor, int64_t start, int64_t *hits) {
+TARGET static int64_t NAME(write_hits)(const REAL *row, int64_t c, const REAL *floor, int64_t start, int64_t *hits) {
   int64_t found = 0;
   for (int64_t low = 0; low < c; low += STRETCH) {
     int64_t high = low + STRETCH < c ? low + STRETCH : c;
@@ -102,39 +139,40 @@ static inline int64_t NAME(write_hits)(const REAL *row, int64_t c, const REAL *f
 /* Add every row to counts[argmax, label], and its entry of the label, in multiples of 1 / units, to sums[label]. Write
    where, in all of the rows, the hits are. Return how many rows were read: all, or as many as come before a group that has
    a bad row or a label that is no class, or whose hits may not find room. */
-int64_t NAME(scan_rows)(const REAL *rows, const int64_t *labels, int64_t n, int64_t c, double tolerance, double units,
-                        const REAL *floor, int64_t *counts, int64_t *sums, int64_t *hits, int64_t room,
-                        int64_t *n_hits) {
+TARGET static int64_t NAME(scan_rows)(const REAL *rows, const int64_t *labels, int64_t n, int64_t c, double tolerance,
+                                      double units, const REAL *floor, int64_t *counts, int64_t *sums, int64_t *hits,
+                                      int64_t room, int64_t *n_hits) {
   NAME(limits) limits = {floor, 1 - tolerance, 1 + tolerance};
   int64_t label[GROUP], first = 0;
-  BITS place[GROUP];
+  BITS place[GROUP], found[GROUP];
   *n_hits = 0;
   for (; first < n; first += GROUP) {
     const REAL *group = rows + first * c;
     int64_t size = n - first < GROUP ? n - first : GROUP;
     if (*n_hits + size * c > room) break;
-    int found = NAME(read_group)(group, size, c, limits, place);
+    int any = NAME(read_group)(group, size, c, limits, place, found);
     /* A copy, since labels in a file that somebody writes to could change after their check. */
     memcpy(label, labels + first, size * sizeof *label);
-    for (int64_t i = 0; i < size; i++) found |= label[i] >= 0 && label[i] < c ? 0 : BAD;
-    if (found & BAD) break;
+    for (int64_t i = 0; i < size; i++) any |= label[i] >= 0 && label[i] < c ? 0 : BAD;
+    if (any & BAD) break;
     for (int64_t i = 0; i < size; i++) {
       counts[place[i] * c + label[i]]++;
       sums[label[i]] += llrint(group[i * c + label[i]] * units);
     }
-    for (int64_t i = 0; found & HIT && i < size; i++)
-      *n_hits += NAME(write_hits)(group + i * c, c, floor, (first + i) * c, hits + *n_hits);
+    for (int64_t i = 0; any & HIT && i < size; i++)
+      if (found[i] & HIT) *n_hits += NAME(write_hits)(group + i * c, c, floor, (first + i) * c, hits + *n_hits);
   }
   return first < n ? first : n;
 }
 
 /* Write the argmax of every row of non-negative entries, the first of equals. */
-void NAME(argmax_rows)(const REAL *rows, int64_t n, int64_t c, int64_t *argmax) {
+TARGET static void NAME(argmax_rows)(const REAL *rows, int64_t n, int64_t c, int64_t *argmax) {
   NAME(limits) limits = {rows, 0, 0}; /* what is found to be a hit, or bad, is of no interest */
-  BITS place[GROUP];
+  BITS place[GROUP], found[GROUP];
   for (int64_t first = 0; first < n; first += GROUP) {
     int64_t size = n - first < GROUP ? n - first : GROUP;
-    NAME(read_group)(rows + first * c, size, c, limits, place);
+    NAME(read_group)(rows + first * c, size, c, limits, place, found);
     for (int64_t i = 0; i < size; i++) argmax[first + i] = place[i];
   }
 }
+#undef LANES

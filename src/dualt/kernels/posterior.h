@@ -1,0 +1,25 @@
+/* What the clean posterior of rows is computed from, and what is written of it. Pointers to REAL are void, so that Python
+   describes one structure for both float types. */
+
+/* Entries of a matrix by row, or by column: those of number i are from start[i] to start[i + 1]. */
+typedef struct {
+  const int64_t *start;
+  const int32_t *other; /* the column, or the row, of each */
+  const void *value;
+} entries_t;
+
+/* The matrix is background_i plus the entries that differ from it. */
+typedef struct {
+  int64_t n_classes, steps;
+  const void *background;
+  entries_t of_class, of_label;
+  const void *by_label; /* (c, c) the whole matrix, transposed, for Bayes' rule */
+} model_t;
+
+typedef struct {
+  void *posterior;       /* (n, c), or none, and then */
+  int64_t *best;         /* (n,) the most probable class */
+  void *best_probability;
+  const int64_t *labels; /* (n,), or none: given labels, which Bayes' rule takes into account */
+  void *right;           /* (n,) the probability of the label itself */
+} output_t;

@@ -1,0 +1,140 @@
+"""The clean posterior of rows by the compiled library; `dualt.transition.EarlyPosterior` is its caller and twin."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt import kernels
+
+# Up to so many classes every entry of the matrix is kept as it is.
+_FEW_CLASSES = 32
+# Of more, those that are further from the background of their row than this, or than a tenth of a uniform row, and no
+# more of a row than so many.
+_NEAR_BACKGROUND, _MOST_ENTRIES = 1e-3, 32
+
+
+class _Entries(ctypes.Structure):
+    """`entries_t` of posterior.h."""
+
+    _fields_ = (("start", ctypes.c_void_p), ("other", ctypes.c_void_p), ("value", ctypes.c_void_p))
+
+
+class _Model(ctypes.Structure):
+    """`model_t` of posterior.h."""
+
+    _fields_ = (
+        ("n_classes", ctypes.c_int64),
+        ("steps", ctypes.c_int64),
+        ("background", ctypes.c_void_p),
+        ("of_class", _Entries),
+        ("of_label", _Entries),
+        ("by_label", ctypes.c_void_p),
+    )
+
+
+class _Output(ctypes.Structure):
+    """`output_t` of posterior.h."""
+
+    _fields_ = (
+        ("posterior", ctypes.c_void_p),
+        ("best", ctypes.c_void_p),
+        ("best_probability", ctypes.c_void_p),
+        ("labels", ctypes.c_void_p),
+        ("right", ctypes.c_void_p),
+    )
+
+
+class PosteriorKernel:
+    """EM steps for one matrix of float32 or float64, and rows of its type.
+
+    What the kernel needs of the matrix is prepared once; rows may then be read in several threads.
+    """
+
+    def __init__(self, transition: NDArray[Any], steps: int) -> None:
+        background, kept = split_background(transition)
+        classes, labels = np.nonzero(kept)
+        values = transition[classes, labels] - background[classes]
+        by_label = np.argsort(labels, kind="stable")
+        of_class = _entries(classes, labels, values, len(transition))
+        of_label = _entries(labels[by_label], classes[by_label], values[by_label], len(transition))
+        transposed = np.ascontiguousarray(transition.T)
+        self._arrays = background, *of_class, *of_label, transposed  # which must live as long as their addresses
+        self._model = _Model(
+            len(transition),
+            steps,
+            background.ctypes.data,
+            _Entries(*(array.ctypes.data for array in of_class)),
+            _Entries(*(array.ctypes.data for array in of_label)),
+            transposed.ctypes.data,
+        )
+        self._dtype = transition.dtype
+        self._read = getattr(kernels.library, f"read_posterior_{kernels.TYPES[transition.dtype]}")
+
+    def posterior(self, probs: NDArray[Any]) -> NDArray[Any]:
+        """Return the posterior of every row."""
+        posterior = np.empty(probs.shape, self._dtype)
+        self._call(probs, posterior=posterior)
+        return posterior
+
+    def clearest(self, probs: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Return the most probable class of every row, the first of equals, and its posterior."""
+        best, probability = np.empty(len(probs), np.int64), np.empty(len(probs), self._dtype)
+        self._call(probs, best=best, best_probability=probability)
+        return best, probability
+
+    def scores(self, probs: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any]]:
+        """Return P(label is right), the most probable class and its probability, all given the label of the row."""
+        labels = np.ascontiguousarray(labels, np.int64)
+        if labels.shape != (len(probs),):
+            raise ValueError(f"Expected a label for each of {len(probs)} rows, got an array of shape {labels.shape}.")
+        right, probability = np.empty(len(probs), self._dtype), np.empty(len(probs), self._dtype)
+        best = np.empty(len(probs), np.int64)
+        self._call(probs, best=best, best_probability=probability, labels=labels, right=right)
+        return right, best, probability
+
+    def _call(self, probs: NDArray[Any], **arrays: NDArray[Any]) -> None:
+        probs = np.ascontiguousarray(probs, self._dtype)
+        if probs.ndim != 2 or probs.shape[1] != self._model.n_classes:
+            raise ValueError(f"Expected rows of {self._model.n_classes} classes, got shape {probs.shape}.")
+        output = _Output(**{name: array.ctypes.data for name, array in arrays.items()})
+        if not self._read(ctypes.byref(self._model), probs.ctypes.data, len(probs), ctypes.byref(output)):
+            raise MemoryError("There is no memory for a bundle of rows.")
+
+
+def split_background(transition: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the background of each row, and which entries differ from it.
+
+    A noise matrix of many classes has few entries that matter by themselves: its diagonal, and the classes that are
+    taken for each other. The others of a row are zero, or as good as equal, since they were counted in few examples or
+    drawn towards their mean. So a step of EM need not cost `n_classes`² products: it is exact for the matrix whose
+    background entries are their mean, and that is off by less than 2 · min(`_NEAR_BACKGROUND`, 0.1 / n_classes) in
+    any of them unless more than `_MOST_ENTRIES` of a row stand out.
+
+    Measured: with matrices of symmetric, pair and group noise, true or counted from 50 labels of each class, rows
+    differ from those of the whole matrix by rounding only. With a background that is uneven by a fifth, by at most 0.03
+    (L1), and the probability of the likeliest class by 0.007.
+    """
+    n_classes = len(transition)
+    if n_classes <= _FEW_CLASSES:
+        return np.zeros(n_classes, transition.dtype), np.ones(transition.shape, np.bool_)
+    distance = np.abs(transition - np.median(transition, axis=1, keepdims=True))
+    kept = distance > min(_NEAR_BACKGROUND, 0.1 / n_classes)
+    crowded = np.flatnonzero(kept.sum(axis=1) > _MOST_ENTRIES)
+    if len(crowded):
+        least = -np.partition(-distance[crowded], _MOST_ENTRIES - 1, axis=1)[:, _MOST_ENTRIES - 1, None]
+        kept[crowded] &= distance[crowded] >= least
+    n_background = n_classes - kept.sum(axis=1)
+    background = np.where(kept, 0, transition).sum(axis=1) / np.maximum(n_background, 1)
+    return background.astype(transition.dtype), kept
+
+
+def _entries(
+    numbers: NDArray[np.intp], others: NDArray[np.intp], values: NDArray[Any], n_classes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """Return entries that are sorted by number as `entries_t` wants them."""
+    start = np.searchsorted(numbers, np.arange(n_classes + 1)).astype(np.int64)
+    return start, others.astype(np.int32), np.ascontiguousarray(values)
