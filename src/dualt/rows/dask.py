@@ -90,8 +90,7 @@ class DaskPosterior(NoisyPosterior):
         for low in range(0, len(tasks), _AT_A_TIME):
             for results in compute(*tasks[low : low + _AT_A_TIME]):
                 yield from results
-            if self.on_progress is not None:
-                self.on_progress(self.block_starts[min(low + _AT_A_TIME, len(tasks))], self.n_samples)
+            self._tell(self.block_starts[min(low + _AT_A_TIME, len(tasks))])
 
     def delayed_map(self, function: Callable[[NDArray[Any], Codes], Result]) -> list[Any]:
         """Return the delayed list of `function` of every chunk, per block."""
@@ -133,8 +132,7 @@ class DaskPosterior(NoisyPosterior):
     def _compute(self, result: Any) -> Any:
         """Compute the delayed result of a pass over all rows, and say that it is done."""
         computed = result.compute()
-        if self.on_progress is not None:
-            self.on_progress(self.n_samples, self.n_samples)
+        self._tell(self.n_samples)
         return computed
 
 
