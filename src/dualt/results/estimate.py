@@ -66,9 +66,9 @@ class TransitionEstimate:
     @classmethod
     def load(cls, path: str | Path) -> TransitionEstimate:
         """Read an estimate that was saved as `.json`: all that was saved, intervals at the level they were saved at."""
-        estimator, names, fit, saved = read_estimate(path)
+        estimator, names, fit, out_of_fold, saved = read_estimate(path)
         # There are no rows to summarise; whatever needs the summary is in the file.
-        return cls(estimator, names, fit, None, saved.out_of_fold, saved)  # type: ignore[arg-type]
+        return cls(estimator, names, fit, None, out_of_fold, saved)  # type: ignore[arg-type]
 
     @property
     def transition(self) -> Matrix:
@@ -147,7 +147,8 @@ class TransitionEstimate:
         """
         check_fraction(level, "level")
         if self.saved:
-            return self.saved.confidence_interval(level)
+            self.saved.check_level(level)
+            return self.saved.interval
         low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
         return np.minimum(low, self.transition), np.maximum(high, self.transition)
 
@@ -160,7 +161,8 @@ class TransitionEstimate:
         """Return (low, high) for `noise_rate`, the class shares held fixed."""
         check_fraction(level, "level")
         if self.saved:
-            return self.saved.noise_rate_interval(level)
+            self.saved.check_level(level)
+            return self.saved.noise_rate_interval
         rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
         low, high = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
         return min(float(low), self.noise_rate), max(float(high), self.noise_rate)
