@@ -4,6 +4,7 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -44,6 +45,17 @@ def test_issues_are_written_ranked_and_guarded(folder):
     assert right == sorted(right)
     assert not any(cell.startswith("=") for row in rows for cell in row.values())
     assert "about" in result.output
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+def test_issues_are_written_in_other_formats(folder, suffix):
+    result = run("issues", "probs.npy", "labels.npy", "-o", f"issues.{suffix}", "--json")
+    assert result.exit_code == 0, result.output
+    expected = json.loads(result.output)["issues"]
+    if suffix == "json":
+        assert json.loads((folder / "issues.json").read_text())["issues"] == expected
+    else:
+        assert pd.read_parquet("issues.parquet")["index"].tolist() == [row["index"] for row in expected]
 
 
 def test_json_has_the_same_count_everywhere(folder):

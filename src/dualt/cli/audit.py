@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dualt.cli.groups import Data, Page, with_groups
-from dualt.cli.options import Classes, Json, LabelColumn, RandomState, check_targets, print_json
+from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, check_targets, print_json
 
 
 @with_groups
@@ -19,6 +19,7 @@ def audit(
     size: Annotated[int, typer.Option("--size", help="How many labels to check.")] = 200,
     random_state: RandomState = 0,
     label: LabelColumn = None,
+    header: Header = None,
     probs: Annotated[Path | None, typer.Option("--probs", help="Predicted probabilities, for the report.")] = None,
     classes: Classes = None,
     as_json: Json = False,
@@ -41,11 +42,11 @@ def audit(
     if (page.report is None) != (probs is None):
         raise InputError("Expected --report and --probs together: the page shows what each example probably is.")
     check_targets(output, page.report)
-    given = as_label_array(io.load_labels(labels, column=label))
+    given = as_label_array(io.load_labels(labels, column=label, header=header))
     given = given.argmax(axis=1) if given.ndim == 2 else given
     rows = draw_audit(given, size, random_state=random_state)
     if probs is not None:
-        with Data(probs, labels, label=label, classes=classes).opened() as posterior:
+        with Data(probs, labels, label=label, header=header, classes=classes).opened() as posterior:
             found = find_posterior_issues(posterior)
         # On the page the sample has a list of its own, in random order: its beginning is a random sample too.
         order = stream(random_state, "audit").permutation(rows)

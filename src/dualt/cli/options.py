@@ -26,6 +26,10 @@ Classes = Annotated[
     Path | None, typer.Option("--classes", help="Class names in column order, one per line. Default: the header's.")
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether the first line of a table in text names its columns."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
 DataDir = Annotated[
     Path | None,
