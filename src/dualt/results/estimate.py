@@ -20,6 +20,7 @@ from dualt.results.diagnostics import Diagnostics, Notice, notices
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html, estimate_text
+from dualt.results.readings import undecided
 from dualt.results.saved import Saved, read_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
@@ -164,6 +165,32 @@ class TransitionEstimate:
         rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
         low, high = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
         return min(float(low), self.noise_rate), max(float(high), self.noise_rate)
+
+    @property
+    def noise_rate_range(self) -> tuple[float, float]:
+        """(low, high): what the share of wrong labels may be by every reading that fits, with sampling error at 95 %.
+
+        For estimators that tell no readings, the interval of `noise_rate` at 95 %.
+        """
+        readings = self.fit.readings
+        if readings is None:
+            return self.noise_rate_interval(self.level)
+        low, high = readings.range(self.clean_prior, 0.95)
+        return min(low, self.noise_rate), max(high, self.noise_rate)
+
+    @property
+    def noise_rates_range(self) -> Interval:
+        """(low, high), each (n_classes,): the same for `noise_rates`."""
+        readings = self.fit.readings
+        if readings is None:
+            return self.noise_rates_interval(self.level)
+        low, high = readings.class_ranges(0.95)
+        return np.minimum(low, self.noise_rates), np.maximum(high, self.noise_rates)
+
+    @property
+    def undecided(self) -> str | None:
+        """Why no noise rate should be claimed from these data alone; None if one, or a range, may be."""
+        return undecided(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.transition, dtype) if copy else np.asarray(self.transition, dtype)

@@ -98,11 +98,11 @@ class DaskPosterior(NoisyPosterior):
         function = delayed(function, traverse=False)
         return [delayed(_map)(*task, function) for task in self._tasks()]
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk."""
         _ = self.summary
         pairs_of = delayed(pairs_of, traverse=False)
-        parts = [delayed(_count)(*task, pairs_of) for task in self._tasks()]
+        parts = [delayed(_count)(*task, pairs_of, n_layers) for task in self._tasks()]
         counts: NDArray[np.int64] = self._compute(combined(delayed(sum), parts))
         return counts
 
@@ -144,8 +144,8 @@ def _map(blocks: Sequence[Block], coder: LabelCoder, function: Callable[..., Res
     return list(NoisyPosterior(tuple(blocks), coder).map_valid(function))
 
 
-def _count(blocks: Sequence[Block], coder: LabelCoder, pairs_of: PairsOf) -> NDArray[np.int64]:
-    return count_pairs(NoisyPosterior(tuple(blocks), coder).map_valid(pairs_of), coder.n_classes)
+def _count(blocks: Sequence[Block], coder: LabelCoder, pairs_of: PairsOf, n_layers: int) -> NDArray[np.int64]:
+    return count_pairs(NoisyPosterior(tuple(blocks), coder).map_valid(pairs_of), coder.n_classes, n_layers)
 
 
 def _take(blocks: Sequence[Block], coder: LabelCoder, indices: NDArray[np.intp]) -> Chunk:
