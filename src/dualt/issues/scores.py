@@ -12,7 +12,7 @@ from dualt.errors import InputError
 from dualt.estimators import estimate_posterior
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
 from dualt.issues.label_issues import LabelIssues
-from dualt.issues.opinions import Scorer
+from dualt.issues.opinions import BayesScorer, PooledScorer
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
@@ -20,6 +20,7 @@ from dualt.transition import EarlyPosterior, clean_prior
 from dualt.validation import check_count, check_fraction, check_transition
 
 Transition: TypeAlias = TransitionEstimate | ArrayLike
+Scorer: TypeAlias = BayesScorer | PooledScorer
 
 
 class DaskCollection(Protocol):
@@ -68,7 +69,7 @@ def find_label_issues(
     With q the clean posterior of x and y its given label,
     P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky: the label is right with the probability of i = y, and the
     suggestion is the most probable i. Where the estimate says that its structure is in doubt, the probabilities
-    themselves have a say: see `dualt.issues.opinions.Scorer`.
+    themselves have a say: see `dualt.issues.opinions`.
 
     Parameters
     ----------
@@ -158,7 +159,9 @@ def _prepare(
     estimate = transition if isinstance(transition, TransitionEstimate) else None
     matrix = check_transition(np.asarray(transition), posterior.n_classes)
     readings = estimate.fit.readings if estimate else None
-    scorer = Scorer(EarlyPosterior(matrix, posterior.dtype), readings.trust if readings else 1.0)
+    scorer: Scorer = BayesScorer(EarlyPosterior(matrix, posterior.dtype))
+    if readings is not None and readings.trust < 1:
+        scorer = PooledScorer.of(scorer, readings.trust, posterior.summary)
     label_counts = posterior.summary.label_counts
     by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
