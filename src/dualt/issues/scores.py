@@ -159,9 +159,9 @@ def _prepare(
     estimate = transition if isinstance(transition, TransitionEstimate) else None
     matrix = check_transition(np.asarray(transition), posterior.n_classes)
     readings = estimate.fit.readings if estimate else None
-    scorer: Scorer = BayesScorer(EarlyPosterior(matrix, posterior.dtype))
-    if readings is not None and readings.trust < 1:
-        scorer = PooledScorer.of(scorer, readings.trust, posterior.summary)
+    bayes = BayesScorer(EarlyPosterior(matrix, posterior.dtype))
+    pooled = readings is not None and readings.trust < 1
+    scorer = PooledScorer.of(bayes, readings.trust, posterior.summary) if readings and pooled else bayes
     label_counts = posterior.summary.label_counts
     by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))

@@ -20,7 +20,7 @@ from dualt.results.diagnostics import Diagnostics, Notice, notices
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html, estimate_text
-from dualt.results.readings import undecided
+from dualt.results.readings import finding, undecided
 from dualt.results.saved import Saved, read_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
@@ -67,9 +67,9 @@ class TransitionEstimate:
     @classmethod
     def load(cls, path: str | Path) -> TransitionEstimate:
         """Read an estimate that was saved as `.json`: all that was saved, intervals at the level they were saved at."""
-        estimator, names, fit, saved = read_estimate(path)
+        estimator, names, fit, out_of_fold, saved = read_estimate(path)
         # There are no rows to summarise; whatever needs the summary is in the file.
-        return cls(estimator, names, fit, None, saved.out_of_fold, saved)  # type: ignore[arg-type]
+        return cls(estimator, names, fit, None, out_of_fold, saved)  # type: ignore[arg-type]
 
     @property
     def transition(self) -> Matrix:
@@ -148,7 +148,8 @@ class TransitionEstimate:
         """
         check_fraction(level, "level")
         if self.saved:
-            return self.saved.confidence_interval(level)
+            self.saved.check_level(level)
+            return self.saved.interval
         low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
         return np.minimum(low, self.transition), np.maximum(high, self.transition)
 
@@ -161,7 +162,8 @@ class TransitionEstimate:
         """Return (low, high) for `noise_rate`, the class shares held fixed."""
         check_fraction(level, "level")
         if self.saved:
-            return self.saved.noise_rate_interval(level)
+            self.saved.check_level(level)
+            return self.saved.noise_rate_interval
         rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
         low, high = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
         return min(float(low), self.noise_rate), max(float(high), self.noise_rate)
@@ -200,9 +202,13 @@ class TransitionEstimate:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __repr__(self) -> str:
+        told = ""
+        if self.fit.readings is not None:  # without readings the range is an interval, which takes a bootstrap
+            low, high = self.noise_rate_range
+            told = f", noise_rate_range={low:.3f} to {high:.3f}"
         return (
             f"TransitionEstimate(estimator={self.estimator!r}, n_samples={self.n_samples},"
-            f" n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f})"
+            f" n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f}{told})"
         )
 
     def __str__(self) -> str:
@@ -215,7 +221,7 @@ class TransitionEstimate:
         """Draw the matrix as a heat map with matplotlib (the extra `[plot]`), and return its Axes."""
         from dualt.results.plotting import plot_transition
 
-        title = f"{self.noise_rate:.1%} of the labels are wrong"
+        title = finding(self)
         return plot_transition(self.transition, self.class_names, ax=ax, title=title, cmap=cmap)
 
     def to_frame(self) -> Any:
@@ -257,7 +263,11 @@ class TransitionEstimate:
             "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
             "noise_rate": self.noise_rate,
             "noise_rate_interval": list(self.noise_rate_interval(level)),
+            "noise_rate_range": list(self.noise_rate_range),
+            "undecided": self.undecided,
             "noise_rates": self.noise_rates.tolist(),
+            "noise_rates_range": [limit.tolist() for limit in self.noise_rates_range],
+            **({} if self.fit.readings is None else {"readings": self.fit.readings.to_dict()}),
             **{name: value.tolist() for name, value in optional.items() if value is not None},
             "diagnostics": self.diagnostics.to_dict(),
             "warnings": [vars(notice) for notice in self.warnings],

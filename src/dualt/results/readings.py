@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _TOO_WIDE = 0.3
-# The range is told instead of one rate if it is this many times as wide as the interval of that rate.
-_WIDER_THAN_SAMPLING = 1.5
 SELDOM_SURE = "the classifier is seldom sure of a class, and its own errors cannot be told from wrong labels"
 TOO_FAR_APART = "these data fit too many noise rates"
 
@@ -72,9 +70,9 @@ class Readings:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Readings:
         """Return the readings that `to_dict` has returned."""
-        floats = (np.array(content[name], np.float64) for name in ("least", "most"))
-        counts = (np.array(content[name], np.int64) for name in ("least_support", "most_support"))
-        return cls(*floats, *counts, bool(content["seldom_sure"]), float(content["trust"]))
+        least, most = (np.array(content[name], np.float64) for name in ("least", "most"))
+        of_least, of_most = (np.array(content[name], np.int64) for name in ("least_support", "most_support"))
+        return cls(least, most, of_least, of_most, bool(content["seldom_sure"]), float(content["trust"]))
 
 
 def _variance(rates: Floats, support: NDArray[np.int64]) -> Floats:
@@ -94,23 +92,35 @@ def undecided(estimate: TransitionEstimate) -> str | None:
     return TOO_FAR_APART if high - low > _TOO_WIDE else None
 
 
-def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
-    """Return the finding in a sentence: one rate if sampling is all that is unsure of it, else a range.
+def told_as_range(estimate: TransitionEstimate) -> bool:
+    """Tell whether the readings differ by more than sampling does, so that one rate would claim too much."""
+    readings = estimate.fit.readings
+    if readings is None:
+        return False
+    low, high = estimate.noise_rate_range
+    apart = float(estimate.clean_prior @ (readings.most - readings.least))
+    return apart > (high - low) - apart
 
-    Where the data cannot say even that, the sentence says so.
-    """
-    rate, (low, high) = estimate.noise_rate, estimate.noise_rate_interval(level)
-    one_rate = f"{rate:.1%} of the labels are wrong ({level:.0%} interval {low:.1%} to {high:.1%})"
-    if estimate.fit.readings is None:
-        return one_rate
-    least, most = estimate.noise_rate_range
+
+def finding(estimate: TransitionEstimate) -> str:
+    """Return the finding in a sentence: one rate if sampling is all that is unsure of it, a range, or that none is."""
+    if not told_as_range(estimate):
+        return f"{estimate.noise_rate:.1%} of the labels are wrong"
+    if undecided(estimate) is not None:
+        return "No noise rate can be claimed"
+    words = between(*estimate.noise_rate_range)
+    return f"{words[0].upper()}{words[1:]} labels are wrong"
+
+
+def basis(estimate: TransitionEstimate, level: float = 0.95) -> str:
+    """Return what stands behind the finding: an interval, the best guess, or why there is none."""
+    if not told_as_range(estimate):
+        low, high = estimate.noise_rate_interval(level)
+        return f"{level:.0%} interval {low:.1%} to {high:.1%}"
     reason = undecided(estimate)
     if reason is not None:
-        return f"No noise rate can be claimed: {reason} (anything {between(least, most)})"
-    if most - least <= _WIDER_THAN_SAMPLING * (high - low):
-        return one_rate
-    words = between(least, most)
-    return f"{words[0].upper()}{words[1:]} labels are wrong"
+        return f"{reason}: {between(*estimate.noise_rate_range)} may be wrong"
+    return f"best guess {estimate.noise_rate:.1%}; these data fit all of them, and a checked sample would decide"
 
 
 def between(low: float, high: float) -> str:
