@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "classifier": ("RobustClassifier",),
     "estimators": (
-        "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
+        "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator", "SelectiveEstimator",
         "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",
     ),
     "issues": ("LabelIssues", "find_label_issues"),

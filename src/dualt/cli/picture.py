@@ -44,8 +44,8 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> N
         out.print(rates_table(estimate, level))
         out.print(confusions_table(estimate))
     out.print(
-        "\n[dim]Intervals tell what chance does to the estimate, not what poor probabilities do. Errors that the classifier"
-        " repeats, as those of a labelling rule, show only in checked labels: dualt audit.[/]"
+        "\n[dim]Intervals tell what chance does to the estimate, not what poor probabilities do. Errors that the"
+        " classifier repeats, as those of a labelling rule, show only in checked labels: dualt audit.[/]"
     )
     show_notices(out, estimate.warnings)
 

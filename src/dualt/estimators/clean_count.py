@@ -102,7 +102,7 @@ def _round_on_sample(
     if balanced:
         posterior = _balance(posterior, summary.label_counts)
     clean, sureness = surest(posterior)
-    clear = sureness >= _thresholds(clean, sureness, summary, confidence)[clean]
+    clear = sureness >= _thresholds(clean, sureness, summary, confidence, floored=not balanced)[clean]
     keys = clean[clear] * summary.n_classes + summary.sample_labels[clear]
     return match_rows(_rows(count_pairs([keys], summary.n_classes), shrink))[0]
 
@@ -124,15 +124,16 @@ def _balance(posterior: NDArray[Any], label_counts: NDArray[np.int64]) -> NDArra
 
 
 def _thresholds(
-    clean: NDArray[np.intp], sureness: NDArray[Any], summary: PosteriorSummary, level: float
+    clean: NDArray[np.intp], sureness: NDArray[Any], summary: PosteriorSummary, level: float, *, floored: bool = True
 ) -> NDArray[np.float64]:
     """Return the sureness that counts in each class: `level`, or less where too few of the sample reach it.
 
-    No example counts that is less sure than one minus the mean sureness: doubtful examples of a good classifier are
-    hard ones, those of a classifier that is seldom sure say nothing of the labels.
+    If `floored`, no example counts that is less sure than one minus the mean sureness: doubtful examples of a good
+    classifier are hard ones, those of a classifier that is seldom sure say nothing of the labels. The balanced rounds
+    count them all the same, lest a class lose its examples before it has a row.
     """
     least = _LEAST_MEMBERS * len(clean) / summary.n_samples
-    floor = min(1 - float(sureness.mean()), level)
+    floor = min(1 - float(sureness.mean()), level) if floored else 0.0
     order = np.lexsort((-sureness, clean))
     starts = np.searchsorted(clean[order], np.arange(summary.n_classes + 1))
     thresholds = np.full(summary.n_classes, level)

@@ -31,7 +31,9 @@ class BayesScorer:
 
     def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
         """Return the columns of `Scores` of a chunk."""
-        return labels, *self.clean_posterior.scores(probs, labels)
+        right, suggested, probability = self.clean_posterior.scores(probs, labels)
+        # Where the matrix rules out all that the classifier expects, one class is as good as another.
+        return labels, right, suggested, np.where(probability > 0, probability, 1 / probs.shape[1])
 
 
 @dataclass(frozen=True)

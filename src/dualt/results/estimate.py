@@ -170,23 +170,27 @@ class TransitionEstimate:
 
     @property
     def noise_rate_range(self) -> tuple[float, float]:
-        """(low, high): what the share of wrong labels may be by every reading that fits, with sampling error at 95 %.
+        """(low, high): what the share of wrong labels may be by every reading that fits, with its sampling error.
 
-        For estimators that tell no readings, the interval of `noise_rate` at 95 %.
+        For estimators that tell no readings, the interval of `noise_rate`.
         """
-        readings = self.fit.readings
-        if readings is None:
-            return self.noise_rate_interval(self.level)
-        low, high = readings.range(self.clean_prior, 0.95)
-        return min(low, self.noise_rate), max(high, self.noise_rate)
+        return self._rate_range(self.level if self.fit.readings is None else 0.95)
 
     @property
     def noise_rates_range(self) -> Interval:
         """(low, high), each (n_classes,): the same for `noise_rates`."""
-        readings = self.fit.readings
-        if readings is None:
-            return self.noise_rates_interval(self.level)
-        low, high = readings.class_ranges(0.95)
+        return self._rates_range(self.level if self.fit.readings is None else 0.95)
+
+    def _rate_range(self, level: float) -> tuple[float, float]:
+        if self.fit.readings is None:
+            return self.noise_rate_interval(level)
+        low, high = self.fit.readings.range(self.clean_prior, level)
+        return min(low, self.noise_rate), max(high, self.noise_rate)
+
+    def _rates_range(self, level: float) -> Interval:
+        if self.fit.readings is None:
+            return self.noise_rates_interval(level)
+        low, high = self.fit.readings.class_ranges(level)
         return np.minimum(low, self.noise_rates), np.maximum(high, self.noise_rates)
 
     @property
@@ -263,10 +267,10 @@ class TransitionEstimate:
             "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
             "noise_rate": self.noise_rate,
             "noise_rate_interval": list(self.noise_rate_interval(level)),
-            "noise_rate_range": list(self.noise_rate_range),
+            "noise_rate_range": list(self._rate_range(level)),
             "undecided": self.undecided,
             "noise_rates": self.noise_rates.tolist(),
-            "noise_rates_range": [limit.tolist() for limit in self.noise_rates_range],
+            "noise_rates_range": [limit.tolist() for limit in self._rates_range(level)],
             **({} if self.fit.readings is None else {"readings": self.fit.readings.to_dict()}),
             **{name: value.tolist() for name, value in optional.items() if value is not None},
             "diagnostics": self.diagnostics.to_dict(),
