@@ -97,10 +97,10 @@ class DaskPosterior(NoisyPosterior):
         _ = self.summary
         return self._each(lambda rows: list(rows.map_valid(function)))
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk."""
         _ = self.summary
-        parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes))
+        parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes, n_layers))
         counts: NDArray[np.int64] = self._compute(combined(delayed(sum), parts))
         return counts
 

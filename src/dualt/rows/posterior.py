@@ -183,9 +183,9 @@ class NoisyPosterior:
             return self._codes[start : start + len(labels)].astype(np.intp)
         return self.coder.encode(labels, self.start + start)
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
-        return count_pairs(self.map(pairs_of), self.n_classes)
+        return count_pairs(self.map(pairs_of), self.n_classes, n_layers)
 
     def take(self, indices: NDArray[np.intp]) -> Chunk:
         """Return the probabilities and label codes of the rows of these numbers, in their order."""
