@@ -105,7 +105,6 @@ def train(
             if _out_of_patience(state.history, recipe.patience):
                 break
             began = perf_counter()
-            recipe.set_schedule(state.optimizer, epoch)
             with seeded(stream_seed(random_state, f"dropout/{epoch}")):
                 loss = _run_epoch(callables, method, data.train, recipe, state.optimizer, random_state, epoch, augment)
             with evaluating(networks):
@@ -152,12 +151,14 @@ def _run_epoch(
     rng, ramp = stream(seed, f"method/{epoch}"), recipe.ramp_at(epoch)
     order = torch.from_numpy(stream(seed, f"batches/{epoch}").permutation(len(part.labels))).to(part.labels.device)
     total, n_steps = 0.0, 0
-    for number, (start, stop) in enumerate(batch_starts(len(order), recipe.batch_size)):
+    batches = batch_starts(len(order), recipe.batch_size)
+    for number, (start, stop) in enumerate(batches):
+        recipe.set_schedule(optimizer, epoch, number, len(batches))
         index = order[start:stop]
         x = part.inputs.take(index)
         if augment is not None:
             x = augment(x, rng)
-        batch = Batch(x, part.labels.index_select(0, index), epoch, rng, ramp)
+        batch = Batch(x, part.labels.index_select(0, index), epoch, rng, ramp, index)
         losses: list[Tensor] = [loss for loss in method(networks, batch) if loss is not None]
         if not losses:
             continue
