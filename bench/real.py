@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -42,7 +43,7 @@ PEOPLE = ("CIFAR-10N", "LabelMe vote", "LabelMe majority")
 MADE = ("annotators", "parts")
 PLAIN = ("self-confidence", "normalised margin")
 MANY_CLASSES = 100
-N_BINS = 15
+N_PARTS = 15
 
 
 def measure(case: Case, problem: Problem, *, quick: bool) -> Iterator[Record]:
@@ -60,7 +61,7 @@ def measure(case: Case, problem: Problem, *, quick: bool) -> Iterator[Record]:
             warnings.simplefilter("ignore")
             estimate = estimate_posterior(posterior, name, **options)
             low, high = estimate.confidence_interval(0.95)
-            right = find_posterior_issues(posterior, estimate).probability_right
+            issues = find_posterior_issues(posterior, estimate)
         between = getattr(estimate, "noise_rate_range", None)
         yield {
             **base,
@@ -68,8 +69,10 @@ def measure(case: Case, problem: Problem, *, quick: bool) -> Iterator[Record]:
             "error": l1_error(estimate.transition, truth, normalize=True),
             "rate": estimate.noise_rate,
             "range": None if between is None else [float(bound) for bound in between],
+            "undecided": getattr(estimate, "undecided", None),
             "coverage": float(np.mean((low <= truth + 1e-9) & (truth <= high + 1e-9))),
-            **of_ranking(right, wrong),
+            "ap": precision_of(issues.ranking, wrong),
+            "calibration": calibration_error(issues.probability_right, ~wrong),
             "seconds": process_time() - began,
         }
     yield from peers(base, problem)
@@ -94,17 +97,22 @@ def peers(base: Record, problem: Problem) -> Iterator[Record]:
     own, others = probs[rows, given], probs.copy()
     others[rows, given] = -1
     for name, score in zip(PLAIN, (own, own - others.max(axis=1)), strict=True):
-        found = of_ranking(score, given != clean)
         # A margin is no probability.
-        yield {**base, "estimator": name, **(found if score is own else {"ap": found["ap"]})}
+        gap = calibration_error(score, given == clean) if score is own else None
+        precision = precision_of(np.argsort(score, kind="stable"), given != clean)
+        yield {**base, "estimator": name, "ap": precision, "calibration": gap}
 
 
-def of_ranking(right: NDArray[Any], wrong: NDArray[Any]) -> Record:
-    """Return average precision of finding wrong labels, and calibration error of the probability of being right."""
-    bins = np.array_split(np.argsort(right, kind="stable"), N_BINS)
-    gaps = [len(rows) * abs(float(right[rows].mean()) - 1 + float(wrong[rows].mean())) for rows in bins]
-    precision = float(average_precision_score(wrong, -right)) if wrong.any() else None
-    return {"ap": precision, "calibration": sum(gaps) / len(right)}
+def precision_of(ranking: NDArray[np.intp], wrong: NDArray[np.bool_]) -> float | None:
+    """Return the average precision of finding wrong labels, the most suspect row first; None if there are none."""
+    return float(average_precision_score(wrong[ranking], -np.arange(len(wrong)))) if wrong.any() else None
+
+
+def calibration_error(probability: NDArray[Any], right: NDArray[np.bool_]) -> float:
+    """Return the mean distance of a probability to the share that is right, over parts of equally many rows."""
+    parts = np.array_split(np.argsort(probability, kind="stable"), N_PARTS)
+    gaps = [len(rows) * abs(float(probability[rows].mean()) - float(right[rows].mean())) for rows in parts]
+    return sum(gaps) / len(right)
 
 
 def mean_of(records: list[Record], key: str) -> float | None:
@@ -176,6 +184,7 @@ def of_default(records: list[Record]) -> Iterator[str]:
         better = max((value for value in (mean_of(runs, "ap") for runs in plain) if value is not None), default=None)
         ranges = [record["range"] for record in own if record["range"]]
         spans = "–".join(f"{bound:.2f}" for bound in np.mean(ranges, axis=0)) if ranges else "none"
+        spans += "*" * any(record["undecided"] is not None for record in own)
         rates = [shown(mean_of(own, key)) for key in ("true rate", "rate")]
         loses = ", ".join(lost(own, error, rival, ap, better))
         cells = [*rates, spans, *map(shown, (error, rival, ap, better)), loses]
@@ -223,7 +232,7 @@ def page(records: list[Record]) -> Iterator[str]:
         lines = list(by_group(records, cell))
         yield f"\n{title}:\n"
         yield from lines if len(lines) > 2 else ["No estimator says it."]
-    yield "\nThe default, problem by problem:\n"
+    yield "\nThe default, problem by problem; a * where it claims no rate and asks for an audit:\n"
     yield from of_default(records)
 
 
@@ -268,6 +277,8 @@ def main() -> None:
     console.print(f"{machine()}; made noise: seeds {' '.join(map(str, options.seeds))}\n", soft_wrap=True)
     began = process_time()
     records = run(options, console)
+    if not records:
+        sys.exit("No problem could be measured.")
     for line in page(records):
         console.print(line, soft_wrap=True)
     console.print(f"\n{(process_time() - began) / 60:.0f} minutes on one core.")
