@@ -2,9 +2,10 @@
 
     python bench/real.py [--quick] [--seeds 300 301] [--cache FOLDER] [--only PREFIX] [--out real.json]
 
-`--quick` takes about two minutes: digits and a small table, no `joint` and no `hoc`. Probabilities are out-of-fold;
-with --cache, or $DUALT_BENCH_CACHE, they are kept in a folder and computed once (empty it when `worlds.py` changes).
-The problems, and where real labels are read from: `worlds.py`. Seeds are none that anything was tuned on.
+All takes some ten minutes of one core, `--quick` one or two: digits and a small table, no `joint` and no `hoc`.
+Probabilities are out-of-fold; with --cache, or $DUALT_BENCH_CACHE, they are kept in a folder and computed once (empty it
+when `worlds.py` changes). Results are written to --out as they come, and a run that finds some in its file goes on from
+there. The problems, and where real labels are read from: `worlds.py`. Seeds are none that anything was tuned on.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ Cell: TypeAlias = Callable[[list[Record]], str]
 PEOPLE = ("CIFAR-10N", "LabelMe vote", "LabelMe majority")
 MADE = ("annotators", "parts")
 PLAIN = ("self-confidence", "normalised margin")
+SLOW = ("joint", "hoc")
 MANY_CLASSES = 100
 N_PARTS = 15
 
@@ -53,7 +55,7 @@ def measure(case: Case, problem: Problem, *, quick: bool) -> Iterator[Record]:
     wrong = given != clean
     base = {"group": case.group, "problem": case.name, "seed": case.seed, "true rate": float(wrong.mean())}
     for name, entry in ESTIMATORS.items():
-        if not entry.for_many_classes and (quick or len(truth) >= MANY_CLASSES):
+        if name in SLOW and (quick or len(truth) >= MANY_CLASSES):
             continue
         began = process_time()
         options = {"clean_labels": clean} if entry.needs_clean_labels else {}
@@ -184,7 +186,7 @@ def of_default(records: list[Record]) -> Iterator[str]:
         better = max((value for value in (mean_of(runs, "ap") for runs in plain) if value is not None), default=None)
         ranges = [record["range"] for record in own if record["range"]]
         spans = "–".join(f"{bound:.2f}" for bound in np.mean(ranges, axis=0)) if ranges else "none"
-        spans += "*" * any(record["undecided"] is not None for record in own)
+        spans += "*" * any(record.get("undecided") for record in own)
         rates = [shown(mean_of(own, key)) for key in ("true rate", "rate")]
         loses = ", ".join(lost(own, error, rival, ap, better))
         cells = [*rates, spans, *map(shown, (error, rival, ap, better)), loses]
@@ -237,11 +239,14 @@ def page(records: list[Record]) -> Iterator[str]:
 
 
 def run(options: argparse.Namespace, console: Console) -> list[Record]:
-    """Measure all problems whose data are here, and say which are not."""
-    records: list[Record] = []
+    """Measure all problems whose data are here and whose results the file lacks; say which data are not here."""
+    records: list[Record] = json.loads(options.out.read_text()) if options.out and options.out.exists() else []
+    done = {(record["problem"], record["seed"]) for record in records}
     missing: dict[str, str] = {}
     chosen = [case for case in cases(options.seeds, options.draws, quick=options.quick) if options.only in case.name]
-    for case in track(chosen, "problems", console=Console(stderr=True)):
+    for case in track(
+        [case for case in chosen if (case.name, case.seed) not in done], "problems", console=Console(stderr=True)
+    ):
         try:
             problem = made(case, options.cache, quick=options.quick)
         except FileError as cause:
@@ -281,7 +286,7 @@ def main() -> None:
         sys.exit("No problem could be measured.")
     for line in page(records):
         console.print(line, soft_wrap=True)
-    console.print(f"\n{(process_time() - began) / 60:.0f} minutes on one core.")
+    Console(stderr=True).print(f"{(process_time() - began) / 60:.1f} minutes of one core")
 
 
 if __name__ == "__main__":
