@@ -3,9 +3,9 @@
     python bench/real.py [--quick] [--seeds 300 301] [--cache FOLDER] [--only PREFIX] [--out real.json]
 
 All takes some ten minutes of one core, `--quick` one or two: digits and a small table, no `joint` and no `hoc`.
-Probabilities are out-of-fold; with --cache, or $DUALT_BENCH_CACHE, they are kept in a folder and computed once (empty it
-when `worlds.py` changes). Results are written to --out as they come, and a run that finds some in its file goes on from
-there. The problems, and where real labels are read from: `worlds.py`. Seeds are none that anything was tuned on.
+Probabilities are out-of-fold; with --cache, or $DUALT_BENCH_CACHE, they are kept in a folder and computed once: empty
+it when `worlds.py` changes. Results are written to --out as they come, and a run that finds some in its file goes on
+from there. The problems, and where real labels are read from: `worlds.py`. Seeds are none that anything was tuned on.
 """
 
 from __future__ import annotations
