@@ -14,7 +14,7 @@ _NAMES = {
     "classifier": ("RobustClassifier",),
     "estimators": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
-        "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",
+        "SelectiveEstimator", "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",
     ),
     "issues": ("LabelIssues", "find_label_issues"),
     "nn.classifier": ("RobustNetClassifier",),

@@ -19,6 +19,7 @@ from dualt.estimators.sklearn import ConfidentJointEstimator as ConfidentJointEs
 from dualt.estimators.sklearn import DualTEstimator as DualTEstimator
 from dualt.estimators.sklearn import HocEstimator as HocEstimator
 from dualt.estimators.sklearn import JointEstimator as JointEstimator
+from dualt.estimators.sklearn import SelectiveEstimator as SelectiveEstimator
 from dualt.estimators.sklearn import SpadeEstimator as SpadeEstimator
 from dualt.estimators.sklearn import TEstimator as TEstimator
 from dualt.estimators.sklearn import TopCountEstimator as TopCountEstimator

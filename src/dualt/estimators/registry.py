@@ -14,6 +14,7 @@ from dualt.estimators.dual_t import dual_t
 from dualt.estimators.hoc import hoc
 from dualt.estimators.joint.training import joint
 from dualt.estimators.oracle import oracle
+from dualt.estimators.selective import selective
 from dualt.estimators.spade import spade
 from dualt.estimators.t import t_estimator
 from dualt.estimators.top_count import top_count
@@ -52,6 +53,9 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
     "confident-joint": EstimatorEntry(confident_joint, "counts examples that clear their class's mean confidence"),
     "top-count": EstimatorEntry(top_count, "counts given labels among the most confident examples of a class"),
     "clean-count": EstimatorEntry(clean_count, "counts given labels among examples whose true class is clear"),
+    "selective": EstimatorEntry(
+        selective, "counts the examples of highest score among which a label is most frequent", for_many_classes=False
+    ),
     "joint": EstimatorEntry(
         joint, "trains a small head and T together; best if noise depends on the class alone", for_many_classes=False
     ),

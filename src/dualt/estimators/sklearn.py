@@ -183,6 +183,21 @@ class CleanCountEstimator(TransitionEstimator):
         self.shrink = shrink
 
 
+class SelectiveEstimator(TransitionEstimator):
+    """Given labels counted among the highest scores of a class that hold its label most often.
+
+    Parameters
+    ----------
+    least
+        The fewest examples to accept for a class; see `dualt.estimators.selective.selective`.
+    """
+
+    estimator = "selective"
+
+    def __init__(self, least: int | None = None) -> None:
+        self.least = least
+
+
 class JointEstimator(TransitionEstimator):
     """A small head and the matrix trained together.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
@@ -13,15 +12,15 @@ from dualt.errors import InputError
 from dualt.estimators import estimate_posterior
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
 from dualt.issues.label_issues import LabelIssues
-from dualt.labels import Codes
+from dualt.issues.opinions import BayesScorer, PooledScorer
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
-from dualt.rows.floats import surest
-from dualt.transition import clean_prior, early_posterior
+from dualt.transition import EarlyPosterior, clean_prior
 from dualt.validation import check_count, check_fraction, check_transition
 
 Transition: TypeAlias = TransitionEstimate | ArrayLike
+Scorer: TypeAlias = BayesScorer | PooledScorer
 
 
 class DaskCollection(Protocol):
@@ -69,7 +68,8 @@ def find_label_issues(
 
     With q the clean posterior of x and y its given label,
     P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky: the label is right with the probability of i = y, and the
-    suggestion is the most probable i.
+    suggestion is the most probable i. Where the estimate says that its structure is in doubt, the probabilities
+    themselves have a say: see `dualt.issues.opinions`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def find_label_issues(
         return find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
     known = _prepare(posterior, transition, estimator, threshold, top)
     cut = known.wanted if threshold is None else Cut(threshold)
-    return lazy_issue_frame(posterior, partial(_score_chunk, known.matrix), cut)
+    return lazy_issue_frame(posterior, known.scorer, cut)
 
 
 def find_posterior_issues(
@@ -121,7 +121,7 @@ def find_posterior_issues(
 ) -> LabelIssues:
     """Find label issues in a `NoisyPosterior`; see `find_label_issues`."""
     known = _prepare(posterior, transition, estimator, threshold, top)
-    scores = _score(posterior, known.matrix)
+    scores = _score(posterior, known.scorer)
     is_issue = _lowest(scores.right, known.wanted) if threshold is None else scores.right < threshold
     return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
 
@@ -131,6 +131,7 @@ class _Known(NamedTuple):
 
     matrix: NDArray[np.float64]
     estimate: TransitionEstimate | None
+    scorer: Scorer
     by_pair: NDArray[np.float64]
     wanted: int
 
@@ -155,12 +156,16 @@ def _prepare(
         top = check_count(top, "a number of issues (top)", least=0)
     if transition is None:
         transition = estimate_posterior(posterior, estimator)
-    given = transition.transition if isinstance(transition, TransitionEstimate) else transition
-    matrix = check_transition(given, posterior.n_classes)
+    estimate = transition if isinstance(transition, TransitionEstimate) else None
+    matrix = check_transition(np.asarray(transition), posterior.n_classes)
+    readings = estimate.fit.readings if estimate else None
+    bayes = BayesScorer(EarlyPosterior(matrix, posterior.dtype))
+    pooled = readings is not None and readings.trust < 1
+    scorer = PooledScorer.of(bayes, readings.trust, posterior.summary) if readings and pooled else bayes
     label_counts = posterior.summary.label_counts
     by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
-    return _Known(matrix, transition if isinstance(transition, TransitionEstimate) else None, by_pair, wanted)
+    return _Known(matrix, estimate, scorer, by_pair, wanted)
 
 
 def _lowest(values: NDArray[np.float32], wanted: int) -> NDArray[np.bool_]:
@@ -173,30 +178,14 @@ def _lowest(values: NDArray[np.float32], wanted: int) -> NDArray[np.bool_]:
     return lowest
 
 
-def _score(posterior: NoisyPosterior, matrix: NDArray[np.float64]) -> Scores:
-    """Apply Bayes' rule to every row, a chunk at a time."""
+def _score(posterior: NoisyPosterior, scorer: Scorer) -> Scores:
+    """Score every row, a chunk at a time."""
     small = np.min_scalar_type(posterior.n_classes - 1)
     columns = Scores(*(np.empty(posterior.n_samples, dtype) for dtype in (small, np.float32, small, np.float32)))
     start = 0
-    for found in posterior.map(partial(_score_chunk, matrix)):
+    for found in posterior.map(scorer):
         stop = start + len(found[0])
         for column, values in zip(columns, found, strict=True):
             column[start:stop] = values
         start = stop
     return columns
-
-
-def _score_chunk(matrix: NDArray[np.float64], probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
-    """Return the columns of `Scores` of a chunk."""
-    matrix = matrix.astype(probs.dtype)
-    weights = early_posterior(probs, matrix)
-    weights *= matrix.T[labels]
-    of_given, total = weights[np.arange(len(labels)), labels], weights.sum(axis=1)
-    ruled_out = np.flatnonzero(total == 0)
-    if len(ruled_out):
-        # No class that x may have is ever given this label, which then tells nothing: the clean posterior suggests.
-        clean = early_posterior(probs[ruled_out], matrix)
-        clean[~clean.any(axis=1)] = 1
-        weights[ruled_out], total[ruled_out] = clean, clean.sum(axis=1)
-    suggested, most = surest(weights)
-    return labels, of_given / total, suggested, most / total

@@ -20,6 +20,7 @@ from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
 from dualt.report.previews import Previews
 from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, listed
+from dualt.results.readings import told_as_range
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def render_report(
         title=title,
         estimate=shown,
         interval=None if estimate is None else estimate.noise_rate_interval(level),
+        range=estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
+        undecided=None if estimate is None else estimate.undecided,
         comparison=comparison,
         lists=lists,
         n_flagged=0 if issues is None else len(issues.indices),
@@ -109,7 +112,7 @@ def render_report(
         numbers=Markup(numbers),  # noqa: S704
         policy=_policy(style, script),
         digest=hashlib.sha256(numbers.encode("utf-8", "replace")).hexdigest()[:16],
-        verdict=words.verdict(shown.noise_rate),
+        verdict=words.verdict(shown),
         hardest_hit=words.hardest_hit(shown),
         level=f"{100 * level:g}%",
         facts=words.facts(shown),

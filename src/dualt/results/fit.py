@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.results.readings import Readings
+
 Matrix: TypeAlias = NDArray[np.float64]
 Resample: TypeAlias = Callable[[np.random.Generator], NDArray[Any]]
 
@@ -30,6 +32,8 @@ class Fit:
         Counts of intermediate class and given label, whose rows are P(noisy | Y'), where the estimator has them.
     anchors : (n_classes,), optional
         Row number of each class's anchor.
+    readings : Readings, optional
+        The least and the most noise that fit the data, where the estimator tells them.
     """
 
     transition: Matrix
@@ -38,3 +42,4 @@ class Fit:
     t_club: NDArray[Any] | None = None
     spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
+    readings: Readings | None = None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.results.diagnostics import Diagnostics, Notice
 from dualt.results.fit import Fit, Matrix
+from dualt.results.readings import Readings
 from dualt.validation import check_class_names, check_transition
 
 
@@ -59,6 +60,10 @@ def _read_fit(content: Mapping[str, Any]) -> Fit:
     }
     if "anchors" in content:
         factors["anchors"] = _shaped(content["anchors"], n_classes).astype(np.int64)
+    if "readings" in content:
+        factors["readings"] = Readings.from_dict(content["readings"])
+        for values in (factors["readings"].least, factors["readings"].most):
+            _shaped(values, n_classes)
     support = _shaped(content["diagnostics"]["support"], n_classes).astype(np.int64)
     return Fit(transition, support, _refuse_resampling, **factors)
 
