@@ -44,9 +44,10 @@ def readme_shards(run):
 def filled_audit(run):
     """The column "true" of audit.csv, as a person fills it in."""
     with Path("audit.csv").open(encoding="utf-8", newline="") as stream:
-        rows = [{**row, "true": CLEAN[int(row["index"])]} for row in csv.DictReader(stream)]
+        reader = csv.DictReader(stream)
+        rows = [{**row, "true": CLEAN[int(row["index"])]} for row in reader]
     with Path("audit.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, ["index", "given", "true"])
+        writer = csv.DictWriter(stream, reader.fieldnames)
         writer.writeheader()
         writer.writerows(rows)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from dualt.audit import AuditResult
 
 Matrix: TypeAlias = NDArray[np.float64]
 Resample: TypeAlias = Callable[[np.random.Generator], NDArray[Any]]
@@ -30,6 +33,8 @@ class Fit:
         Counts of intermediate class and given label, whose rows are P(noisy | Y'), where the estimator has them.
     anchors : (n_classes,), optional
         Row number of each class's anchor.
+    audit : AuditResult, optional
+        What verified labels have shown, where the matrix was corrected by them.
     """
 
     transition: Matrix
@@ -38,3 +43,4 @@ class Fit:
     t_club: NDArray[Any] | None = None
     spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
+    audit: AuditResult | None = None
