@@ -124,6 +124,7 @@ def test_tables_and_a_known_matrix(tmp_path):
     assert np.mean([c == ["no", "yes"][y] for c, y in zip(chosen, labels, strict=True)]) > 0.95
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives(tmp_path):
     arguments = ["digits", "--noise", "sym-0.2", *QUICK, "--epochs", "2", "--json", "-o"]
     alone = json.loads(run("train", *arguments, tmp_path / "alone"))

@@ -231,6 +231,7 @@ def test_resamples_survive_pickling():
     np.testing.assert_allclose(drawn.sum(axis=1), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shrink", [False, True])
 def test_the_interval_covers_where_the_assumptions_hold(shrink):
     """Clear examples and errors that spread like chance: a nominal 95 % covers 90 to 99 % of 120 × 16 entries."""

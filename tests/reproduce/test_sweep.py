@@ -50,6 +50,7 @@ def without_times(records):
     return {key: {k: v for k, v in record.items() if k not in timed} for key, record in records.items()}
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_exactly_the_grid(tmp_path):
     rng = random.Random(0)
     kills = 0
@@ -73,6 +74,7 @@ def test_killed_at_random_moments_it_ends_with_exactly_the_grid(tmp_path):
     assert without_times(records) == without_times(undisturbed)
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_do_not_spoil_each_other(tmp_path):
     processes = [start(tmp_path), start(tmp_path)]
     assert [process.wait() for process in processes] == [0, 0]
@@ -190,6 +192,7 @@ def test_an_unreachable_scheduler_is_an_error_and_loses_nothing(tmp_path, monkey
     assert files(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_on_a_cluster_all_records_arrive_though_a_worker_dies(tmp_path):
     distributed = pytest.importorskip("distributed")

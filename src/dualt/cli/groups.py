@@ -93,30 +93,23 @@ class Data:
     def _posterior(self, on_progress: Progress | None) -> NoisyPosterior:
         from dualt import io
         from dualt.errors import InputError
-        from dualt.rows import NoisyPosterior, as_posterior
+        from dualt.rows import NoisyPosterior
 
         probs, labels, label = self.probs, self.labels, self.label
         if labels is None and label is None:
             raise InputError(f"Expected a file of labels, or --label with a column of {probs}, got neither.")
         names = io.load_class_names(self.classes) if self.classes else None
-        options: dict[str, Any] = {"n_jobs": self.n_jobs, "on_progress": on_progress}
-        sharded = io.is_sharded(probs) or (labels is not None and io.is_sharded(labels))
-        if self.dask or sharded or probs.suffix.lower() == ".parquet":
-            if self.dask:
-                # Workers look for the files from their own working folder.
-                probs, labels = probs.absolute(), labels and labels.absolute()
-            shards = io.open_shards(probs, labels, label=label, columns=self.columns, ending=self.ending)
-            names = shards.class_names if names is None else names
-            if not self.dask:
-                return NoisyPosterior.from_blocks(shards.blocks, names, **options)
-            from dualt.rows.dask import DaskPosterior
+        if self.dask:
+            # Workers look for the files from their own working folder.
+            probs, labels = probs.absolute(), labels and labels.absolute()
+        shards = io.open_shards(probs, labels, label=label, columns=self.columns, ending=self.ending)
+        names = shards.class_names if names is None else names
+        if not self.dask:
+            return NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=self.n_jobs, on_progress=on_progress)
+        from dualt.rows.dask import DaskPosterior
 
-            blocks = io.divide(shards.blocks)
-            return DaskPosterior.of(NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress))
-        exclude = [label] if label and labels in (None, probs) else []
-        loaded = io.load_probabilities(probs, exclude=exclude, columns=self.columns)
-        given = io.load_labels(labels or probs, column=label)
-        return as_posterior(loaded.values, given, loaded.class_names if names is None else names, **options)
+        blocks = io.divide(shards.blocks)
+        return DaskPosterior.of(NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress))
 
     def as_typed(self) -> str:
         """Return the arguments that name the data, to be typed again."""

@@ -67,9 +67,9 @@ class TransitionEstimate:
     @classmethod
     def load(cls, path: str | Path) -> TransitionEstimate:
         """Read an estimate that was saved as `.json`: all that was saved, intervals at the level they were saved at."""
-        estimator, names, fit, saved = read_estimate(path)
+        estimator, names, fit, out_of_fold, saved = read_estimate(path)
         # There are no rows to summarise; whatever needs the summary is in the file.
-        return cls(estimator, names, fit, None, saved.out_of_fold, saved)  # type: ignore[arg-type]
+        return cls(estimator, names, fit, None, out_of_fold, saved)  # type: ignore[arg-type]
 
     @property
     def transition(self) -> Matrix:
@@ -154,7 +154,8 @@ class TransitionEstimate:
         """
         check_fraction(level, "level")
         if self.saved:
-            return self.saved.confidence_interval(level)
+            self.saved.check_level(level)
+            return self.saved.interval
         if self.audit is not None:
             low, high = self.audit.transition_interval(level)
             return np.minimum(low, self.transition), np.maximum(high, self.transition)
@@ -170,7 +171,8 @@ class TransitionEstimate:
         """Return (low, high) for `noise_rate`, the class shares held fixed."""
         check_fraction(level, "level")
         if self.saved:
-            return self.saved.noise_rate_interval(level)
+            self.saved.check_level(level)
+            return self.saved.noise_rate_interval
         if self.audit is not None:
             low, high = self.audit.noise_rate_interval(level)
             return min(low, self.noise_rate), max(high, self.noise_rate)
@@ -238,7 +240,7 @@ class TransitionEstimate:
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""
         low, high = self.confidence_interval(level)
-        audit = self.saved.content.get("audit") if self.saved else self.audit and self.audit.to_dict()
+        audit = self.saved.audit if self.saved else self.audit and self.audit.to_dict()
         optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
         return {
             "estimator": self.estimator,
