@@ -95,9 +95,13 @@ class Plan:
         counts = allocate(self.sizes, self.spread, total, taken=self.taken, even_share=even)
         return draw_rows(self.strata, counts, check_count(seed, "a random state", least=0))
 
-    def needed(self, half_width: float, level: float = 0.95) -> int:
-        """Return how many labels the half-width of the noise rate's interval needs, as far as is known yet."""
-        return required_size(half_width, self.sizes, self.spread, level=level)
+    def needed(self, half_width: float, level: float = 0.95) -> tuple[int, int]:
+        """Return how many labels the half-width of the noise rate's interval needs before any was verified.
+
+        The first number holds if the predictions are right, the second if they say nothing.
+        """
+        most = required_size(half_width, np.array([len(self.strata)]), np.array([_LARGEST_SPREAD]), level=level)
+        return min(required_size(half_width, self.sizes, self.spread, level=level), most), most
 
     def progress(self, reached: float, half_width: float, verified: Ints, level: float = 0.95) -> Progress:
         """Return how far the verified rows are from a half-width, by the interval that they gave."""

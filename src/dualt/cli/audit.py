@@ -115,13 +115,14 @@ class _Told(NamedTuple):
     reached: _Reached | None
     target: float | None
 
-    def needed(self) -> int | None:
-        """Return how many verified labels the target needs in all."""
+    def needed(self) -> tuple[int, int] | None:
+        """Return how many verified labels the target needs in all: at least, and at most."""
         if self.target is None:
             return None
         if self.reached is None:
             return self.plan.needed(self.target)
-        return self.plan.progress(self.reached.half_width, self.target, self.reached.rows).needed
+        needed = self.plan.progress(self.reached.half_width, self.target, self.reached.rows).needed
+        return needed, needed
 
     def as_dict(self) -> dict[str, Any]:
         reached, needed = self.reached, self.needed()
@@ -130,7 +131,8 @@ class _Told(NamedTuple):
             known["reached"] = {"low": reached.low, "high": reached.high, "half_width": reached.half_width}
         if needed is not None:
             verified = 0 if reached is None else len(reached.rows)
-            known["target"] = {"half_width": self.target, "needed": needed, "missing": max(needed - verified, 0)}
+            missing = max(needed[1] - verified, 0)
+            known["target"] = {"half_width": self.target, "needed": needed[0], "at_most": needed[1], "missing": missing}
         return known
 
     def show(self) -> None:
@@ -145,11 +147,13 @@ class _Told(NamedTuple):
         if needed is None or self.target is None:
             return
         wish = f"±{100 * self.target:g} percentage points"
-        if reached is not None and reached.half_width <= self.target:
+        if reached is None:
+            least = f"{needed[0]:,} if the predictions are right, " if needed[0] < needed[1] else ""
+            typer.echo(f"{wish} need {least}at most {needed[1]:,} verified labels. The first batch will tell.")
+        elif reached.half_width <= self.target:
             typer.echo(f"{wish} are reached.")
         else:
-            missing = f": {needed - verified:,} are missing" if verified else ", as far as can be told before the first"
-            typer.echo(f"{wish} need about {needed:,} verified labels{missing}.")
+            typer.echo(f"{wish} need about {needed[1]:,} verified labels: {needed[1] - verified:,} are missing.")
 
 
 def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
