@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.audit import Calibration, calibrated_posterior
 from dualt.labels import Codes
+from dualt.rows.floats import surest
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import EarlyPosterior
 
@@ -35,6 +37,18 @@ class BayesScorer:
         right, suggested, probability = self.clean_posterior.scores(probs, labels)
         # Where the matrix rules out all that the classifier expects, one class is as good as another.
         return labels, right, suggested, np.where(probability > 0, probability, 1 / probs.shape[1])
+
+
+@dataclass(frozen=True)
+class CalibratedScorer:
+    """The same by the posterior that verified labels have calibrated."""
+
+    calibration: Calibration
+
+    def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+        """Return the columns of `Scores` of a chunk."""
+        weights = calibrated_posterior(self.calibration, probs, labels)
+        return labels, weights[np.arange(len(labels)), labels], *surest(weights)
 
 
 @dataclass(frozen=True)
