@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 # Above this condition number a matrix is called near singular: its inverse amplifies errors of the
 # posterior so much that nothing about the clean class can be read from it.
 NEAR_SINGULAR = 1e3
-_FEW_CLASSES, _MANY_CLASSES = 64, 1024
+_FEW_CLASSES, _MANY_CLASSES = 64, 512
 _ROUNDING = 1e-9
 _NEWTON_STEPS, _POWER_STEPS = 30, 30
 

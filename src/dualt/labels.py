@@ -138,9 +138,9 @@ class LabelCoder:
             return self._from_names(chunk, start)
         return self._from_numbers(chunk, start)
 
-    def encode_small(self, labels: NDArray[Any], start: int = 0) -> NDArray[Any]:
-        """Return the same in as few bytes as hold it, encoded some rows at a time."""
-        codes = np.empty(len(labels), np.min_scalar_type(self.n_classes - 1))
+    def encode_small(self, labels: NDArray[Any], start: int = 0, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the same in as few bytes as hold it, or in `out`, encoded some rows at a time."""
+        codes = np.empty(len(labels), np.min_scalar_type(self.n_classes - 1)) if out is None else out
         for low in range(0, len(labels), _ROWS_AT_ONCE):
             codes[low : low + _ROWS_AT_ONCE] = self.encode(labels[low : low + _ROWS_AT_ONCE], start + low)
         return codes

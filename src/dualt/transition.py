@@ -25,7 +25,7 @@ from dualt.validation import (
 
 NEAR_SINGULAR = inversion.NEAR_SINGULAR
 _CHUNK_BYTES = 1 << 21
-# Matrix entries that the steps of one prior may read: a few seconds' worth.
+# Matrix entries that the steps of one prior may read: some seconds' worth.
 _MOST_READ = 2e9
 
 
@@ -57,7 +57,7 @@ def noise_rates(transition: ArrayLike) -> NDArray[np.float64]:
 def clean_prior(transition: NDArray[np.float64], label_counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return the share of each true class: the solution of label shares = prior @ transition on the simplex."""
     shares = label_counts[None] / label_counts.sum()
-    max_steps = int(np.clip(_MOST_READ / (2 * transition.size), 12, 300))
+    max_steps = int(np.clip(_MOST_READ / (2 * transition.size), 12, 90))
     prior: NDArray[np.float64] = PosteriorSolver(transition, max_steps=max_steps, tolerance=1e-8)(shares)[0]
     return prior
 
@@ -104,7 +104,7 @@ def clean_posterior(
     Warns
     -----
     DualtWarning
-        If the matrix is near singular: the answer is then one of many that fit. Of more than 1,024 classes that is
+        If the matrix is near singular: the answer is then one of many that fit. Of more than 512 classes that is
         not looked into.
 
     Examples
@@ -173,6 +173,10 @@ class EarlyPosterior:
         self._matrix: NDArray[Any] = np.asarray(transition, dtype)
         self._steps = steps
         self._kernel = PosteriorKernel(self._matrix, steps) if kernels.library else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to workers as the matrix; they prepare it anew."""
+        return EarlyPosterior, (self._matrix, self._matrix.dtype, self._steps)
 
     def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
         """Return the posterior (n_samples, n_classes)."""

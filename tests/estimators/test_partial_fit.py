@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dualt
 from dualt.errors import LabelsError, ProbabilitiesError
 from dualt.estimators import ESTIMATORS
 from dualt.estimators import sklearn as classes
@@ -116,3 +117,20 @@ def test_the_first_call_needs_the_names_of_string_labels():
         classes.DualTEstimator().partial_fit(PROBS, WORDS[LABELS])
     with pytest.raises(ProbabilitiesError, match="shape"):
         classes.DualTEstimator().partial_fit(PROBS[0], LABELS)
+
+
+def test_classes_take_what_the_function_takes():
+    rng = np.random.default_rng(0)
+    clean = rng.integers(3, size=900)
+    probs, labels = np.eye(3)[clean] * 0.9 + 1 / 30, np.where(rng.random(900) < 0.2, (clean + 1) % 3, clean)
+    known = {
+        "class_names": ["a", "b", "c"],
+        "verified": (np.arange(100), clean[:100]),
+        "n_jobs": 2,
+        "out_of_fold": True,
+    }
+    fitted = dualt.SpadeEstimator().fit(probs, labels, **known)
+    wanted = dualt.estimate_transition(probs, labels, "spade", **known)
+    np.testing.assert_array_equal(fitted.transition_, wanted.transition)
+    assert fitted.estimate_.out_of_fold is True
+    assert fitted.estimate_.estimator == wanted.estimator == "spade + 100 verified"

@@ -12,7 +12,10 @@ import pytest
 from fuzz_readers import READERS
 from fuzz_trial import RESIDENT, Trial
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="time and memory are limited by Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="time and memory are limited by Linux"),
+]
 INPUTS = 150
 
 

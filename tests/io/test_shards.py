@@ -15,9 +15,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dualt.rows.remote import summarize_block
+from typer.testing import CliRunner
 
 import dualt
+from dualt.cli import app
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import estimate_posterior
 from dualt.io import divide, find_shards, is_sharded, open_shards, parquet, shards
@@ -278,10 +279,9 @@ def peak_bytes(function):
 def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, method, monkeypatch):
     monkeypatch.setattr("dualt.io.kept.BUDGET", 0)
     rng = np.random.default_rng(0)
-    for number in range(6):
-        probs = rng.dirichlet(np.ones(40), 20_000).astype(np.float32)  # 3.2 MB
-        labels = rng.integers(0, 40, 20_000)
-        names = tuple(map(str, range(40)))
+    probs = rng.dirichlet(np.ones(40), 20_000).astype(np.float32)  # 3.2 MB
+    labels, names = rng.integers(0, 40, 20_000), tuple(map(str, range(40)))
+    for number in range(20):
         if kind == "npy":
             np.save(tmp_path / f"p{number}.npy", probs)
         else:
@@ -294,8 +294,8 @@ def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, method, 
         estimate_posterior(NoisyPosterior.from_blocks(opened.blocks[:n_shards]), method)
 
     run(1)  # imports and caches
-    two, six = peak_bytes(lambda: run(2)), peak_bytes(lambda: run(6))
-    assert six < 1.2 * two  # four more shards are 13 MB
+    ten, twenty = peak_bytes(lambda: run(10)), peak_bytes(lambda: run(20))
+    assert twenty < 1.2 * ten  # ten more shards are 32 MB
 
 
 @pytest.fixture
@@ -419,4 +419,21 @@ def test_blocks_of_files_travel_as_paths(tmp_path, whole):
     opened = open_shards(*write_npy(tmp_path, *whole))
     sent = pickle.dumps(opened.blocks[4])
     assert len(sent) < 2000
-    assert summarize_block(pickle.loads(sent), NoisyPosterior.from_blocks(opened.blocks).coder).n_samples == 240
+    assert NoisyPosterior.from_blocks([pickle.loads(sent)]).summary.n_samples == 240
+
+
+def test_one_npz_has_both(tmp_path, whole):
+    path = tmp_path / "d.npz"
+    np.savez(path, probs=whole[0], labels=whole[1], given=whole[1])
+    assert_is_whole(open_shards(path, path), *whole)
+    assert_is_whole(open_shards(path, label="given"), *whole)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("command", ["estimate", "issues"])
+def test_a_command_parses_a_table_once(tmp_path, whole, kind, command, parses):
+    write_tables(tmp_path, whole, kind, 1)
+    report = ["--report", str(tmp_path / "r.html")]
+    ran = CliRunner().invoke(app, [command, str(tmp_path / f"0.{kind}"), "--label", "given", "--json", *report])
+    assert ran.exit_code == 0, ran.output
+    assert len(parses) == 1

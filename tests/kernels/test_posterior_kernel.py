@@ -119,12 +119,15 @@ def test_of_many_classes_no_row_is_far_from_exact(n_classes, name, sharpness, li
         found, (best, sureness), scores = reader(probs), reader.clearest(probs), reader.scores(probs, labels)
     exact = plain_posterior(probs, matrix)
     whole, largest, given_label = (0.04, 0.01, 0.15) if name == "uneven" else (1e-9, 1e-9, 1e-9)
+    if library and n_classes >= 256:  # where only the likely classes of a row are told apart
+        largest, given_label = 0.03, 0.35
     assert np.abs(found - exact).sum(axis=1).max() < whole
     assert_allclose(sureness, exact.max(axis=1), atol=largest)
     assert_allclose(exact[np.arange(64), best], exact.max(axis=1), atol=largest)
     right, _, probability = plain_scores(exact, matrix, labels)
     assert_allclose(scores[0], right, atol=given_label)
     assert_allclose(scores[2], probability, atol=given_label)
+    assert np.abs(scores[0] - right).mean() < (0.03 if name == "uneven" else 0.01)
 
 
 @pytest.mark.parametrize("library", [kernels.library, None])

@@ -50,6 +50,7 @@ def without_times(records):
     return {key: {k: v for k, v in record.items() if k not in timed} for key, record in records.items()}
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_exactly_the_grid(tmp_path):
     rng = random.Random(0)
     kills = 0
@@ -73,6 +74,7 @@ def test_killed_at_random_moments_it_ends_with_exactly_the_grid(tmp_path):
     assert without_times(records) == without_times(undisturbed)
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_do_not_spoil_each_other(tmp_path):
     processes = [start(tmp_path), start(tmp_path)]
     assert [process.wait() for process in processes] == [0, 0]
@@ -116,13 +118,14 @@ def test_a_record_says_everything(tmp_path):
 
 
 def test_estimators_share_one_summary(tmp_path, monkeypatch):
-    passes, summarize = [], NoisyPosterior._summarize
+    passes, summary = [], vars(NoisyPosterior)["summary"]
+    summarize = summary.func
 
-    def counted(self, *arguments):
+    def counted(self):
         passes.append(self)
-        return summarize(self, *arguments)
+        return summarize(self)
 
-    monkeypatch.setattr(NoisyPosterior, "_summarize", counted)
+    monkeypatch.setattr(summary, "func", counted)
     names = ["t", "dual-t", "spade", "confident-joint", "oracle", "t-in-sample"]
     records = run_sweep(grid(seeds=1, noise=["sym-20"], methods=[], estimators=names, folds=2), tmp_path)
     assert {record["status"] for record in records.values()} == {"done"}
@@ -190,6 +193,7 @@ def test_an_unreachable_scheduler_is_an_error_and_loses_nothing(tmp_path, monkey
     assert files(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_on_a_cluster_all_records_arrive_though_a_worker_dies(tmp_path):
     distributed = pytest.importorskip("distributed")

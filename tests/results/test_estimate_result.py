@@ -23,6 +23,7 @@ def sharp_case(seed, n=3000, n_classes=4):
     return probs + 1e-4 * rng.random(probs.shape), noisy, truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["spade", "dual-t"])
 def test_intervals_cover_the_truth_as_often_as_they_say(estimator):
     """200 data sets × 16 entries at 90 %: where there is no bias, coverage is near nominal."""

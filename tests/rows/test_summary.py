@@ -130,11 +130,6 @@ def test_the_sample_does_not_depend_on_the_cut(lengths, size):
     found, whole = np.concatenate(parts), sample_rows(0, start, size)
     np.testing.assert_array_equal(found[lowest_priority(found, size)], whole)
     np.testing.assert_array_equal(whole, np.sort(np.argsort(priority(np.arange(start)))[:size]))
-    # What was sampled before tells which later rows can still enter.
-    ceiling = int(priority(whole).max()) if len(whole) == size else None
-    later = sample_rows(start, 100, size, ceiling)
-    both = np.concatenate([whole, later])
-    np.testing.assert_array_equal(both[lowest_priority(both, size)], sample_rows(0, start + 100, size))
 
 
 def test_a_guess_that_leaves_too_few_rows_is_made_good(monkeypatch):

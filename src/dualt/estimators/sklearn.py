@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from dualt.audit import Audit
 from dualt.errors import LabelsError
 from dualt.estimators.registry import estimate_summary, estimate_transition
 from dualt.estimators.t import AnchorChoice
@@ -39,15 +39,22 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
         noisy_labels: Any,
         *,
         class_names: Sequence[Any] | None = None,
-        verified: tuple[Any, Any] | None = None,
+        verified: Audit | tuple[Any, Any] | None = None,
         n_jobs: int | None = 1,
         out_of_fold: bool | None = None,
     ) -> Self:
         """Estimate the transition matrix of `noisy_labels`; see `dualt.estimate_transition` for the arguments."""
-        known = {"class_names": class_names, "verified": verified, "n_jobs": n_jobs, "out_of_fold": out_of_fold}
-        return self._take(
-            estimate_transition(pred_probs, noisy_labels, self.estimator, **known, **self.get_params())  # type: ignore[arg-type]
+        estimate = estimate_transition(
+            pred_probs,
+            noisy_labels,
+            self.estimator,
+            class_names=class_names,
+            verified=verified,
+            n_jobs=n_jobs,
+            out_of_fold=out_of_fold,
+            **self.get_params(),
         )
+        return self._take(estimate)
 
     def _take(self, estimate: TransitionEstimate) -> Self:
         self.estimate_ = estimate
@@ -72,27 +79,20 @@ class IncrementalEstimator(TransitionEstimator):
         """
         table, columns = as_probability_table(pred_probs)
         labels = as_label_array(noisy_labels)
-        known = getattr(self, "class_names_", None)
-        if known is None:
-            names, before = _first_names(classes, columns, labels), None
-        else:
-            _check_same_classes(known, classes, columns)
-            names, before = known, self.estimate_.summary
+        before = self.estimate_.summary if hasattr(self, "estimate_") else None
+        names = columns if classes is None else classes
+        if before is not None:
+            _check_same_classes(self.class_names_, classes, columns)
+            names = self.class_names_
+        elif names is None and labels.dtype.kind == "U":
+            raise LabelsError(
+                "Expected classes on the first call of partial_fit, got none: not every chunk need hold every label."
+                " Pass the class names in the order of the columns."
+            )
         coder = LabelCoder.for_labels(labels, table.shape[1], names)
         summary = summarize(table, labels, coder, start=before.n_samples if before else 0)
         whole = before.merge(summary) if before else summary
         return self._take(estimate_summary(whole, coder.names, self.estimator, **self.get_params()))
-
-
-def _first_names(
-    classes: Sequence[Any] | None, columns: tuple[str, ...] | None, labels: NDArray[Any]
-) -> Sequence[Any] | None:
-    if classes is None and columns is None and labels.dtype.kind == "U":
-        raise LabelsError(
-            "Expected classes on the first call of partial_fit, got none: not every chunk need hold every label."
-            " Pass the class names in the order of the columns."
-        )
-    return columns if classes is None else classes
 
 
 def _check_same_classes(known: tuple[str, ...], classes: Sequence[Any] | None, columns: tuple[str, ...] | None) -> None:
@@ -182,6 +182,21 @@ class CleanCountEstimator(TransitionEstimator):
     def __init__(self, confidence: float = 0.9, shrink: bool = True) -> None:
         self.confidence = confidence
         self.shrink = shrink
+
+
+class SelectiveEstimator(TransitionEstimator):
+    """Given labels counted among the highest scores of a class that hold its label most often.
+
+    Parameters
+    ----------
+    least
+        The fewest examples to accept for a class; see `dualt.estimators.selective.selective`.
+    """
+
+    estimator = "selective"
+
+    def __init__(self, least: int | None = None) -> None:
+        self.least = least
 
 
 class JointEstimator(TransitionEstimator):

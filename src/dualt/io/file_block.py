@@ -56,7 +56,8 @@ class FileBlock:
                 check_probability_shape(probs)
             shape, dtype = (probs.shape[0], probs.shape[1]), probs.dtype
         if self._own_label is None:
-            check_same_length(shape[0], len(self._labels_apart()))
+            labels = self._labels_apart()
+            check_same_length(shape[0], len(as_label_array(labels) if shape[0] else labels))
         return replace(self, file_shape=shape, dtype=dtype, rows=(0, shape[0])), names
 
     @property

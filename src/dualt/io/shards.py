@@ -82,8 +82,8 @@ def open_shards(
     Parameters
     ----------
     probs, labels
-        A pattern, a folder or a file each. Without `labels`, or if they are the same, each shard is a table that
-        has its labels in the column `label`.
+        A pattern, a folder or a file each. Without `labels`, or if they are the same and `label` is given, each shard
+        is a table that has its labels in that column.
     label
         Name of the label column.
     columns
@@ -99,7 +99,7 @@ def open_shards(
     Parquet a row group or less at a time when it is first read. What was parsed is kept in memory or in a temporary
     file (see `dualt.io.kept`) as long as its block. A shard without rows is left out.
     """
-    apart = labels is not None and Path(labels) != Path(probs)
+    apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:
         raise InputError(f"Expected files of labels, or --label with a column of {probs}, got neither.")
     paths = find_shards(probs, ending)

@@ -14,6 +14,7 @@ typedef struct {
   const void *background;
   entries_t of_class, of_label;
   const void *by_label; /* (c, c) the whole matrix, transposed, for Bayes' rule */
+  double mean_background;
 } model_t;
 
 typedef struct {

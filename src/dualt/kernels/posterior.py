@@ -33,6 +33,7 @@ class _Model(ctypes.Structure):
         ("of_class", _Entries),
         ("of_label", _Entries),
         ("by_label", ctypes.c_void_p),
+        ("mean_background", ctypes.c_double),
     )
 
 
@@ -70,6 +71,7 @@ class PosteriorKernel:
             _Entries(*(array.ctypes.data for array in of_class)),
             _Entries(*(array.ctypes.data for array in of_label)),
             transposed.ctypes.data,
+            background.mean(),
         )
         self._dtype = transition.dtype
         self._read = getattr(kernels.library, f"read_posterior_{kernels.TYPES[transition.dtype]}")

@@ -12,23 +12,25 @@ typedef struct {
   NAME(lanes) of[WIDTH];
 } NAME(bundle);
 
-/* Write rows, at most a bundle of them, as the lanes of columns; lanes without a row are zero. */
-TARGET static void NAME(transpose)(const REAL *rows, int64_t n, int64_t c, NAME(bundle) * columns) {
+/* Write rows of these numbers, at most a bundle of them, as the lanes of columns; lanes without a row are zero. */
+TARGET static void NAME(transpose)(const REAL *rows, const int64_t *numbers, int64_t n, int64_t c,
+                                   NAME(bundle) * columns) {
   REAL *flat = (REAL *)columns;
   if (n < BUNDLE) memset(columns, 0, c * sizeof *columns);
   for (int64_t low = 0; low < c; low += TILE) {
     int64_t high = low + TILE < c ? low + TILE : c;
     for (int64_t r = 0; r < n; r++)
-      for (int64_t j = low; j < high; j++) flat[j * BUNDLE + r] = rows[r * c + j];
+      for (int64_t j = low; j < high; j++) flat[j * BUNDLE + r] = rows[numbers[r] * c + j];
   }
 }
 
-TARGET static void NAME(transpose_back)(const NAME(bundle) * columns, int64_t n, int64_t c, REAL *rows) {
+TARGET static void NAME(transpose_back)(const NAME(bundle) * columns, const int64_t *numbers, int64_t n, int64_t c,
+                                        REAL *rows) {
   const REAL *flat = (const REAL *)columns;
   for (int64_t low = 0; low < c; low += TILE) {
     int64_t high = low + TILE < c ? low + TILE : c;
     for (int64_t r = 0; r < n; r++)
-      for (int64_t j = low; j < high; j++) rows[r * c + j] = flat[j * BUNDLE + r];
+      for (int64_t j = low; j < high; j++) rows[numbers[r] * c + j] = flat[j * BUNDLE + r];
   }
 }
 
@@ -133,28 +135,46 @@ TARGET static void NAME(apply_bayes)(const model_t *model, const REAL *q, int64_
   *right = q[y] * entry[y] / total;
 }
 
+#include "likely_of_type.h"
+
+/* Write what is asked of the rows of these numbers, at most a bundle of them. */
+TARGET static void NAME(read_bundle)(const model_t *model, const REAL *probs, const int64_t *numbers, int64_t n,
+                                     const output_t *output, NAME(bundle) * scratch) {
+  int64_t c = model->n_classes, best[BUNDLE], in_order[BUNDLE];
+  NAME(bundle) *p = scratch, *q = scratch + c, *ratio = scratch + 2 * c;
+  REAL probability[BUNDLE], *rows = (REAL *)ratio, right;
+  if (n == 0) return;
+  NAME(transpose)(probs, numbers, n, c, p);
+  NAME(take_steps)(model, p, q, ratio);
+  if (output->posterior) {
+    NAME(transpose_back)(q, numbers, n, c, output->posterior);
+    return;
+  }
+  NAME(find_best)(q, n, c, best, probability);
+  for (int64_t r = 0; r < n; r++) in_order[r] = r;
+  if (output->labels) NAME(transpose_back)(q, in_order, n, c, rows);
+  for (int64_t r = 0; r < n; r++) {
+    if (output->labels) {
+      NAME(apply_bayes)(model, rows + r * c, output->labels[numbers[r]], best + r, probability + r, &right);
+      ((REAL *)output->right)[numbers[r]] = right;
+    }
+    output->best[numbers[r]] = best[r];
+    ((REAL *)output->best_probability)[numbers[r]] = probability[r];
+  }
+}
+
 TARGET static int64_t NAME(read_posterior)(const model_t *model, const REAL *probs, int64_t n, const output_t *output) {
-  int64_t c = model->n_classes;
+  int64_t c = model->n_classes, numbers[BUNDLE], waiting = 0;
   NAME(bundle) *scratch;
   if (posix_memalign((void **)&scratch, VECTOR_BYTES, 3 * c * sizeof *scratch)) return 0;
-  NAME(bundle) *p = scratch, *q = scratch + c, *ratio = scratch + 2 * c;
-  for (int64_t first = 0; first < n; first += BUNDLE) {
-    int64_t size = n - first < BUNDLE ? n - first : BUNDLE;
-    NAME(transpose)(probs + first * c, size, c, p);
-    NAME(take_steps)(model, p, q, ratio);
-    if (output->posterior) {
-      NAME(transpose_back)(q, size, c, (REAL *)output->posterior + first * c);
-      continue;
-    }
-    int64_t *best = output->best + first;
-    REAL *probability = (REAL *)output->best_probability + first, *rows = (REAL *)ratio;
-    NAME(find_best)(q, size, c, best, probability);
-    if (!output->labels) continue;
-    NAME(transpose_back)(q, size, c, rows);
-    for (int64_t r = 0; r < size; r++)
-      NAME(apply_bayes)(model, rows + r * c, output->labels[first + r], best + r, probability + r,
-                        (REAL *)output->right + first + r);
+  for (int64_t number = 0; number < n; number++) {
+    if (c >= MANY_CLASSES && !output->posterior && NAME(read_likely)(model, probs + number * c, number, output)) continue;
+    numbers[waiting++] = number;
+    if (waiting < BUNDLE) continue;
+    NAME(read_bundle)(model, probs, numbers, waiting, output, scratch);
+    waiting = 0;
   }
+  NAME(read_bundle)(model, probs, numbers, waiting, output, scratch);
   free(scratch);
   return 1;
 }

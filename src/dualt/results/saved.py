@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,74 +14,41 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.results.diagnostics import Diagnostics, Notice
 from dualt.results.fit import Fit, Matrix
+from dualt.results.readings import Readings
 from dualt.validation import check_class_names, check_transition
 
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What `TransitionEstimate.to_dict` returned when the estimate was saved."""
+    """What the file says beside the matrix; the intervals are at `level` and at no other."""
 
-    content: Mapping[str, Any]
+    level: float
+    interval: tuple[Matrix, Matrix]
+    noise_rate_interval: tuple[float, float]
+    diagnostics: Diagnostics
+    warnings: tuple[Notice, ...]
+    audit: Mapping[str, Any] | None = None
 
-    @property
-    def out_of_fold(self) -> bool | None:
-        """Whether the classifier had not seen the rows; None if that is not known."""
-        known = self.content["out_of_fold"]
-        return None if known is None else bool(known)
-
-    @property
-    def level(self) -> float:
-        """Level of the intervals."""
-        return float(self.content["interval"]["level"])
-
-    @cached_property
-    def diagnostics(self) -> Diagnostics:
-        """Figures that tell how far the estimate can be trusted."""
-        return Diagnostics.from_dict(self.content["diagnostics"])
-
-    @cached_property
-    def warnings(self) -> tuple[Notice, ...]:
-        """What a user of the estimate should know, in plain words."""
-        return tuple(
-            Notice(*(str(notice[f]) for f in ("code", "message", "advice"))) for notice in self.content["warnings"]
-        )
-
-    def confidence_interval(self, level: float) -> tuple[Matrix, Matrix]:
-        """Return (low, high) of the matrix, at the level at which they were saved only."""
-        self._check_level(level)
-        n_classes, interval = len(self.content["transition"]), self.content["interval"]
-        return _shaped(interval["low"], n_classes, n_classes), _shaped(interval["high"], n_classes, n_classes)
-
-    def noise_rate_interval(self, level: float) -> tuple[float, float]:
-        """Return (low, high) of the noise rate, at the level at which they were saved only."""
-        self._check_level(level)
-        low, high = map(float, self.content["noise_rate_interval"])
-        return low, high
-
-    def _check_level(self, level: float) -> None:
+    def check_level(self, level: float) -> None:
+        """Refuse a level at which the intervals are not known."""
         if level != self.level:
             raise InputError(f"Expected the level {self.level:g}, at which the intervals were saved, got {level!r}.")
 
 
-def read_estimate(path: str | Path) -> tuple[str, tuple[str, ...], Fit, Saved]:
-    """Return the estimator, class names, fit and all else of a file that `TransitionEstimate.save` wrote."""
+def read_estimate(path: str | Path) -> tuple[str, tuple[str, ...], Fit, bool | None, Saved]:
+    """Return estimator, class names, fit, `out_of_fold` and all else of a file that `TransitionEstimate.save` wrote."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"Cannot read {path} as JSON: {getattr(error, 'strerror', None) or error}.") from None
     try:
-        saved = Saved(content)
         fit = _read_fit(content)
         names = check_class_names(content["class_names"], len(fit.transition))
-        for name in ("label_counts", "predicted_counts", "anchor_confidence"):
-            _shaped(content["diagnostics"][name], len(names))
-        # All is read once, so that what is wrong is told here.
-        _ = saved.out_of_fold, saved.diagnostics, saved.warnings
-        _ = saved.confidence_interval(saved.level), saved.noise_rate_interval(saved.level)
+        out_of_fold = content["out_of_fold"]
+        return str(content["estimator"]), names, fit, out_of_fold and bool(out_of_fold), _read_rest(content, len(names))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
         raise InputError(f"Expected an estimate as `save` writes it in {path}, got {what}.") from None
-    return str(content["estimator"]), names, fit, saved
 
 
 def _read_fit(content: Mapping[str, Any]) -> Fit:
@@ -95,8 +61,29 @@ def _read_fit(content: Mapping[str, Any]) -> Fit:
     }
     if "anchors" in content:
         factors["anchors"] = _shaped(content["anchors"], n_classes).astype(np.int64)
+    if "readings" in content:
+        factors["readings"] = Readings.from_dict(content["readings"])
+        for values in (factors["readings"].least, factors["readings"].most):
+            _shaped(values, n_classes)
     support = _shaped(content["diagnostics"]["support"], n_classes).astype(np.int64)
     return Fit(transition, support, _refuse_resampling, **factors)
+
+
+def _read_rest(content: Mapping[str, Any], n_classes: int) -> Saved:
+    for name in ("label_counts", "predicted_counts", "anchor_confidence"):
+        _shaped(content["diagnostics"][name], n_classes)
+    interval = content["interval"]
+    low, high = map(float, content["noise_rate_interval"])
+    return Saved(
+        level=float(interval["level"]),
+        interval=(_shaped(interval["low"], n_classes, n_classes), _shaped(interval["high"], n_classes, n_classes)),
+        noise_rate_interval=(low, high),
+        diagnostics=Diagnostics.from_dict(content["diagnostics"]),
+        audit=content.get("audit"),
+        warnings=tuple(
+            Notice(*(str(notice[f]) for f in ("code", "message", "advice"))) for notice in content["warnings"]
+        ),
+    )
 
 
 def _shaped(values: Any, *shape: int) -> NDArray[np.float64]:

@@ -41,9 +41,11 @@ class AnchorTracker:
     def _compact(self) -> NDArray[np.intp]:
         """Keep the best of each column only, sorted, and return their ranks."""
         column, value, row = (np.concatenate(arrays) for arrays in zip(*self._kept, strict=True))
-        order = np.lexsort((-value, column))  # stable: equal entries stay in the order of their rows
+        # Equal entries stay in the order of their rows; small integers are sorted in linear time.
+        order = np.lexsort((-value, column.astype(np.min_scalar_type(len(self.floor)))))
         column, value, row = column[order], value[order], row[order]
-        rank = np.arange(len(column)) - np.searchsorted(column, column)
+        sizes = np.bincount(column, minlength=len(self.floor))
+        rank = np.arange(len(column)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         best = rank < self._n_anchors
         column, value, row, rank = column[best], value[best], row[best], rank[best]
         last = rank == self._n_anchors - 1

@@ -7,7 +7,7 @@ processes, or a cluster whose client is open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -78,8 +78,9 @@ class DaskPosterior(NoisyPosterior):
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them, and leaves them where they are."""
-        starts = self.block_starts[:-1]
-        parts = [delayed(_summarize)(*task, start) for task, start in zip(self._tasks(), starts, strict=True)]
+        sampled = self.sampled_rows
+        own = np.split(sampled, np.searchsorted(sampled, self.block_starts[1:-1]))
+        parts = self._each(lambda rows, sampled: replace(rows, sampled=sampled).summary, own)
         summary: PosteriorSummary = self._compute(combined(delayed(merge_all), parts))
         return summary
 
@@ -89,20 +90,17 @@ class DaskPosterior(NoisyPosterior):
         for low in range(0, len(tasks), _AT_A_TIME):
             for results in compute(*tasks[low : low + _AT_A_TIME]):
                 yield from results
-            if self.on_progress is not None:
-                self.on_progress(self.block_starts[min(low + _AT_A_TIME, len(tasks))], self.n_samples)
+            self._tell(self.block_starts[min(low + _AT_A_TIME, len(tasks))])
 
     def delayed_map(self, function: Callable[[NDArray[Any], Codes], Result]) -> list[Any]:
         """Return the delayed list of `function` of every chunk, per block."""
         _ = self.summary
-        function = delayed(function, traverse=False)
-        return [delayed(_map)(*task, function) for task in self._tasks()]
+        return self._each(lambda rows: list(rows.map_valid(function)))
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk."""
         _ = self.summary
-        pairs_of = delayed(pairs_of, traverse=False)
-        parts = [delayed(_count)(*task, pairs_of) for task in self._tasks()]
+        parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes, n_layers))
         counts: NDArray[np.int64] = self._compute(combined(delayed(sum), parts))
         return counts
 
@@ -110,46 +108,38 @@ class DaskPosterior(NoisyPosterior):
         """Return the probabilities and label codes of the rows of these numbers, in their order."""
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
-        taken = []
-        for task, limits in zip(self._tasks(), pairwise(self.block_starts), strict=True):
-            low, high = np.searchsorted(wanted, limits)
-            if low < high:
-                taken.append(delayed(_take)(*task, wanted[low:high] - limits[0]))
+        limits = np.searchsorted(wanted, self.block_starts)
+        places = [
+            wanted[low:high] - start for (low, high), start in zip(pairwise(limits), self.block_starts, strict=False)
+        ]
+        tasks = self._each(lambda rows, places: rows.take(places), places)
         probs, codes = np.empty((len(wanted), self.n_classes), self.dtype), np.empty(len(wanted), np.intp)
-        start = 0
-        for rows, labels in compute(*taken):
-            places = order[start : start + len(labels)]
-            probs[places], codes[places] = rows, labels
-            start += len(labels)
+        low = 0
+        for rows, labels in compute(*(task for task, own in zip(tasks, places, strict=True) if len(own))):
+            there = order[low : low + len(labels)]
+            probs[there], codes[there] = rows, labels
+            low += len(labels)
         return probs, codes
 
-    def _tasks(self) -> list[tuple[Any, Any]]:
-        """Return what a worker needs to open each block: its source and the coder."""
-        coder = delayed(self.coder, traverse=False)
-        return [(block.source, coder) for block in self.blocks if isinstance(block, RemoteBlock)]
+    def _each(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
+        """Return the delayed `work(posterior of the rows, ...)` of every block, with its own of all arguments."""
+        run, coder = delayed(_run), delayed(self.coder, traverse=False)
+        work = delayed(work, traverse=False)
+        sources = [block.source for block in self.blocks if isinstance(block, RemoteBlock)]
+        blocks = zip(sources, self.block_starts[:-1], *arguments, strict=True)
+        return [run(work, coder, source, start, *own) for source, start, *own in blocks]
 
     def _compute(self, result: Any) -> Any:
         """Compute the delayed result of a pass over all rows, and say that it is done."""
         computed = result.compute()
-        if self.on_progress is not None:
-            self.on_progress(self.n_samples, self.n_samples)
+        self._tell(self.n_samples)
         return computed
 
 
-def _summarize(blocks: Sequence[Block], coder: LabelCoder, start: int) -> PosteriorSummary:
-    return NoisyPosterior(tuple(blocks), coder, start=start).summary
-
-
-def _map(blocks: Sequence[Block], coder: LabelCoder, function: Callable[..., Result]) -> list[Result]:
-    return list(NoisyPosterior(tuple(blocks), coder).map_valid(function))
-
-
-def _count(blocks: Sequence[Block], coder: LabelCoder, pairs_of: PairsOf) -> NDArray[np.int64]:
-    return count_pairs(NoisyPosterior(tuple(blocks), coder).map_valid(pairs_of), coder.n_classes)
-
-
-def _take(blocks: Sequence[Block], coder: LabelCoder, indices: NDArray[np.intp]) -> Chunk:
-    return NoisyPosterior(tuple(blocks), coder).take(indices)
+def _run(
+    work: Callable[..., Result], coder: LabelCoder, blocks: Sequence[Block], start: int, *arguments: Any
+) -> Result:
+    return work(NoisyPosterior(tuple(blocks), coder, start=start), *arguments)
 
 
 def is_dask(values: Any) -> bool:

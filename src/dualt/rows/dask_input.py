@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +40,7 @@ def open_collections(
     return blocks, coder
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Partition(NamedTuple):
     """A partition of probabilities: its delayed value and what is known of it."""
 
     source: Any
@@ -51,12 +49,12 @@ class _Part:
     dtype: np.dtype[Any]
 
 
-def _probability_parts(pred_probs: Any) -> tuple[list[_Part], tuple[str, ...] | None]:
+def _probability_parts(pred_probs: Any) -> tuple[list[_Partition], tuple[str, ...] | None]:
     """Return the partitions, and class names if the columns carry them."""
     if _is_frame(pred_probs):
         frames = pred_probs.to_delayed()
         described = compute(*map(delayed(_describe), frames))
-        parts = [_Part(frame, *known) for frame, known in zip(frames, described, strict=True)]
+        parts = [_Partition(frame, *known) for frame, known in zip(frames, described, strict=True)]
         return parts, names_of_columns(pred_probs.columns)
     if not hasattr(type(pred_probs), "chunks"):
         raise ProbabilitiesError(f"Expected a Dask array or data frame, got {type(pred_probs).__name__}.")
@@ -65,7 +63,8 @@ def _probability_parts(pred_probs: Any) -> tuple[list[_Part], tuple[str, ...] | 
     rows = whole.rechunk({1: -1}) if whole.numblocks[1] > 1 else whole
     sources = rows.to_delayed().ravel().tolist()
     return [
-        _Part(source, n_rows, rows.shape[1], rows.dtype) for source, n_rows in zip(sources, rows.chunks[0], strict=True)
+        _Partition(source, n_rows, rows.shape[1], rows.dtype)
+        for source, n_rows in zip(sources, rows.chunks[0], strict=True)
     ], None
 
 

@@ -16,7 +16,8 @@ from dualt.labels import Codes, LabelCoder
 from dualt.rows.blocks import Block, block_starts, check_blocks, coder_for, cut, in_block
 from dualt.rows.counts import count_pairs
 from dualt.rows.floats import as_rows, working_dtype
-from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, summarize_codes
+from dualt.rows.sample import sample_rows
+from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample, summarize
 from dualt.rows.threads import ordered_map
 from dualt.transition import chunk_rows
 from dualt.validation import check_n_jobs
@@ -37,11 +38,11 @@ _CODES_BYTES = 1 << 28
 class _Part(NamedTuple):
     """Rows that are summarised together: consecutive ones of a block."""
 
-    block: Block
-    block_start: int
-    start: int
     pred_probs: NDArray[Any]
     noisy_labels: NDArray[Any]
+    start: int
+    block: Block
+    block_start: int
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class NoisyPosterior:
         Told how many rows of how many a pass has read.
     out_of_fold
         Whether the classifier had not seen the rows whose probabilities these are; None if that is not known.
-    start
-        Number of the first row: not 0 where the rows are a part of others.
+    start, sampled
+        Number of the first row and of those to sample, where the rows are a part of others.
     """
 
     blocks: tuple[Block, ...]
@@ -73,6 +74,7 @@ class NoisyPosterior:
     on_progress: Progress | None = None
     out_of_fold: bool | None = None
     start: int = 0
+    sampled: NDArray[np.int64] | None = None
 
     @classmethod
     def from_blocks(
@@ -112,21 +114,23 @@ class NoisyPosterior:
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them."""
         merged: list[PosteriorSummary] = []
-        kept = self._codes
+        kept, sampled = self._codes, self.sampled_rows
 
-        def summarize(part: _Part) -> PosteriorSummary:
+        def summarize_part(part: _Part) -> PosteriorSummary:
+            end = part.start + len(part.noisy_labels)
+            codes = None if kept is None else kept[part.start - self.start : end - self.start]
+            own = sampled[slice(*np.searchsorted(sampled, [part.start, end]))]
+            # The first summary tells which rows stand no chance; that it may be an old one does no harm.
+            after = merged[0] if merged else None
             try:
-                codes = self.coder.encode_small(part.noisy_labels, part.start)
-                if kept is not None:
-                    kept[part.start - self.start :][: len(codes)] = codes
-                # The first part tells which rows stand no chance; that it may be an old one does no harm.
-                after = merged[0] if merged else None
-                return summarize_codes(part.pred_probs, codes, self.n_classes, start=part.start, after=after)
+                return summarize(*part[:2], self.coder, start=part.start, sampled=own, after=after, codes=codes)
             except InputError as error:
                 raise in_block(error, part.block.name, part.block_start) from None
 
-        for summary in self._watched(ordered_map(summarize, self._parts(), self.n_jobs), lambda s: s.n_samples):
+        done = 0
+        for summary in ordered_map(summarize_part, self._parts(), self.n_jobs):
             merged.append(summary)
+            done = self._tell(done + summary.n_samples)
             if len(merged) > MERGED_TOGETHER:
                 merged[:] = [merge_all(merged)]
         return merge_all(merged)
@@ -136,7 +140,13 @@ class NoisyPosterior:
         entries = np.clip(self.n_samples * self.n_classes // self.n_jobs, _LEAST_ENTRIES, _PART_ENTRIES)
         for block, low in zip(self.blocks, self.block_starts, strict=False):
             for start, probs, labels in cut(block, self.start + low, -(-int(entries) // self.n_classes)):
-                yield _Part(block, self.start + low, start, probs, labels)
+                yield _Part(probs, labels, start, block, self.start + low)
+
+    @property
+    def sampled_rows(self) -> NDArray[np.int64]:
+        """Numbers of the rows to sample, ascending."""
+        chosen = self.sampled
+        return sample_rows(self.start, self.n_samples, rows_of_sample(self.n_classes)) if chosen is None else chosen
 
     @cached_property
     def _codes(self) -> NDArray[Any] | None:
@@ -151,8 +161,10 @@ class NoisyPosterior:
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
         """Yield `function(probabilities, label codes)` of every chunk, in order; it may run in several threads."""
         _ = self.summary
-        counted = self.map_valid(lambda probs, codes: (function(probs, codes), len(codes)))
-        return (result for result, _ in self._watched(counted, lambda pair: pair[1]))
+        done = 0
+        for result, n_rows in self.map_valid(lambda probs, codes: (function(probs, codes), len(codes))):
+            yield result
+            done = self._tell(done + n_rows)
 
     def map_valid(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
         """Do the same as `map` for rows that are known to be valid, without telling how far it has come."""
@@ -171,9 +183,9 @@ class NoisyPosterior:
             return self._codes[start : start + len(labels)].astype(np.intp)
         return self.coder.encode(labels, self.start + start)
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
-        return count_pairs(self.map(pairs_of), self.n_classes)
+        return count_pairs(self.map(pairs_of), self.n_classes, n_layers)
 
     def take(self, indices: NDArray[np.intp]) -> Chunk:
         """Return the probabilities and label codes of the rows of these numbers, in their order."""
@@ -192,11 +204,8 @@ class NoisyPosterior:
                     codes[order[low:high]] = self.coder.encode(labels[places])
         return probs, codes
 
-    def _watched(self, results: Iterator[Result], n_rows: Callable[[Result], int]) -> Iterator[Result]:
-        """Yield the results of a pass, telling how far it has come."""
-        done = 0
-        for result in results:
-            yield result
-            done += n_rows(result)
-            if self.on_progress is not None:
-                self.on_progress(done, self.n_samples)
+    def _tell(self, done: int) -> int:
+        """Tell how many rows a pass has read, and return the number."""
+        if self.on_progress is not None:
+            self.on_progress(done, self.n_samples)
+        return done

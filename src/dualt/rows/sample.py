@@ -8,31 +8,29 @@ from numpy.typing import NDArray
 from dualt import kernels
 
 _HIGHEST = 2**32 - 1
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 18
 
 
-def sample_rows(start: int, n_rows: int, size: int, ceiling: int | None = None) -> NDArray[np.int64]:
-    """Return which of the rows `start` … `start + n_rows − 1` to sample: the `size` with the lowest hash, ascending.
-
-    None whose hash is above `ceiling`.
-    """
-    ceiling = _HIGHEST if ceiling is None else ceiling
+def sample_rows(start: int, n_rows: int, size: int) -> NDArray[np.int64]:
+    """Return which of the rows `start` … `start + n_rows − 1` to sample: the `size` with the lowest hash, ascending."""
     # Below the guess are some ten standard deviations more rows than needed, which leaves few to be sorted.
-    guess = min(int((size + 10 * size**0.5 + 10) / n_rows * (_HIGHEST + 1)), ceiling)
+    guess = min(int((size + 10 * size**0.5 + 10) / n_rows * (_HIGHEST + 1)), _HIGHEST)
     number = _below(guess, start, n_rows)
-    if len(number) < size and guess < ceiling:
-        number = _below(ceiling, start, n_rows)
+    if len(number) < min(size, n_rows):
+        number = _below(_HIGHEST, start, n_rows)
     return number[lowest_priority(number, size)]
 
 
 def _below(ceiling: int, start: int, n_rows: int) -> NDArray[np.int64]:
     """Return those of `n_rows` row numbers from `start` whose hash is at most `ceiling`."""
-    if kernels.library:
-        return kernels.sampled_rows(start, n_rows, ceiling)
     found = []
     for low in range(start, start + n_rows, _ROWS_AT_ONCE):
-        number = np.arange(low, min(low + _ROWS_AT_ONCE, start + n_rows))
-        found.append(number[priority(number) <= np.uint32(ceiling)])
+        high = min(low + _ROWS_AT_ONCE, start + n_rows)
+        if kernels.library:
+            found.append(kernels.sampled_rows(low, high - low, ceiling))
+        else:
+            number = np.arange(low, high)
+            found.append(number[priority(number) <= np.uint32(ceiling)])
     return np.concatenate(found)
 
 

@@ -19,7 +19,7 @@ from dualt.errors import InputError
 from dualt.labels import Codes, LabelCoder
 from dualt.rows.anchors import AnchorTracker
 from dualt.rows.floats import working_dtype
-from dualt.rows.sample import lowest_priority, priority, sample_rows
+from dualt.rows.sample import lowest_priority, sample_rows
 from dualt.rows.scan import CONFIDENCE_UNIT, Scan
 from dualt.validation import check_same_length
 
@@ -98,12 +98,6 @@ class PosteriorSummary:
         last = self.anchor_rows[np.arange(self.n_classes), -1, np.arange(self.n_classes)]
         return np.where(self.anchor_index[:, -1] >= 0, last, np.array(-1, last.dtype))
 
-    @property
-    def sample_ceiling(self) -> int | None:
-        """What the hash of a later row's number must not exceed if it is to enter the sample; None if all may."""
-        full = len(self.sample_index) == self.sample_size
-        return int(priority(self.sample_index).max()) if full else None
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PosteriorSummary):
             return NotImplemented
@@ -161,6 +155,9 @@ def summarize(
     start: int = 0,
     n_anchors: int | None = None,
     sample_size: int | None = None,
+    sampled: NDArray[np.int64] | None = None,
+    after: PosteriorSummary | None = None,
+    codes: NDArray[Any] | None = None,
 ) -> PosteriorSummary:
     """Return the `PosteriorSummary` of a part of the rows, validating them on the way.
 
@@ -176,35 +173,23 @@ def summarize(
     n_anchors, sample_size
         How many rows to keep per class and as a sample; by default as many as fit 8 MB in float32,
         at most 8 and 32,768.
+    sampled
+        Numbers of the rows to sample, where that is known for the whole data.
+    after
+        A summary of earlier rows that this one is going to be merged with: anchors that it would push out at once are
+        not kept.
+    codes : (n_samples,)
+        Where to put the class indices of the labels, if later passes want them.
     """
     check_same_length(len(pred_probs), len(noisy_labels))
-    codes = coder.encode_small(noisy_labels, start)
-    return summarize_codes(
-        pred_probs, codes, coder.n_classes, start=start, n_anchors=n_anchors, sample_size=sample_size
-    )
-
-
-def summarize_codes(
-    pred_probs: NDArray[Any],
-    codes: NDArray[Any],
-    n_classes: int,
-    *,
-    start: int = 0,
-    n_anchors: int | None = None,
-    sample_size: int | None = None,
-    after: PosteriorSummary | None = None,
-) -> PosteriorSummary:
-    """Do what `summarize` does for labels that are class indices already.
-
-    `after` is a summary of other rows that this one is going to be merged with: what it would push out at once is not
-    kept.
-    """
-    dtype = working_dtype(pred_probs.dtype)
+    codes = coder.encode_small(noisy_labels, start, codes)
+    n_classes, dtype = coder.n_classes, working_dtype(pred_probs.dtype)
     n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 2, 8))
-    sample_size = sample_size or int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
+    sample_size = sample_size or rows_of_sample(n_classes)
     scan = Scan(AnchorTracker(n_classes, n_anchors, dtype, after.anchor_floor if after else None))
     scan.read(pred_probs, codes, start)
-    sampled = sample_rows(start, len(pred_probs), sample_size, after.sample_ceiling if after else None)
+    if sampled is None:
+        sampled = sample_rows(start, len(pred_probs), sample_size)
     best = scan.anchors.best()
     anchor_rows = pred_probs[np.maximum(best - start, 0)].astype(dtype, copy=False)
     anchor_rows[best < 0] = 0
@@ -219,6 +204,11 @@ def summarize_codes(
         sample_rows=pred_probs[sampled - start].astype(dtype, copy=False),
         sample_size=sample_size,
     )
+
+
+def rows_of_sample(n_classes: int) -> int:
+    """Return how many rows a sample holds if nothing else is said."""
+    return int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
 
 
 @dataclass(frozen=True)

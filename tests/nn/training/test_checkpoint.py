@@ -67,6 +67,7 @@ run("ce", sys.argv[1], augment=kill)
 """
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_an_epoch(tmp_path):
     path = tmp_path / "run.safetensors"
     script = KILLED.format(folder=str(Path(__file__).parent), at=25)  # Ten batches an epoch: in the third.
@@ -94,6 +95,7 @@ except FileError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_earlier_checkpoint(tmp_path):
     path = tmp_path / "run.safetensors"
     script = DISK_FULL.format(folder=str(Path(__file__).parent))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from distributed_worker import train_all
 from safetensors.torch import load_file
@@ -14,6 +15,7 @@ from safetensors.torch import load_file
 WORKER = Path(__file__).parent / "distributed_worker.py"
 
 
+@pytest.mark.slow
 def test_two_processes_are_one(tmp_path):
     path = tmp_path / "weights.safetensors"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", WORKER, path]

@@ -23,7 +23,7 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
     """−log (softmax(logits) @ transition)[label].
 
     Computed in log space, so that neither a certain network nor a zero in the matrix gives infinity. A label that the
-    matrix calls impossible costs a constant and moves nothing.
+    matrix calls impossible costs a constant and moves nothing. No gradient flows to `transition`.
 
     References
     ----------
@@ -36,11 +36,24 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
     >>> forward_loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]), transition)  # −log 0.2
     tensor(1.6094)
     """
-    column = transition.to(logits).t().index_select(0, labels)
-    possible = column > 0
-    log_column = torch.where(possible, column, 1.0).log().masked_fill(~possible, _LOG_ZERO)
-    # log Σ_i p_i T_iy = logsumexp(z + log T_·y) − logsumexp(z): the softmax is never formed.
-    return reduce_losses(logits.logsumexp(1) - (logits + log_column).logsumexp(1), reduction)
+    return forward_loss_from(logits, labels, _log_columns(transition, labels, logits), reduction)
+
+
+def forward_loss_from(logits: Tensor, labels: Tensor, log_columns: Tensor, reduction: Reduction = "mean") -> Tensor:
+    """`forward_loss` with log transition[:, label] of every sample, (n, C), through which gradients flow."""
+    losses = F.cross_entropy(logits, labels, reduction="none") + _log_weights(logits, labels, log_columns)
+    return reduce_losses(losses, reduction)
+
+
+def _log_columns(transition: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
+    columns = transition.detach().to(logits).t().index_select(0, labels)
+    return columns.log().clamp_min(_LOG_ZERO)
+
+
+def _log_weights(logits: Tensor, labels: Tensor, log_columns: Tensor) -> Tensor:
+    """Return log β = log p_y − log (p @ transition)_y = z_y − log Σ_i exp(z_i + log T_iy): no softmax is formed."""
+    own = log_columns.gather(1, labels[:, None]).squeeze(1)
+    return -F.cross_entropy(logits + log_columns, labels, reduction="none") - own
 
 
 def backward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -112,9 +125,8 @@ def importance_weights(
     logits: Tensor, labels: Tensor, transition: Tensor, *, max_weight: float | None = None
 ) -> Tensor:
     """β = p_y / (p @ transition)_y for every sample, without gradient."""
-    given = forward_loss(logits, labels, transition, reduction="none")
-    true = F.cross_entropy(logits, labels, reduction="none")
-    weights = (given - true).clamp_max(_LARGEST_LOG_WEIGHT).exp()
+    log_weights = _log_weights(logits, labels, _log_columns(transition, labels, logits))
+    weights = log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
     return weights if max_weight is None else weights.clamp_max(max_weight)
 
 

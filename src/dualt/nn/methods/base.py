@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError, TransitionError
+from dualt.nn.losses.corrected import forward_loss_from
 from dualt.nn.losses.modules import as_matrix
 from dualt.nn.training import Batch, Method, Recipe
 from dualt.validation import check_n_classes
@@ -51,18 +52,23 @@ class LearningMethod(Method):
         self.penalty_weight = penalty_weight
         self.weight = nn.Parameter(torch.zeros(check_n_classes(n_classes), n_classes))
 
-    def compute_transition(self) -> Tensor:
-        """Return the matrix, with gradients."""
+    @property
+    def log_transition(self) -> Tensor:
+        """Logarithms of the matrix, with gradients."""
         n_classes = len(self.weight)
         # Each row learns from a C-th of the samples: √C makes a step as large as if it were from all of them.
         others = F.logsigmoid(math.sqrt(n_classes) * self.weight - math.log(n_classes))
         diagonal = torch.eye(n_classes, dtype=torch.bool, device=self.weight.device)
-        return others.masked_fill(diagonal, 0).softmax(1)
+        return others.masked_fill(diagonal, 0).log_softmax(1)
 
     @property
     def learned_transition(self) -> Tensor:
         """The matrix as learned so far."""
-        return self.compute_transition().detach()
+        return self.log_transition.detach().exp()
+
+    def misfit(self, logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
+        """Return the mean of −log (softmax(logits) @ transition)[label]; gradients flow to the matrix too."""
+        return forward_loss_from(logits, labels, log_transition.t().index_select(0, labels))
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return probs @ transition."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dualt.nn.losses import forward_loss
 from dualt.nn.methods.base import LearningMethod
 from dualt.nn.methods.volminnet import RECIPE as VOLMINNET
 from dualt.nn.training import Batch, Network
@@ -36,7 +35,7 @@ class TotalVariation(LearningMethod):
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean forward loss of the batch less the weighted mean variation."""
         logits = networks[0](batch.x)
-        misfit = forward_loss(logits, batch.labels, self.compute_transition())
+        misfit = self.misfit(logits, batch.labels, self.log_transition)
         return [misfit - self.penalty_weight * mean_total_variation(logits.softmax(1))]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dualt.nn.losses import forward_loss
 from dualt.nn.methods.base import LearningMethod
 from dualt.nn.training import Batch, Network, Recipe
 
@@ -30,7 +29,7 @@ class VolMinNet(LearningMethod):
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean forward loss of the batch and the weighted log volume."""
-        transition = self.compute_transition()
-        volume = torch.linalg.slogdet(transition).logabsdet
-        misfit = forward_loss(networks[0](batch.x), batch.labels, transition)
+        log_transition = self.log_transition
+        volume = torch.linalg.slogdet(log_transition.exp()).logabsdet
+        misfit = self.misfit(networks[0](batch.x), batch.labels, log_transition)
         return [misfit + self.penalty_weight * volume]
