@@ -127,7 +127,7 @@ class Estimation:
         typer.Option("--estimator", "-e", help="Estimator of the matrix; `dualt estimate --compare` lists all."),
     ] = None
     settings: Settings = None
-    verified: Annotated[Path | None, typer.Option(help="A random sample checked by hand; see `dualt audit`.")] = None
+    verified: Annotated[Path | None, typer.Option(help="The labels checked by hand; see `dualt audit`.")] = None
     level: Level = 0.95
 
     def __post_init__(self) -> None:
@@ -149,27 +149,14 @@ class Estimation:
 
 
 def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: Path) -> TransitionEstimate:
-    """Correct the estimate by an audit, if its given labels are still those of the data."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from dualt.audit import read_audit
-    from dualt.errors import LabelsError
+    """Correct the estimate by an audit, and say how many of its rows counted."""
+    from dualt.audit import read_sheet
     from dualt.estimators import estimate_verified
-    from dualt.validation import check_indices
 
-    rows, given, true = read_audit(path)
-    if not posterior.coder.by_name and given.dtype.kind == "U":
-        # The page has written class names where the labels are numbers.
-        by_name = replace(posterior.coder, by_name=True)
-        given, true = by_name.encode(given), by_name.encode(true)
-    check_indices(rows, posterior.summary.n_samples)
-    _, now = posterior.take(rows)
-    differs = np.flatnonzero(posterior.coder.encode(given) != now)
-    if len(differs):
-        raise LabelsError(f"Expected the given labels of the audit {path}, got another one at row {rows[differs[0]]}.")
-    return estimate_verified(posterior, chosen, rows, true)
+    sheet = read_sheet(path)
+    corrected = estimate_verified(posterior, chosen, sheet.audit())
+    typer.echo(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {path} are verified.", err=True)
+    return corrected
 
 
 @dataclass(frozen=True)
