@@ -216,7 +216,9 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "history": self.history_,
         }
         network = self.network if isinstance(self.network, str) else None
-        return Model(run.networks, network, self.network_options or {}, shape, names, mean, std, about)
+        features = getattr(self, "feature_names_in_", None)
+        columns = None if features is None else tuple(map(str, features))
+        return Model(run.networks, network, self.network_options or {}, shape, names, mean, std, about, columns)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probabilities of the clean class, (n, n_classes)."""

@@ -29,6 +29,8 @@ from dualt.rng import stream, stream_seed
 Augment = Callable[[Tensor, np.random.Generator], Tensor]
 OnEpoch = Callable[[EpochRecord], None]
 
+_CHECKED_ROWS = 256
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -96,7 +98,10 @@ def train(
     callables = [_runner(network, machine) for network in shard(networks, world)]
     learned = [*(p for network in networks for p in network.parameters()), *method.parameters()]
     state = State(networks, method, recipe.make_optimizer(learned), History(), {})
-    settings = {**recipe.to_dict(), "random_state": random_state, **_identity(method, data.train)}
+    settings = {
+        **recipe.to_dict(), "random_state": random_state, "precision": machine.precision,
+        **_identity(method, data.train),
+    }  # fmt: skip
     if resume and path is not None and path.exists():
         state.resume(path, settings)
 
@@ -134,7 +139,15 @@ def _identity(method: Method, part: Part) -> dict[str, Any]:
         "method": type(method).__name__,
         "transition_checksum": zlib.crc32(matrix.tobytes()),
         "labels_checksum": zlib.crc32(part.labels.cpu().numpy().tobytes()),
+        "features_checksum": _features_checksum(part),
     }
+
+
+def _features_checksum(part: Part) -> int:
+    """Return a checksum of rows spread evenly: standardised by all rows, they change with any of them."""
+    rows = torch.linspace(0, len(part.labels) - 1, min(len(part.labels), _CHECKED_ROWS)).long()
+    values = part.inputs.take(rows).float().cpu().mul(1e3).round()
+    return zlib.crc32(values.numpy().tobytes())
 
 
 def _run_epoch(
