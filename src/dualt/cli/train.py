@@ -283,7 +283,7 @@ def _show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
         picture.show_estimate(out, run.estimate, 0.95)
     elif run.distrust is not None:
         out.print(f"[bold]No noise rate can be claimed[/]: {escape(run.distrust)}.", soft_wrap=True)
-        if run.config.method != "ce":
+        if run.config.method != "ce" and run.method == "ce":
             out.print("The network was trained with plain cross entropy, without a matrix.", soft_wrap=True)
     used = run.stages[run.method].recipe
     out.print(
