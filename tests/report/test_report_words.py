@@ -28,6 +28,13 @@ def test_the_worst_class_is_named_with_its_usual_label():
     )
 
 
+def test_no_class_is_named_whose_interval_meets_another():
+    transition = np.array([[0.69, 0.31, 0.0], [0.15, 0.7, 0.15], [0.0, 0.0, 1.0]])
+    assert hardest_hit(SampleEstimate(("a", "b", "c"), transition=transition)) == ""
+    transition[0] = [0.67, 0.33, 0.0]
+    assert hardest_hit(SampleEstimate(("a", "b", "c"), transition=transition)).startswith("Class <bdi>a</bdi>")
+
+
 def test_confusions_are_given_then_true_largest_first():
     counts = np.array([[90.0, 3.0, 0.2], [7.0, 80.0, 0.0], [0.0, 5.0, 70.0]])
     assert confusions(without_diagonal(counts)) == [(1, 0, 7.0), (2, 1, 5.0), (0, 1, 3.0)]

@@ -43,9 +43,12 @@ def read_audit(path: str | Path) -> tuple[NDArray[np.intp], NDArray[Any], NDArra
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot read {path} as an audit: {error}.") from None
-    if tuple(cell.strip().lower() for cell in header) != HEADER:
+    columns = [cell.strip().lower() for cell in header]
+    if not set(HEADER) <= set(columns):
         raise InputError(f"Expected the header {','.join(HEADER)} in {path}, got {','.join(header)!r}.")
-    filled = [line for line in lines if len(line) == 3 and line[2].strip()]
+    places = [columns.index(name) for name in HEADER]
+    rows = [[line[place] for place in places] for line in lines if len(line) == len(columns)]
+    filled = [line for line in rows if line[2].strip()]
     if not filled:
         raise InputError(f"Expected true labels in the column 'true' of {path}, got none: fill some in.")
     for line in filled:

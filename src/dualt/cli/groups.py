@@ -7,7 +7,7 @@ that Typer reads. Each option is thus written once, and a command that takes a g
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
@@ -177,10 +177,27 @@ class Page:
     """The report, and what it shows beside each label."""
 
     report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None
-    images: Annotated[Path | None, typer.Option(help="Images for the report: a folder, or a .npy of them.")] = None
+    images: Annotated[
+        Path | None, typer.Option(help="Images for the report: a folder of files named by row, or a .npy.")
+    ] = None
     text: Annotated[Path | None, typer.Option(help="Texts for the report: one line per example.")] = None
+
+    reviewed: Annotated[
+        Path | None, typer.Option(help="An earlier review, as the page downloads it: the page opens with it.")
+    ] = None
+
+    def decided(self, found: LabelIssues, ids: Sequence[Any] | None = None) -> dict[int, str]:
+        """Return what the earlier review decided, by row number."""
+        from dualt.issues.review import decided_labels, read_review
+
+        if self.reviewed is None:
+            return {}
+        given = [found.class_names[code] for code in found.given.tolist()]
+        return decided_labels(read_review(self.reviewed), given, ids)
 
     def write(self, estimate: TransitionEstimate | None, found: LabelIssues | None, **options: Any) -> None:
         """Write the page, if one is wanted."""
         if self.report is not None:
+            if found is not None:
+                options.setdefault("reviewed", self.decided(found, options.get("ids")))
             save_report(self.report, estimate, found, images=self.images, text=self.text, **options)

@@ -32,7 +32,8 @@ def issues(
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.
 
-    As many are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise.
+    As many are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise;
+    labels that the review of --reviewed has kept are not flagged again.
 
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
     """
@@ -47,7 +48,9 @@ def issues(
     with data.opened() as posterior:
         source = estimation.estimate(posterior) if known is None else known
         found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
-    page.write(found.transition_estimate, found, level=estimation.level)
+    decided = page.decided(found)
+    found = found.without([row for row, label in decided.items() if label == found.class_names[found.given[row]]])
+    page.write(found.transition_estimate, found, reviewed=decided, level=estimation.level)
     if output is not None:
         save_issues(output, found)
     if as_json:

@@ -43,6 +43,9 @@ def save_report(
     audit: NDArray[np.intp] | None = None,
     images: Any = None,
     text: Path | None = None,
+    ids: Sequence[Any] | None = None,
+    labels_digest: str | None = None,
+    reviewed: Mapping[int | str, str] | None = None,
     level: float = 0.95,
     title: str = "Label report",
 ) -> None:
@@ -54,14 +57,16 @@ def save_report(
         raise InputError("Expected --images or --text, got both.")
     previews = None
     if issues is not None:
-        shown = {*listed(issues).tolist(), *([] if audit is None else audit.tolist())}
+        shown = {*listed(issues, reviewed=reviewed, ids=ids).tolist(), *([] if audit is None else audit.tolist())}
         if images is not None:
-            previews = image_previews(images, shown, n_samples=len(issues))
+            given = [issues.class_names[code] for code in issues.given.tolist()]
+            previews = image_previews(images, shown, n_samples=len(issues), ids=ids, labels=given)
         elif text is not None:
             previews = text_previews(text, shown, n_samples=len(issues))
     write_report(
-        path, estimate, issues, comparison=comparison, audit=audit, previews=previews, level=level, title=title
-    )
+        path, estimate, issues, comparison=comparison, audit=audit, previews=previews, ids=ids,
+        labels_digest=labels_digest, reviewed=reviewed, level=level, title=title,
+    )  # fmt: skip
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:

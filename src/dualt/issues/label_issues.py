@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
@@ -71,6 +71,12 @@ class LabelIssues:
     def expected_count(self) -> float:
         """Expected number of wrong labels: the off-diagonal of `by_pair`."""
         return float(self.by_pair.sum() - np.trace(self.by_pair))
+
+    def without(self, rows: ArrayLike) -> LabelIssues:
+        """Return the same with these row numbers no longer flagged, such as labels that a review has kept."""
+        is_issue = self.is_issue.copy()
+        is_issue[np.asarray(rows, dtype=np.intp)] = False
+        return replace(self, is_issue=is_issue)
 
     def to_frame(self) -> Any:
         """Return every label as a row of a pandas data frame, in the order of the data, with class names."""

@@ -21,16 +21,23 @@ HEADER = ("index", "old", "new")
 
 @dataclass(frozen=True)
 class Decision:
-    """A person looked at example `index`, labelled `old`, and says that its class is `new`."""
+    """A person looked at example `index`, labelled `old`, and says that its class is `new`.
+
+    `id` is the user's own name of the example, `labels` the digest of the labels that were reviewed, if known.
+    """
 
     index: int
     old: str
     new: str
     line: int
+    id: str = ""
+    labels: str = ""
 
 
 def read_review(path: str | Path) -> list[Decision]:
-    """Read a CSV of ``index,old,new`` with class names, as the report page writes it.
+    """Read a CSV of ``index,id,old,new,labels`` with class names, as the report page writes it.
+
+    Columns are found by their names; `id` and `labels` may be missing, others are ignored.
 
     Cells that were guarded against spreadsheets (`dualt.io.cells`) come back as they were. A row whose new
     label equals the old one is a label that was looked at and kept.
@@ -67,7 +74,8 @@ def read_review(path: str | Path) -> list[Decision]:
 def _decisions(stream: Iterable[str], path: Path) -> Iterator[Decision]:
     reader = csv.reader(stream, strict=True)
     header = next(reader, [])
-    if tuple(cell.strip().lower() for cell in header) != HEADER:
+    columns = [cell.strip().lower() for cell in header]
+    if not set(HEADER) <= set(columns):
         raise InputError(
             f"Expected the header {','.join(HEADER)} on line 1 of {path}, got {','.join(header)!r}."
             " Pass the file that the report page's download button gave."
@@ -75,17 +83,48 @@ def _decisions(stream: Iterable[str], path: Path) -> Iterator[Decision]:
     line = reader.line_num + 1
     for cells in reader:
         if cells:
-            yield _decision(cells, line, path)
+            yield _decision(columns, cells, line, path)
         line = reader.line_num + 1
 
 
-def _decision(cells: list[str], line: int, path: Path) -> Decision:
-    if len(cells) != len(HEADER):
-        raise InputError(f"Expected the cells index, old, new on line {line} of {path}, got {len(cells)}.")
-    index = cells[0].strip()
+def _decision(columns: list[str], cells: list[str], line: int, path: Path) -> Decision:
+    if len(cells) != len(columns):
+        raise InputError(f"Expected the cells {', '.join(columns)} on line {line} of {path}, got {len(cells)}.")
+    known = dict(zip(columns, cells, strict=True))
+    index = known["index"].strip()
     if not is_row_number(index):
-        raise InputError(f"Expected a row number as index on line {line} of {path}, got {cells[0][:40]!r}.")
-    return Decision(int(index), unguard_cell(cells[1]), unguard_cell(cells[2]), line)
+        raise InputError(f"Expected a row number as index on line {line} of {path}, got {index[:40]!r}.")
+    old, new, name = (unguard_cell(known.get(column, "")) for column in ("old", "new", "id"))
+    return Decision(int(index), old, new, line, name, known.get("labels", "").strip())
+
+
+def decided_labels(
+    decisions: Sequence[Decision], given: Sequence[str], ids: Sequence[Any] | None = None
+) -> dict[int, str]:
+    """Return the label that was decided for each reviewed row, by row number.
+
+    An example is found by its id if the review has one and `ids` are passed, else by its row number; of ids that are
+    gone nothing is said. Its given label, a class name, must be the old one, or the new one if the review was applied.
+
+    Raises
+    ------
+    LabelsError
+        If a label is neither: the review was made for other labels.
+    """
+    rows = {} if ids is None else {str(each): row for row, each in enumerate(ids)}
+    found = {}
+    for decision in decisions:
+        row = rows.get(decision.id) if ids is not None and decision.id else decision.index
+        if row is None:
+            continue
+        now = given[row] if row < len(given) else "no such row"
+        if now not in (decision.old, decision.new):
+            raise LabelsError(
+                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} or {decision.new!r},"
+                f" as on line {decision.line} of the review, got {now!r}. The review was made for other labels."
+            )
+        found[row] = decision.new
+    return found
 
 
 def apply_review(

@@ -43,6 +43,8 @@ def payload(
     wrong: NDArray[Any],
     comparison: Sequence[TransitionEstimate],
     previews: Previews | None,
+    ids: Sequence[Any] | None,
+    labels_digest: str | None,
     level: float,
 ) -> dict[str, Any]:
     """Return the numbers of the pictures and of the review lists.
@@ -52,11 +54,12 @@ def payload(
     return {
         "names": list(estimate.class_names),
         "level": level,
+        "labels": labels_digest or "",
         "matrix": _matrix(estimate, wrong, level),
         "rates": _rates(estimate, level),
         "methods": [{"name": other.estimator, "rates": _rounded(other.noise_rates, 4)} for other in comparison],
         "likely": {} if issues is None else _likely(lists, issues, wrong),
-        "lists": [] if issues is None else [_review_list(rows, issues, previews) for rows in lists],
+        "lists": [] if issues is None else [_review_list(rows, issues, previews, ids) for rows in lists],
     }
 
 
@@ -112,13 +115,17 @@ def _likely(lists: Sequence[ReviewList], issues: LabelIssues, wrong: NDArray[Any
     }
 
 
-def _review_list(rows: ReviewList, issues: LabelIssues, previews: Previews | None) -> dict[str, Any]:
+def _review_list(
+    rows: ReviewList, issues: LabelIssues, previews: Previews | None, ids: Sequence[Any] | None
+) -> dict[str, Any]:
     index, is_audit = rows.index.tolist(), rows.key == "audit"
     return {
         "key": rows.key,
         "action": "Download verified labels" if is_audit else "Download corrected labels",
-        "columns": ["index", "given", "true"] if is_audit else ["index", "old", "new"],
+        "columns": ["index", "given", "true", "id"] if is_audit else ["index", "id", "old", "new", "labels"],
+        "known": list(rows.known.items()),
         "index": index,
+        "ids": None if ids is None else [str(ids[row]) for row in index],
         "given": issues.given[index].tolist(),
         "suggested": issues.suggested[index].tolist(),
         "right": _rounded(issues.probability_right[index], 3),
@@ -126,6 +133,7 @@ def _review_list(rows: ReviewList, issues: LabelIssues, previews: Previews | Non
         "kind": previews.kind if previews else None,
         "pixelated": bool(previews and previews.pixelated),
         "previews": [previews.content.get(row) for row in index] if previews else None,
+        "files": [previews.names.get(row) for row in index] if previews and previews.names else None,
     }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.errors import InputError
 from dualt.report.previews import Previews
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class ReportOptions(TypedDict, total=False):
     comparison: Sequence[TransitionEstimate]
     audit: Codes | None
     previews: Previews | None
+    ids: Sequence[Any] | None
+    labels_digest: str | None
+    reviewed: Mapping[int | str, str] | None
     level: float
     title: str
     limit: int
@@ -33,16 +37,50 @@ class ReportOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReviewList:
-    """Row numbers for a person to look at, in this order; `key` names the list in the page and its download."""
+    """Row numbers for a person to look at, in this order; `key` names the list in the page and its download.
+
+    `known` are the classes that were decided before, by place in the list.
+    """
 
     key: str
     title: str
     index: Codes
+    known: Mapping[int, int] = field(default_factory=dict)
 
 
-def listed(issues: LabelIssues, limit: int = MAX_LISTED) -> Codes:
-    """Return the row numbers that a report lists: the flagged examples, most suspect first."""
-    return issues.indices[:limit]
+def listed(
+    issues: LabelIssues,
+    limit: int = MAX_LISTED,
+    *,
+    reviewed: Mapping[int | str, str] | None = None,
+    ids: Sequence[Any] | None = None,
+) -> Codes:
+    """Return the row numbers that a report lists: flagged examples, most suspect first, then those reviewed before."""
+    flagged = issues.indices[:limit]
+    decided = np.array(list(reviewed_rows(issues, reviewed, ids)), dtype=np.intp)
+    return np.concatenate([flagged, decided[~np.isin(decided, flagged)]]) if len(decided) else flagged
+
+
+def reviewed_rows(
+    issues: LabelIssues, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None = None
+) -> dict[int, int]:
+    """Return the class numbers that an earlier review chose, by row number; ids that are gone are left out."""
+    if not reviewed:
+        return {}
+    rows = {} if ids is None else {str(each): row for row, each in enumerate(ids)}
+    codes = {name: code for code, name in enumerate(issues.class_names)}
+    found = {}
+    for which, label in reviewed.items():
+        row = rows.get(which) if isinstance(which, str) else int(which)
+        if str(label) not in codes:
+            raise InputError(f"Expected a class as the reviewed label of {which!r}, got {str(label)[:80]!r}.")
+        if row is not None and not 0 <= row < len(issues):
+            raise InputError(f"Expected reviewed rows below {len(issues):,}, the number of labels, got {row}.")
+        if row is not None:
+            found[row] = codes[str(label)]
+    if not found:
+        raise InputError("Expected a review of these examples, got one in which no id is theirs.")
+    return found
 
 
 class GivenMatrix:
