@@ -101,8 +101,8 @@ def render_report(
     else:
         raise InputError("Expected an estimate or label issues to report, got neither.")
     wrong = without_diagonal(pairs)
-    if ids is not None and len(ids) != shown.n_samples:
-        raise InputError(f"Expected {shown.n_samples:,} ids, one per label, got {len(ids):,}.")
+    if ids is not None and issues is not None and len(ids) != len(issues):
+        raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
     lists = [] if issues is None else [_suspects(issues, limit, reviewed, ids)]
     if issues is not None and audit is not None:
         lists.append(ReviewList("audit", "Random sample", audit))
