@@ -1,5 +1,4 @@
 const FEW_CLASSES = 12;
-const FEW_KEYS = 9;
 
 // The classes offered as buttons: all if they are few, else the likeliest for this given label.
 const offered = (given, suggested) => {
@@ -28,7 +27,7 @@ class Card {
     this.keep = button("", () => decide(rows.given[this.row]), { class: "big" });
     this.take = button("", () => decide(rows.suggested[this.row]), { class: "big main" });
     this.classes = el("div", { class: "choices", role: "group", "aria-label": "Choose a class" });
-    this.finder = page.names.length > FEW_KEYS ? new Finder(`${rows.key}-found`, decide, leave) : null;
+    this.finder = page.names.some((_, code) => code >= FEW_CLASSES || !keyOf(code, code)) ? new Finder(`${rows.key}-found`, decide, leave) : null;
     this.node = el(
       "div",
       { class: "card", tabindex: "-1", role: "group", "aria-label": "The selected example" },

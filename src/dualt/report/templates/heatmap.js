@@ -26,11 +26,14 @@ const drawHeatmap = (host, tip, listed, open) => {
     // Wrong labels get the whole scale of colour, right ones stay grey; the root tells 1 % from 3 % beside 30 %.
     const neutral = row === column || column === classes.length;
     const tone = neutral ? 0.8 * share : Math.sqrt(share / largest);
-    const node = el("td", { role: "gridcell", tabindex: "-1", "aria-label": words(row, column).join(", ") });
+    // The spoken name has the number as it is seen.
+    const text = fine || share < 0.0005 ? "" : (100 * share).toFixed(1);
+    const [pair, exact, ...more] = words(row, column);
+    const spoken = [pair, text ? `${text} percent` : exact, ...more].join(", ");
+    const node = el("td", { role: "gridcell", tabindex: "-1", "aria-label": spoken }, text);
     node.className = neutral ? "neutral" : "";
     node.classList.toggle("leads", onList(row, column) > 0);
     node.style.setProperty("--v", tone.toFixed(3));
-    if (!fine) node.textContent = share >= 0.0005 ? (100 * share).toFixed(1) : "";
     place.set(node, [row, column]);
     return node;
   };

@@ -28,7 +28,7 @@ class Review {
 
   layout() {
     const byName = keyNames.size ? ["its name", "choose a class"] : null;
-    const byPlace = digitsAreNames || page.names.every((text) => keyNames.has(text)) ? null : [page.names.length > FEW_KEYS && page.names.length <= FEW_CLASSES ? "1–9, 0" : "1–9", "choose a class"];
+    const byPlace = digitsAreNames || page.names.every((text) => keyNames.has(text)) ? null : [page.names.length > 9 && page.names.length <= FEW_CLASSES ? "1–9, 0" : "1–9", "choose a class"];
     const help = [
       [keyFor("next"), "next"], [keyFor("previous"), "previous"], [keyFor("take"), "take the suggestion"], [keyFor("keep"), "keep the label"],
       byName, byPlace, this.card.finder && [keyFor("find"), "find a class by typing"], [keyFor("undo"), "undo"],
@@ -87,7 +87,7 @@ class Review {
       el(
         "span",
         { class: "what" },
-        el("span", {}, name(given), " → ", name(rows.suggested[row])),
+        el("span", { class: "pair" }, name(given), el("span", {}, "→"), name(rows.suggested[row])),
         el("span", { class: "about", dir: "auto" }, text ? [called, text].filter(Boolean).join(" · ") : about),
       ),
       el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${shown(chosen)}` : chosen === given ? "kept" : ""),
