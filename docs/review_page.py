@@ -24,11 +24,11 @@ def screenshot(page: Page) -> bytes:
     for key in "aaxa":
         page.keyboard.press(key)
     page.evaluate("document.activeElement.blur()")
-    title, keys = page.locator("#suspects-title").bounding_box(), page.locator("#suspects .keys").bounding_box()
-    if title is None or keys is None:
+    title, desk = page.locator("#suspects-title").bounding_box(), page.locator("#suspects .desk").bounding_box()
+    if title is None or desk is None:
         raise RuntimeError("The page has no list to review.")
-    top, bottom = title["y"] - 16, keys["y"] + keys["height"]
-    return page.screenshot(clip={"x": 40, "y": top, "width": 1020, "height": bottom - top})
+    top, bottom = title["y"] - 16, desk["y"] + desk["height"] + 16
+    return page.screenshot(clip={"x": 20, "y": top, "width": 1060, "height": bottom - top})
 
 
 def main() -> None:
