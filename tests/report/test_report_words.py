@@ -18,7 +18,7 @@ from dualt.report.words import facts, hardest_hit, verdict
     ],
 )
 def test_the_verdict_grows_with_the_rate(rate, words):
-    assert verdict(rate) == words
+    assert verdict(SampleEstimate(("a", "b"), rate)) == words
 
 
 def test_the_worst_class_is_named_with_its_usual_label():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.options import Classes, Json, LabelColumn, print_json
+from dualt.cli.options import Classes, Header, Json, LabelColumn, print_json
 
 
 def apply_review(
@@ -15,6 +15,7 @@ def apply_review(
     review: Annotated[Path, typer.Argument(metavar="REVIEW.csv", help="The review, as the report downloads it.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="File for the corrected labels: .npy, .csv or .txt.")],
     label: LabelColumn = None,
+    header: Header = None,
     classes: Classes = None,
     as_json: Json = False,
 ) -> None:
@@ -24,7 +25,7 @@ def apply_review(
     """
     from dualt import io, issues
 
-    given = io.load_labels(labels, column=label)
+    given = io.load_labels(labels, column=label, header=header)
     decisions = issues.read_review(review)
     names = io.load_class_names(classes) if classes else None
     io.save_labels(output, issues.apply_review(given, decisions, class_names=names))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from dualt.cli.options import Classes, LabelColumn, Level, Settings, parse_settings, save_report
+from dualt.cli.options import Classes, Header, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.progress import rows_progress
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Data:
         typer.Argument(metavar="[LABELS]", help="Given labels: the same, or .txt. Default: PROBS with --label."),
     ] = None
     label: LabelColumn = None
+    header: Header = None
     classes: Classes = None
     columns: Annotated[
         str | None, typer.Option("--probs-columns", help="Columns of probabilities: 'p_*', where * is the class.")
@@ -92,18 +93,16 @@ class Data:
 
     def _posterior(self, on_progress: Progress | None) -> NoisyPosterior:
         from dualt import io
-        from dualt.errors import InputError
         from dualt.rows import NoisyPosterior
 
-        probs, labels, label = self.probs, self.labels, self.label
-        if labels is None and label is None:
-            raise InputError(f"Expected a file of labels, or --label with a column of {probs}, got neither.")
-        names = io.load_class_names(self.classes) if self.classes else None
+        probs, labels = self.probs, self.labels
         if self.dask:
             # Workers look for the files from their own working folder.
             probs, labels = probs.absolute(), labels and labels.absolute()
-        shards = io.open_shards(probs, labels, label=label, columns=self.columns, ending=self.ending)
-        names = shards.class_names if names is None else names
+        shards = io.open_shards(
+            probs, labels, label=self.label, columns=self.columns, ending=self.ending, header=self.header
+        )
+        names = io.load_class_names(self.classes) if self.classes else shards.class_names
         if not self.dask:
             return NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=self.n_jobs, on_progress=on_progress)
         from dualt.rows.dask import DaskPosterior
@@ -114,8 +113,9 @@ class Data:
     def as_typed(self) -> str:
         """Return the arguments that name the data, to be typed again."""
         options = {"--label": self.label, "--probs-columns": self.columns, "--format": self.ending}
-        given = [word for option, value in options.items() if value is not None for word in (option, value)]
-        return shlex.join([str(self.probs), *([] if self.labels is None else [str(self.labels)]), *given])
+        words = [word for option, value in options.items() if value is not None for word in (option, value)]
+        header = [] if self.header is None else ["--header" if self.header else "--no-header"]
+        return shlex.join([*map(str, filter(None, (self.probs, self.labels))), *words, *header])
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Estimation:
         typer.Option("--estimator", "-e", help="Estimator of the matrix; `dualt estimate --compare` lists all."),
     ] = None
     settings: Settings = None
-    verified: Annotated[Path | None, typer.Option(help="A random sample checked by hand; see `dualt audit`.")] = None
+    verified: Annotated[Path | None, typer.Option(help="The labels checked by hand; see `dualt audit`.")] = None
     level: Level = 0.95
 
     def __post_init__(self) -> None:
@@ -149,27 +149,14 @@ class Estimation:
 
 
 def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: Path) -> TransitionEstimate:
-    """Correct the estimate by an audit, if its given labels are still those of the data."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from dualt.audit import read_audit
-    from dualt.errors import LabelsError
+    """Correct the estimate by an audit, and say how many of its rows counted."""
+    from dualt.audit import read_sheet
     from dualt.estimators import estimate_verified
-    from dualt.validation import check_indices
 
-    rows, given, true = read_audit(path)
-    if not posterior.coder.by_name and given.dtype.kind == "U":
-        # The page has written class names where the labels are numbers.
-        by_name = replace(posterior.coder, by_name=True)
-        given, true = by_name.encode(given), by_name.encode(true)
-    check_indices(rows, posterior.summary.n_samples)
-    _, now = posterior.take(rows)
-    differs = np.flatnonzero(posterior.coder.encode(given) != now)
-    if len(differs):
-        raise LabelsError(f"Expected the given labels of the audit {path}, got another one at row {rows[differs[0]]}.")
-    return estimate_verified(posterior, chosen, rows, true)
+    sheet = read_sheet(path)
+    corrected = estimate_verified(posterior, chosen, sheet.audit())
+    typer.echo(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {path} are verified.", err=True)
+    return corrected
 
 
 @dataclass(frozen=True)

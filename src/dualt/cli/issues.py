@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,8 +22,7 @@ def issues(
     data: Data,
     page: Page,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="CSV of index, given, suggested, probability right, of the suggestion."),
+        Path | None, typer.Option("-o", "--output", help="Write the flagged labels as .csv, .json or .parquet.")
     ] = None,
     transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
     top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
@@ -39,7 +38,7 @@ def issues(
     """
     from dualt import io
     from dualt.errors import InputError
-    from dualt.issues import find_posterior_issues, save_issues
+    from dualt.issues import find_posterior_issues
 
     if transition is not None and not (estimation.is_default and estimation.settings is None):
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
@@ -52,24 +51,11 @@ def issues(
     found = found.without([row for row, label in decided.items() if label == found.class_names[found.given[row]]])
     page.write(found.transition_estimate, found, reviewed=decided, level=estimation.level)
     if output is not None:
-        save_issues(output, found)
+        found.save(output)
     if as_json:
-        print_json(_as_dict(found))
+        print_json(found.to_dict())
     else:
         _show(found, output, page.report, data.as_typed())
-
-
-def _as_dict(found: LabelIssues) -> dict[str, Any]:
-    from dualt.issues import issue_rows
-
-    return {
-        "n_samples": len(found),
-        "expected_count": found.expected_count,
-        "flagged": int(found.is_issue.sum()),
-        "class_names": list(found.class_names),
-        "by_pair": found.by_pair.tolist(),
-        "issues": list(issue_rows(found)),
-    }
 
 
 def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:

@@ -11,9 +11,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from dualt.audit import Sheet
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
 
@@ -26,6 +24,10 @@ Classes = Annotated[
     Path | None, typer.Option("--classes", help="Class names in column order, one per line. Default: the header's.")
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether the first line of a table in text names its columns."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
 DataDir = Annotated[
     Path | None,
@@ -40,7 +42,7 @@ def save_report(
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
-    audit: NDArray[np.intp] | None = None,
+    audit: Sheet | None = None,
     images: Any = None,
     text: Path | None = None,
     ids: Sequence[Any] | None = None,
@@ -57,7 +59,7 @@ def save_report(
         raise InputError("Expected --images or --text, got both.")
     previews = None
     if issues is not None:
-        shown = {*listed(issues, reviewed=reviewed, ids=ids).tolist(), *([] if audit is None else audit.tolist())}
+        shown = {*listed(issues, reviewed=reviewed, ids=ids).tolist(), *([] if audit is None else audit.rows.tolist())}
         if images is not None:
             given = [issues.class_names[code] for code in issues.given.tolist()]
             previews = image_previews(images, shown, n_samples=len(issues), ids=ids, labels=given)

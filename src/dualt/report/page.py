@@ -19,12 +19,14 @@ from dualt.files import atomic_write
 from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
 from dualt.report.previews import Previews
-from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, listed, reviewed_rows
+from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed, reviewed_rows
+from dualt.results.readings import told_as_range
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from dualt.audit import Sheet
     from dualt.issues import LabelIssues
     from dualt.report.shown import ReportOptions
     from dualt.results import TransitionEstimate
@@ -51,7 +53,7 @@ def render_report(
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
-    audit: Codes | None = None,
+    audit: Sheet | Codes | None = None,
     previews: Previews | None = None,
     ids: Sequence[Any] | None = None,
     labels_digest: str | None = None,
@@ -74,8 +76,9 @@ def render_report(
     comparison
         Several estimates, shown side by side.
     audit
-        Row numbers of a random sample, in random order: adds a list of its own to verify, apart from the
-        suspects. Needs `issues`, which say what each example probably is.
+        The sheet of `dualt audit`, or row numbers of a random sample in random order: adds a list of its own to
+        verify, apart from the suspects, which asks for the class before it shows the label. Needs `issues`, which
+        say what each example probably is.
     previews
         Thumbnails or texts of the listed examples (`listed` names them).
     ids
@@ -105,7 +108,7 @@ def render_report(
         raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
     lists = [] if issues is None else [_suspects(issues, limit, reviewed, ids)]
     if issues is not None and audit is not None:
-        lists.append(ReviewList("audit", "Random sample", audit))
+        lists.append(audit_list(audit, shown.class_names))
     content = payload(
         shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, ids=ids,
         labels_digest=labels_digest, level=level,
@@ -117,6 +120,8 @@ def render_report(
         title=title,
         estimate=shown,
         interval=None if estimate is None else estimate.noise_rate_interval(level),
+        range=estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
+        undecided=None if estimate is None else estimate.undecided,
         comparison=comparison,
         lists=lists,
         n_flagged=0 if issues is None else len(issues.indices),
@@ -125,7 +130,7 @@ def render_report(
         numbers=Markup(numbers),  # noqa: S704
         policy=_policy(style, script),
         digest=_digest(issues) if issues is not None else "",
-        verdict=words.verdict(shown.noise_rate),
+        verdict=words.verdict(shown),
         hardest_hit=words.hardest_hit(shown, level),
         level=f"{100 * level:g}%",
         facts=words.facts(shown),
@@ -144,7 +149,7 @@ def _suspects(
 ) -> ReviewList:
     rows, decided = listed(issues, limit, reviewed=reviewed, ids=ids), reviewed_rows(issues, reviewed, ids)
     known = {place: decided[row] for place, row in enumerate(rows.tolist()) if row in decided}
-    return ReviewList("suspects", "Suspect labels", rows, known)
+    return ReviewList("suspects", "Suspect labels", rows, known=known)
 
 
 def _digest(issues: LabelIssues) -> str:

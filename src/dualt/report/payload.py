@@ -118,14 +118,17 @@ def _likely(lists: Sequence[ReviewList], issues: LabelIssues, wrong: NDArray[Any
 def _review_list(
     rows: ReviewList, issues: LabelIssues, previews: Previews | None, ids: Sequence[Any] | None
 ) -> dict[str, Any]:
-    index, is_audit = rows.index.tolist(), rows.key == "audit"
+    index = rows.index.tolist()
+    names = rows.ids if ids is None else [str(ids[row]) for row in index]
     return {
         "key": rows.key,
-        "action": "Download verified labels" if is_audit else "Download corrected labels",
-        "columns": ["index", "given", "true", "id"] if is_audit else ["index", "id", "old", "new", "labels"],
-        "known": list(rows.known.items()),
+        "blind": rows.blind,
+        "action": "Download verified labels" if rows.blind else "Download corrected labels",
+        "columns": _columns(rows, named=names is not None),
+        "more": {name: list(map(str, values)) for name, values in rows.how_drawn.items()},
+        "known": [[place, code] for place, code in rows.known.items()],
         "index": index,
-        "ids": None if ids is None else [str(ids[row]) for row in index],
+        "ids": names,
         "given": issues.given[index].tolist(),
         "suggested": issues.suggested[index].tolist(),
         "right": _rounded(issues.probability_right[index], 3),
@@ -135,6 +138,13 @@ def _review_list(
         "previews": [previews.content.get(row) for row in index] if previews else None,
         "files": [previews.names.get(row) for row in index] if previews and previews.names else None,
     }
+
+
+def _columns(rows: ReviewList, *, named: bool) -> list[str]:
+    """Return the header of the download: the one of `dualt.audit.Sheet`, or the one that `apply-review` reads."""
+    if not rows.blind:
+        return ["index", "id", "old", "new", "labels"]
+    return ["index", *(["id"] if named else []), "given", "true", *rows.how_drawn]
 
 
 def without_diagonal(matrix: NDArray[Any]) -> NDArray[Any]:

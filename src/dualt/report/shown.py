@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.audit import Sheet
 from dualt.errors import InputError
 from dualt.report.previews import Previews
 
@@ -25,7 +26,7 @@ class ReportOptions(TypedDict, total=False):
     """The options of a report, which `dualt.report.render_report` describes."""
 
     comparison: Sequence[TransitionEstimate]
-    audit: Codes | None
+    audit: Sheet | Codes | None
     previews: Previews | None
     ids: Sequence[Any] | None
     labels_digest: str | None
@@ -39,13 +40,33 @@ class ReportOptions(TypedDict, total=False):
 class ReviewList:
     """Row numbers for a person to look at, in this order; `key` names the list in the page and its download.
 
-    `known` are the classes that were decided before, by place in the list.
+    A blind list asks for the class first, and shows the given label and the suggestion only then. Its download has
+    the columns `how_drawn` too, and every row; `known` are the classes that were found before, by place in the list,
+    and so are `ids`.
     """
 
     key: str
     title: str
     index: Codes
+    how_drawn: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     known: Mapping[int, int] = field(default_factory=dict)
+    ids: Sequence[str] | None = None
+
+    @property
+    def blind(self) -> bool:
+        """Whether the judge must not see the labels first."""
+        return self.key == "audit"
+
+
+def audit_list(audit: Sheet | Codes, class_names: Sequence[str]) -> ReviewList:
+    """Return the list of rows to verify."""
+    if not isinstance(audit, Sheet):
+        return ReviewList("audit", "Random sample", audit)
+    codes = {str(code): code for code in range(len(class_names))} | {name: k for k, name in enumerate(class_names)}
+    true = audit.true.tolist()
+    known = {place: codes[true[place]] for place in audit.filled.tolist() if true[place] in codes}
+    ids = None if audit.ids is None else audit.ids.tolist()
+    return ReviewList("audit", "Random sample", audit.rows, audit.how_drawn(), known, ids)
 
 
 def listed(

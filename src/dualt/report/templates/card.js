@@ -1,8 +1,10 @@
 const FEW_CLASSES = 12;
 
-// The classes offered as buttons: all if they are few, else the likeliest for this given label.
-const offered = (given, suggested) => {
+// The classes offered as buttons: all if they are few, else the likeliest for this given label, unless that would tell it.
+const offered = (rows, row) => {
+  const [given, suggested] = [rows.given[row], rows.suggested[row]];
   if (page.names.length <= FEW_CLASSES) return page.names.map((_, code) => code);
+  if (rows.blind) return [];
   const likely = [suggested, ...(page.likely[given] ?? [])].filter((code) => code !== given);
   return [...new Set(likely)].slice(0, 8);
 };
@@ -28,22 +30,25 @@ class Card {
     this.take = button("", () => decide(rows.suggested[this.row]), { class: "big main" });
     this.classes = el("div", { class: "choices", role: "group", "aria-label": "Choose a class" });
     this.finder = page.names.some((_, code) => code >= FEW_CLASSES || !keyOf(code, code)) ? new Finder(`${rows.key}-found`, decide, leave) : null;
+    this.labels = el(
+      "dl",
+      {},
+      el("div", {}, el("dt", {}, "Given label"), this.given),
+      el("div", {}, el("dt", {}, "Suggested"), this.suggested),
+    );
+    this.question = el("p", { class: "question" }, "Which class is it?");
+    this.verdict = el("p", { class: "meta", role: "status" });
     this.node = el(
       "div",
       { class: "card", tabindex: "-1", role: "group", "aria-label": "The selected example" },
       el("div", { class: "head" }, this.number, this.place),
       this.ident,
       this.view,
-      el(
-        "dl",
-        {},
-        el("div", {}, el("dt", {}, "Given label"), this.given),
-        el("div", {}, el("dt", {}, "Suggested"), this.suggested),
-      ),
-      el("div", { class: "choices" }, this.keep, this.take),
+      ...(rows.blind ? [this.question, this.labels] : [this.labels, el("div", { class: "choices" }, this.keep, this.take)]),
       this.classes,
       this.finder?.node ?? "",
       el("div", { class: "choices" }, button("Previous", () => move(-1)), button("Next", () => move(1))),
+      ...(rows.blind ? [this.verdict] : []),
     );
     this.classes.addEventListener("click", ({ target }) => {
       const chosen = target.closest("button");
@@ -68,7 +73,10 @@ class Card {
     this.take.setAttribute("aria-pressed", chosen === suggested);
     this.view.hidden = !rows.previews;
     this.view.replaceChildren(preview(rows, row) ?? el("p", { class: "empty" }, "No preview"));
-    this.offer(offered(given, suggested), chosen);
+    // A blind list asks first; what the label says is shown once a class was chosen.
+    this.question.hidden = chosen !== undefined;
+    this.labels.hidden = rows.blind && chosen === undefined;
+    this.offer(offered(rows, row), chosen);
   }
 
   // Buttons are reused from example to example, so that the one with the focus keeps it.
@@ -85,15 +93,28 @@ class Card {
     });
   }
 
+  // What the label said of the example that was just judged.
+  compare(row, chosen) {
+    const { rows } = this;
+    const same = chosen === rows.given[row];
+    this.verdict.replaceChildren(
+      `Example ${rows.index[row]}: you chose `, name(chosen), same ? ", as its label says." : "; its label says ",
+      ...(same ? [] : [name(rows.given[row]), "."]),
+    );
+  }
+
   keyed(pressed) {
     const node = [...this.classes.children].find((child) => child.dataset.key === pressed);
     return node && Number(node.dataset.code);
   }
 }
 
-// What the user calls an example: its id and the name of its file, once if they are the same.
-const identity = (rows, row) =>
-  [...new Set([rows.ids?.[row], rows.files?.[row]])].filter(Boolean).join(" · ");
+// What the user calls an example: its id and the name of its file, once if they are the same. Where the class is still to
+// be judged, the folder, which may be named by the label, is left out.
+const identity = (rows, row) => {
+  const names = [rows.ids?.[row], rows.files?.[row]].filter(Boolean);
+  return [...new Set(rows.blind ? names.map((text) => text.split("/").at(-1)) : names)].join(" · ");
+};
 
 const preview = (rows, row) => {
   const content = rows.previews?.[row];

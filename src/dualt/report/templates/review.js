@@ -29,8 +29,9 @@ class Review {
   layout() {
     const byName = keyNames.size ? ["its name", "choose a class"] : null;
     const byPlace = digitsAreNames || page.names.every((text) => keyNames.has(text)) ? null : [page.names.length > 9 && page.names.length <= FEW_CLASSES ? "1–9, 0" : "1–9", "choose a class"];
+    const judge = this.rows.blind ? [] : [[keyFor("take"), "take the suggestion"], [keyFor("keep"), "keep the label"]];
     const help = [
-      [keyFor("next"), "next"], [keyFor("previous"), "previous"], [keyFor("take"), "take the suggestion"], [keyFor("keep"), "keep the label"],
+      [keyFor("next"), "next"], [keyFor("previous"), "previous"], ...judge,
       byName, byPlace, this.card.finder && [keyFor("find"), "find a class by typing"], [keyFor("undo"), "undo"],
     ].filter(Boolean).map(([pressed, text]) => el("span", {}, el("kbd", {}, pressed), text));
     return [
@@ -71,7 +72,9 @@ class Review {
     const image = rows.kind === "image" ? preview(rows, row) : null;
     const text = rows.kind === "text" ? rows.previews[row] : null;
     const called = identity(rows, row);
-    const about = `${called || `example ${rows.index[row]}`}, ${percent(rows.right[row])} likely right`;
+    const hidden = rows.blind && chosen === undefined;
+    const about = hidden ? called || "to judge" : `${called || `example ${rows.index[row]}`}, ${percent(rows.right[row])} likely right`;
+    const pair = [name(given), el("span", {}, "→"), name(rows.suggested[row])];
     image?.setAttribute("alt", "");
     return el(
       "div",
@@ -87,7 +90,7 @@ class Review {
       el(
         "span",
         { class: "what" },
-        el("span", { class: "pair" }, name(given), el("span", {}, "→"), name(rows.suggested[row])),
+        hidden ? el("span", {}, `Example ${rows.index[row]}`) : el("span", { class: "pair" }, ...pair),
         el("span", { class: "about", dir: "auto" }, text ? [called, text].filter(Boolean).join(" · ") : about),
       ),
       el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${shown(chosen)}` : chosen === given ? "kept" : ""),
@@ -123,7 +126,8 @@ class Review {
     const changed = [...made].filter(([row, code]) => code !== this.rows.given[row]).length;
     this.bar.value = made.size;
     const note = kept ? "" : " This browser keeps nothing for this page: download before you close it.";
-    const split = `${whole(changed)} changed, ${whole(made.size - changed)} kept.`;
+    const words = this.rows.blind ? ["differ from the label", "agree with it"] : ["changed", "kept"];
+    const split = `${whole(changed)} ${words[0]}, ${whole(made.size - changed)} ${words[1]}.`;
     this.tally.textContent = `${whole(made.size)} of ${whole(total)} reviewed: ${split}${note}`;
     this.undoButton.disabled = !log.length;
     this.saveButton.disabled = !made.size;
@@ -142,6 +146,7 @@ class Review {
     const done = code === this.rows.given[row] ? "kept as" : "changed to";
     if (this.sieve.byState) this.sift();
     else this.go(this.nextOpen(this.position));
+    if (this.rows.blind) this.card.compare(row, code);
     this.voice.textContent = `Example ${this.rows.index[row]} ${done} ${shown(code)}. ${this.tally.textContent}`;
   }
 
@@ -158,17 +163,21 @@ class Review {
   }
 
   save() {
-    const { index, ids, given, key: list, columns } = this.rows;
-    const made = [...this.choices.made].sort(([a], [b]) => index[a] - index[b]);
-    const [before, after] = [(row) => guardCell(page.names[given[row]]), (_, code) => guardCell(page.names[code])];
+    const { index, ids, given, key: list, columns, more, blind } = this.rows;
+    const { made } = this.choices;
+    const label = (code) => (code === undefined ? "" : guardCell(page.names[code]));
+    const [before, after] = [(row) => label(given[row]), (row) => label(made.get(row))];
     const cells = {
       index: (row) => String(index[row]),
       id: (row) => guardCell(ids?.[row] ?? ""),
       old: before, given: before, new: after, true: after,
       labels: () => page.labels,
     };
-    const body = made.map(([row, code]) => columns.map((column) => cells[column](row, code)));
-    download(`${list}-review.csv`, toCsv([columns, ...body]));
+    for (const [column, values] of Object.entries(more)) cells[column] = (row) => guardCell(values[row]);
+    // How rows were drawn tells something only if all of them are there, judged or not.
+    const wanted = index.map((_, row) => row).filter((row) => (blind && Object.keys(more).length) || made.has(row));
+    wanted.sort((a, b) => index[a] - index[b]);
+    download(`${list}-review.csv`, toCsv([columns, ...wanted.map((row) => columns.map((column) => cells[column](row)))]));
   }
 
   press(event) {
@@ -184,12 +193,11 @@ class Review {
 
   commands() {
     const row = this.visible[this.position];
-    const { given, suggested } = this.rows;
+    const { given, suggested, blind } = this.rows;
     return {
       next: () => this.go(this.position + 1),
       previous: () => this.go(this.position - 1),
-      take: () => this.decide(suggested[row]),
-      keep: () => this.decide(given[row]),
+      ...(!blind && { take: () => this.decide(suggested[row]), keep: () => this.decide(given[row]) }),
       undo: () => this.undo(),
       find: () => this.card.finder?.input.focus(),
     };

@@ -9,8 +9,9 @@ class Sieve {
     this.state = this.select([["all", "all"], ["open", "to review"], ["done", "reviewed"]]);
     this.search = el("input", { type: "search", autocomplete: "off", placeholder: rows.kind === "text" ? "id or text" : "id or name" });
     this.search.addEventListener("input", this.changed);
-    this.labels = [["Search", this.search], ["Given", this.given], ["Suggested", this.suggested], ["Show", this.state]].map(([text, select]) =>
-      el("label", {}, text, select));
+    // Where the class is still to be judged, no filter may tell the label.
+    const byClass = rows.blind ? [] : [["Given", this.given], ["Suggested", this.suggested]];
+    this.labels = [["Search", this.search], ...byClass, ["Show", this.state]].map(([text, field]) => el("label", {}, text, field));
   }
 
   select(options) {
