@@ -13,6 +13,7 @@ from dualt.cli.audit import audit
 from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
+from dualt.cli.guard import guarded
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
 from dualt.cli.predict import predict
@@ -59,7 +60,7 @@ app = typer.Typer(
 for _command in (
     demo, estimate, issues, summarize, merge, apply_review, audit, train, predict, reproduce, corrupt
 ):  # fmt: skip
-    app.command()(_command)
+    app.command()(guarded(_command))
 app.add_typer(data.app, name="data")
 
 

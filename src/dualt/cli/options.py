@@ -26,6 +26,11 @@ Classes = Annotated[
     Path | None, typer.Option("--classes", help="Class names in column order, one per line. Default: the header's.")
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Name of the column of ids in a table.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether line 1 of a table names its columns.  [default: by its look]"),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
 DataDir = Annotated[
     Path | None,

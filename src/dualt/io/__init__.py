@@ -1,11 +1,13 @@
 """Probabilities, labels and matrices in and out of files."""
 
+from dualt.io.rewrite import save_corrected
 from dualt.io.load import (
     Probabilities,
     load_class_names,
     load_labels,
     load_named_transition,
     load_probabilities,
+    load_texts,
     load_transition,
     save_labels,
 )
@@ -24,9 +26,11 @@ __all__ = [
     "load_named_transition",
     "load_probabilities",
     "load_summary",
+    "load_texts",
     "load_transition",
     "merge_summaries",
     "open_shards",
+    "save_corrected",
     "save_labels",
     "save_summary",
 ]
