@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def run(*arguments):
 
 
 def write_review(path="review.csv", rows=((1, "dog", "cat"), (4, "dog", 'a, "b"\nc'), (6, "cat", "cat")), **columns):
-    with open(path, "w", newline="") as stream:
+    with Path(path).open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["index", "old", "new", *columns])
         writer.writerows([*row, *(values[at] for values in columns.values())] for at, row in enumerate(rows))

@@ -246,7 +246,7 @@ def test_parquet_columns_that_cannot_be_probabilities(tmp_path, whole):
     with pytest.raises(UnknownNameError, match="Did you mean 'given'"):
         open_shards(tmp_path / "a.parquet", label="givn")
     np.save(tmp_path / "y.npy", labels)
-    with pytest.raises(InputError, match=r"Expected numbers in column 'given'.*--probs-columns"):
+    with pytest.raises(InputError, match=r"Expected numbers in column 'given'.*--probs"):
         open_shards(tmp_path / "a.parquet", tmp_path / "y.npy")
 
 

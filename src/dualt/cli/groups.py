@@ -6,6 +6,7 @@ that Typer reads. Each option is thus written once, and a command that takes a g
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -17,14 +18,20 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from dualt.cli.options import Classes, LabelColumn, Level, Settings, parse_settings, save_report
+from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.progress import rows_progress
 
 if TYPE_CHECKING:
+    from dualt.io import Shards
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
     from dualt.rows import NoisyPosterior
     from dualt.rows.posterior import Progress
+
+
+_log = logging.getLogger(__name__)
+# How many rows a notice lists.
+_SHOWN = 12
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -74,8 +81,11 @@ class Data:
     label: LabelColumn = None
     classes: Classes = None
     columns: Annotated[
-        str | None, typer.Option("--probs-columns", help="Columns of probabilities: 'p_*', where * is the class.")
+        str | None,
+        typer.Option("--probs", help="Columns of probabilities: 'p_*', where * is the class, or a list: 'cat,dog'."),
     ] = None
+    id_column: IdColumn = None
+    header: Header = None
     ending: Annotated[str | None, typer.Option("--format", help="Which files of a folder to read: parquet.")] = None
     n_jobs: Annotated[int, typer.Option(help="Number of threads that read the rows.")] = 1
     dask: Annotated[
@@ -83,14 +93,17 @@ class Data:
     ] = None
 
     @contextmanager
-    def opened(self) -> Iterator[NoisyPosterior]:
-        """Open the files; inside the block, progress is shown and the cluster of `--dask` is connected."""
+    def opened(self, *ignored: str | None) -> Iterator[NoisyPosterior]:
+        """Open the files; inside the block, progress is shown and the cluster of `--dask` is connected.
+
+        Columns in `ignored` are no probabilities.
+        """
         from dualt.rows.cluster import connected
 
         with rows_progress() as on_progress, connected(self.dask) if self.dask else nullcontext():
-            yield self._posterior(on_progress)
+            yield self._posterior(on_progress, [name for name in (self.id_column, *ignored) if name])
 
-    def _posterior(self, on_progress: Progress | None) -> NoisyPosterior:
+    def _posterior(self, on_progress: Progress | None, ignored: list[str]) -> NoisyPosterior:
         from dualt import io
         from dualt.errors import InputError
         from dualt.rows import NoisyPosterior
@@ -102,8 +115,12 @@ class Data:
         if self.dask:
             # Workers look for the files from their own working folder.
             probs, labels = probs.absolute(), labels and labels.absolute()
-        shards = io.open_shards(probs, labels, label=label, columns=self.columns, ending=self.ending)
+        shards = io.open_shards(
+            probs, labels, label=label, columns=self.columns, ending=self.ending, header=self.header,
+            ignored=ignored,
+        )  # fmt: skip
         names = shards.class_names if names is None else names
+        self._tell_missing(shards)
         if not self.dask:
             return NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=self.n_jobs, on_progress=on_progress)
         from dualt.rows.dask import DaskPosterior
@@ -111,9 +128,62 @@ class Data:
         blocks = io.divide(shards.blocks)
         return DaskPosterior.of(NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress))
 
+    def _tell_missing(self, shards: Shards) -> None:
+        """Say on stderr which rows have no label and are left out."""
+        import numpy as np
+
+        from dualt import io
+        from dualt.errors import LabelsError
+
+        rows, n_rows = io.labelled_rows(shards.blocks)
+        if rows is None:
+            return
+        missing = np.setdiff1d(np.arange(n_rows), rows)
+        if self.dask:
+            raise LabelsError(f"Expected a label in every row with --dask, got none at row {missing[0]}.")
+        shown = ", ".join(map(str, missing[:_SHOWN].tolist())) + (", …" if len(missing) > _SHOWN else "")
+        _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
+
+    def describe(self, found: LabelIssues, posterior: NoisyPosterior, text: str | None = None) -> LabelIssues:
+        """Return issues under the row numbers of the files, with the ids and texts of their tables."""
+        from dataclasses import replace
+
+        from dualt import io
+
+        rows, n_rows = io.labelled_rows(posterior.blocks)
+        if rows is not None:
+            found = found.spread(rows, n_rows)
+        return replace(found, ids=self._column(self.id_column, n_rows), texts=self._column(text, n_rows))
+
+    def _column(self, name: str | None, n_rows: int) -> list[str] | None:
+        """Return a column of the tables, those of labels if they have it."""
+        from dualt import io
+        from dualt.validation import check_same_length
+
+        if name is None:
+            return None
+        texts = [text for path in self._tables_with(name) for text in io.load_texts(path, name, header=self.header)]
+        check_same_length(n_rows, len(texts))
+        return texts
+
+    def _tables_with(self, column: str) -> list[Path]:
+        from dualt import io
+        from dualt.errors import DualtError
+
+        for path in filter(None, (self.labels, self.probs)):
+            files = io.find_shards(path, self.ending)
+            try:
+                if column in (io.open_table(files[0], column, self.header).names or ()):
+                    return files
+            except DualtError:
+                continue
+        return io.find_shards(self.probs, self.ending)
+
     def as_typed(self) -> str:
         """Return the arguments that name the data, to be typed again."""
-        options = {"--label": self.label, "--probs-columns": self.columns, "--format": self.ending}
+        options = {
+            "--label": self.label, "--probs": self.columns, "--id": self.id_column, "--format": self.ending
+        }  # fmt: skip
         given = [word for option, value in options.items() if value is not None for word in (option, value)]
         return shlex.join([str(self.probs), *([] if self.labels is None else [str(self.labels)]), *given])
 
@@ -157,6 +227,7 @@ def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: P
     from dualt.audit import read_audit
     from dualt.errors import LabelsError
     from dualt.estimators import estimate_verified
+    from dualt.io import labelled_rows
     from dualt.validation import check_indices
 
     rows, given, true = read_audit(path)
@@ -164,12 +235,16 @@ def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: P
         # The page has written class names where the labels are numbers.
         by_name = replace(posterior.coder, by_name=True)
         given, true = by_name.encode(given), by_name.encode(true)
-    check_indices(rows, posterior.summary.n_samples)
-    _, now = posterior.take(rows)
+    numbers, n_rows = labelled_rows(posterior.blocks)
+    check_indices(rows, n_rows)
+    places = rows if numbers is None else np.searchsorted(numbers, rows)
+    if numbers is not None and not np.isin(rows, numbers).all():
+        raise LabelsError(f"Expected the given labels of the audit {path}, got a row that has no label.")
+    _, now = posterior.take(places)
     differs = np.flatnonzero(posterior.coder.encode(given) != now)
     if len(differs):
         raise LabelsError(f"Expected the given labels of the audit {path}, got another one at row {rows[differs[0]]}.")
-    return estimate_verified(posterior, chosen, rows, true)
+    return estimate_verified(posterior, chosen, places, true)
 
 
 @dataclass(frozen=True)
@@ -178,7 +253,14 @@ class Page:
 
     report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None
     images: Annotated[Path | None, typer.Option(help="Images for the report: a folder, or a .npy of them.")] = None
-    text: Annotated[Path | None, typer.Option(help="Texts for the report: one line per example.")] = None
+    text: Annotated[
+        Path | None, typer.Option(help="Texts of the examples: a column of the table, or a file of one line each.")
+    ] = None
+
+    @property
+    def text_column(self) -> str | None:
+        """The column of texts, if `--text` names no file."""
+        return None if self.text is None or self.text.exists() else str(self.text)
 
     def write(self, estimate: TransitionEstimate | None, found: LabelIssues | None, **options: Any) -> None:
         """Write the page, if one is wanted."""

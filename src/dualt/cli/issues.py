@@ -23,7 +23,7 @@ def issues(
     page: Page,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="CSV of index, given, suggested, probability right, of the suggestion."),
+        typer.Option("-o", "--output", help="CSV of index, given, suggested, both probabilities, id and text."),
     ] = None,
     transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
     top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
@@ -39,34 +39,26 @@ def issues(
     from dualt import io
     from dualt.errors import InputError
     from dualt.issues import find_posterior_issues, save_issues
+    from dualt.transition import match_transition
 
     if transition is not None and not (estimation.is_default and estimation.settings is None):
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     check_targets(output, page.report)
-    known = None if transition is None else io.load_transition(transition)
-    with data.opened() as posterior:
-        source = estimation.estimate(posterior) if known is None else known
+    with data.opened(page.text_column) as posterior:
+        if transition is None:
+            source: Any = estimation.estimate(posterior)
+        else:
+            matrix, names = io.load_named_transition(transition)
+            source = match_transition(matrix, names, posterior.coder.names)
         found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
+    found = data.describe(found, posterior, page.text_column)
     page.write(found.transition_estimate, found, level=estimation.level)
     if output is not None:
         save_issues(output, found)
     if as_json:
-        print_json(_as_dict(found))
+        print_json(found.to_dict())
     else:
         _show(found, output, page.report, data.as_typed())
-
-
-def _as_dict(found: LabelIssues) -> dict[str, Any]:
-    from dualt.issues import issue_rows
-
-    return {
-        "n_samples": len(found),
-        "expected_count": found.expected_count,
-        "flagged": int(found.is_issue.sum()),
-        "class_names": list(found.class_names),
-        "by_pair": found.by_pair.tolist(),
-        "issues": list(issue_rows(found)),
-    }
 
 
 def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:
@@ -76,8 +68,8 @@ def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: 
 
     out = picture.console()
     out.print(
-        f"\n[bold]About {found.expected_count:,.0f} of {len(found):,} labels are wrong[/] "
-        f"({found.expected_count / len(found):.1%}); {int(found.is_issue.sum()):,} flagged, most suspect first.\n"
+        f"\n[bold]About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong[/] "
+        f"({found.expected_count / found.n_labelled:.1%}); {int(found.is_issue.sum()):,} flagged, most suspect first.\n"
     )
     out.print(picture.issues_table(found, _SHOWN))
     out.print(picture.pairs_table(found, _SHOWN))

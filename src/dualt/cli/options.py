@@ -63,7 +63,7 @@ def save_report(
         if images is not None:
             previews = image_previews(images, shown, n_samples=len(issues))
         elif text is not None:
-            previews = text_previews(text, shown, n_samples=len(issues))
+            previews = text_previews(text if issues.texts is None else issues.texts, shown, n_samples=len(issues))
     write_report(
         path, estimate, issues, comparison=comparison, audit=audit, previews=previews, level=level, title=title
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from json.decoder import scanstring
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,7 @@ def value_span(line: str, key: str) -> tuple[int, int] | None:
     place = _skip(line, line.index("{") + 1)
     found = None
     while line[place] != "}":
-        name, place = scanstring(line, place + 1)
+        name, place = json.JSONDecoder().raw_decode(line, place)
         start = _skip(line, _skip(line, place) + 1)  # behind the colon
         _, end = json.JSONDecoder().raw_decode(line, start)
         if name == key:

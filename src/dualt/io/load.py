@@ -69,7 +69,7 @@ def choose_columns(
 
     Columns named in `exclude`, and an index column without a name as data frames write it, are left out. With a
     `pattern` such as 'p_*', only the columns that match are taken, and what its star stands for is the name of the
-    class. Numbers 0, 1, 2… are no names.
+    class; or it is a list, 'cat,dog', of the columns to take, in this order. Numbers 0, 1, 2… are no names.
     """
     names, left_out = table.names, {table.position(name) for name in exclude}
     if names is None:
@@ -78,6 +78,9 @@ def choose_columns(
         raise InputError(
             f"Expected a header with columns that match {pattern!r} in {table.path}, got a table without one."
         )
+    if pattern is not None and pattern not in names and not any(sign in pattern for sign in "*?["):
+        listed = tuple(next(csv.reader([pattern], skipinitialspace=True)))
+        return [table.position(name) for name in listed], listed
     places = [place for place, name in enumerate(names) if place not in left_out and name not in INDEX_COLUMNS]
     places = [place for place in places if pattern is None or fnmatchcase(names[place], pattern)]
     if not places:

@@ -16,7 +16,8 @@ from dualt.files import atomic_write, open_input
 from dualt.io.arrays import open_npz
 from dualt.io.cells import guard_cell
 from dualt.io.json_lines import JSON_LINES, value_span
-from dualt.io.load import LABEL_COLUMNS, TABLES, label_place, open_table, save_labels
+from dualt.io.load import TABLES, label_place, open_table, save_labels
+from dualt.io.tables import LABEL_COLUMNS
 from dualt.io.text_table import DELIMITERS, TextTable, cell_spans
 from dualt.labels import is_missing
 
@@ -207,9 +208,7 @@ def _write_npz(job: _Job) -> None:
 
 def _check_rows(found: int, given: NDArray[Any], source: Path) -> None:
     if found != len(given):
-        raise FileError(
-            f"Expected {len(given):,} rows in {source} as before, got {found:,}: it changed."
-        )
+        raise FileError(f"Expected {len(given):,} rows in {source} as before, got {found:,}: it changed.")
 
 
 _WRITERS: dict[str, Callable[[_Job], None]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
@@ -18,8 +19,8 @@ from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
 from dualt.rows.floats import surest
-from dualt.transition import clean_prior, early_posterior
-from dualt.validation import check_count, check_fraction, check_transition
+from dualt.transition import clean_prior, early_posterior, match_transition
+from dualt.validation import check_count, check_fraction, check_transition, index_of
 
 Transition: TypeAlias = TransitionEstimate | ArrayLike
 
@@ -105,7 +106,9 @@ def find_label_issues(
     """
     posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
     if not isinstance(posterior, DaskPosterior):
-        return find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
+        found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
+        index = index_of(pred_probs)
+        return replace(found, index=index_of(noisy_labels) if index is None else index)
     known = _prepare(posterior, transition, estimator, threshold, top)
     cut = known.wanted if threshold is None else Cut(threshold)
     return lazy_issue_frame(posterior, partial(_score_chunk, known.matrix), cut)
@@ -123,7 +126,8 @@ def find_posterior_issues(
     known = _prepare(posterior, transition, estimator, threshold, top)
     scores = _score(posterior, known.matrix)
     is_issue = _lowest(scores.right, known.wanted) if threshold is None else scores.right < threshold
-    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
+    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate,
+                       label_texts=posterior.coder.label_texts)  # fmt: skip
 
 
 class _Known(NamedTuple):
@@ -155,12 +159,16 @@ def _prepare(
         top = check_count(top, "a number of issues (top)", least=0)
     if transition is None:
         transition = estimate_posterior(posterior, estimator)
-    given = transition.transition if isinstance(transition, TransitionEstimate) else transition
-    matrix = check_transition(given, posterior.n_classes)
+    estimate = transition if isinstance(transition, TransitionEstimate) else None
+    matrix = check_transition(transition if estimate is None else estimate.transition, posterior.n_classes)
+    if estimate is not None:
+        matched = match_transition(matrix, estimate.class_names, posterior.coder.names)
+        # The figures of an estimate that was reordered are those of classes in another order.
+        estimate, matrix = estimate if matched is matrix else None, matched
     label_counts = posterior.summary.label_counts
     by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
-    return _Known(matrix, transition if isinstance(transition, TransitionEstimate) else None, by_pair, wanted)
+    return _Known(matrix, estimate, by_pair, wanted)
 
 
 def _lowest(values: NDArray[np.float32], wanted: int) -> NDArray[np.bool_]:
