@@ -95,9 +95,8 @@ def test_estimate_and_summarize_take_the_same_table(table):
     write(table, "data.csv")
     clear = table.dropna(subset="label")
     write(clear, "clear.csv")
-    whole, dropped = (
-        run("estimate", name, "--label", "label", "--probs", "p_*", "--json") for name in ("data.csv", "clear.csv")
-    )
+    options = ["--label", "label", "--probs", "p_*", "--json"]
+    whole, dropped = (run("estimate", name, *options) for name in ("data.csv", "clear.csv"))
     assert json.loads(whole.stdout)["transition"] == json.loads(dropped.stdout)["transition"]
     result = run("summarize", "data.csv", "--label", "label", "--probs", "p_*", "--json", "-o", "s.npz")
     assert json.loads(result.stdout)["n_samples"] == len(clear)

@@ -59,18 +59,30 @@ class FileBlock:
             if len(probs):
                 check_probability_shape(probs)
             shape, dtype = (probs.shape[0], probs.shape[1]), probs.dtype
-        labels = self._all_labels()
+        labels = self._all_labels(shape[0])
         check_same_length(shape[0], len(labels))
-        missing = tuple(np.flatnonzero(is_missing(labels)).tolist()) if len(labels) else ()
+        missing = tuple(np.flatnonzero(is_missing(labels)).tolist()) if self._may_miss else ()
         return replace(self, file_shape=shape, dtype=dtype, rows=(0, shape[0]), missing=missing), names
 
-    def _all_labels(self) -> NDArray[Any]:
+    @property
+    def _may_miss(self) -> bool:
+        """Whether rows without a label are left out: those of tables are."""
+        return (self.labels or self.path).suffix.lower() in TABLES
+
+    def _all_labels(self, n_rows: int) -> NDArray[Any]:
+        """Return all labels; if they are known to be all there, something of the same length."""
         if self._own_label is None:
-            return self._labels_apart()
+            labels = self._labels_apart()
+            return as_label_array(labels) if n_rows else labels
         if "_parse" in (self.kept or {}):
             parts = [labels for _, labels in self._once(self.path, self._parse)]
             return np.concatenate(parts) if parts else np.empty(0)
-        return load_labels(self.path, column=self.label, header=self.header, missing=True)
+        table = open_table(self.path, self.label, self.header)
+        place = table.position(self._own_label)
+        if not table.may_miss(place):
+            return np.broadcast_to(0, n_rows)
+        labels = table.read_column(place)
+        return as_label_array(labels) if len(labels) else labels
 
     @property
     def name(self) -> str:
@@ -162,7 +174,8 @@ class FileBlock:
         return scaled
 
     def _parse_labels(self) -> Iterator[_Arrays]:
-        labels = load_labels(self.labels or self.path, column=self.label, header=self.header, missing=True)
+        path = self.labels or self.path
+        labels = load_labels(path, column=self.label, header=self.header, missing=self._may_miss)
         yield (as_label_array(labels) if len(labels) else labels,)
 
     def _once(self, path: Path, parse: Callable[[], Iterator[_Arrays]]) -> Iterator[_Arrays]:

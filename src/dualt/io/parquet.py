@@ -106,6 +106,20 @@ class ParquetTable(Table):
             texts += ["" if value is None else str(value) for value in column_of(place).to_pylist()]
         return texts
 
+    def may_miss(self, place: int) -> bool:
+        """Tell by the file's statistics whether a label of this column may be missing."""
+        with _opened(self.path) as file:
+            schema, groups = file.metadata.schema, range(file.num_row_groups)
+            leaves = [at for at in range(len(schema)) if schema.column(at).path == self.names[place]]
+            if len(leaves) != 1:
+                return True
+            found = [file.metadata.row_group(group).column(leaves[0]).statistics for group in groups]
+            return any(
+                each is None or not each.has_null_count or each.null_count or not each.has_min_max
+                or each.min in ("", b"") or isinstance(each.min, float)
+                for each in found
+            )  # fmt: skip
+
     def _labels(self, column: Any) -> NDArray[Any]:
         """Return labels as `labels_of` does: a missing one is the empty text, and NaN among numbers."""
         values = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column

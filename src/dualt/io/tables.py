@@ -65,6 +65,10 @@ class Table(ABC):
         """Return one column of labels: numbers if they all are, else texts; missing ones as `labels_of` has them."""
         return self.read_all([], place)[1]
 
+    def may_miss(self, place: int) -> bool:
+        """Tell whether a label of this column may be missing, as far as that is known without reading it."""
+        return True
+
     @abstractmethod
     def read_texts(self, place: int) -> list[str]:
         """Return one column as texts, such as those of ids."""
