@@ -5,10 +5,12 @@ import gc
 import mmap
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -458,7 +460,7 @@ def test_a_command_parses_a_table_once(tmp_path, whole, kind, command, parses):
 def test_shards_are_paired_by_what_varies_in_their_names(probs, labels, pairs):
     paths, others = ([Path(f"{name}.npy") for name in names] for names in (probs, labels))
     if not pairs:
-        with pytest.raises(InputError, match="pair by name.*Rename"):
+        with pytest.raises(InputError, match=r"pair by name.*Rename"):
             shards.pair_by_name(paths, others)
         return
     for path, other in shards.pair_by_name(paths, others):
