@@ -11,10 +11,11 @@ import importlib
 __version__ = "0.1.0"
 
 _NAMES = {
+    "audit": ("Audit", "noisy_accuracy"),
     "classifier": ("RobustClassifier",),
     "estimators": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
-        "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",
+        "SelectiveEstimator", "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",
     ),
     "issues": ("LabelIssues", "find_label_issues"),
     "nn.classifier": ("RobustNetClassifier",),

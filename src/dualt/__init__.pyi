@@ -12,6 +12,8 @@ from dualt import report as report
 from dualt import results as results
 from dualt import rows as rows
 from dualt import transition as transition
+from dualt.audit import Audit as Audit
+from dualt.audit import noisy_accuracy as noisy_accuracy
 from dualt.classifier import RobustClassifier as RobustClassifier
 from dualt.estimators import estimate_transition as estimate_transition
 from dualt.estimators.sklearn import CleanCountEstimator as CleanCountEstimator
@@ -19,6 +21,7 @@ from dualt.estimators.sklearn import ConfidentJointEstimator as ConfidentJointEs
 from dualt.estimators.sklearn import DualTEstimator as DualTEstimator
 from dualt.estimators.sklearn import HocEstimator as HocEstimator
 from dualt.estimators.sklearn import JointEstimator as JointEstimator
+from dualt.estimators.sklearn import SelectiveEstimator as SelectiveEstimator
 from dualt.estimators.sklearn import SpadeEstimator as SpadeEstimator
 from dualt.estimators.sklearn import TEstimator as TEstimator
 from dualt.estimators.sklearn import TopCountEstimator as TopCountEstimator

@@ -193,6 +193,10 @@ class EarlyPosterior:
         self._steps = steps
         self._kernel = PosteriorKernel(self._matrix, steps) if kernels.library else None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to workers as the matrix; they prepare it anew."""
+        return EarlyPosterior, (self._matrix, self._matrix.dtype, self._steps)
+
     def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
         """Return the posterior (n_samples, n_classes)."""
         return self._kernel.posterior(probs) if self._kernel else self._posterior(probs)

@@ -76,7 +76,7 @@ def test_wrong_use_is_exit_code_two(arguments):
 
 def test_python_m_dualt_is_dualt():
     assert python("-m", "dualt", "--version").stdout == f"dualt {dualt.__version__}\n"
-    wrong = python("-m", "dualt", "estimate", "absent.npy", "absent.npy")
+    wrong = python("-m", "dualt", "estimate", "absent.npy", "labels.npy")
     assert wrong.returncode == 2
     assert wrong.stdout == ""
     assert wrong.stderr == "error: No such file: absent.npy.\n"

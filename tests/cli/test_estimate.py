@@ -53,7 +53,8 @@ def test_unusable_input_is_refused_and_nothing_is_written(tmp_path, bad):
     out = tmp_path / "out"
     out.mkdir()
     result = run(tmp_path / "p.npy", tmp_path / "y.npy", "-o", out / "t.json", *options)
-    refused(result, bad.message, out)
+    # Files without labels are noticed when they are paired.
+    refused(result, f"{bad.message}|and 0 labels", out)
 
 
 def damaged(kind, path):
@@ -110,7 +111,7 @@ def test_wrong_options_are_refused(files, monkeypatch, options, message):
 
 
 def test_a_label_file_or_column_is_needed(files):
-    refused(run(files / "probs.npy"), "a file of labels, or --label")
+    refused(run(files / "probs.npy"), "files of labels, or --label")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--nonsense"], ["p.npy", "y.npy", "z.npy"], ["p.npy", "--level", "high"]])
@@ -214,6 +215,19 @@ def test_text_labels_beside_a_table_of_named_columns(tmp_path):
     content = json.loads(run(tmp_path / "p.csv", tmp_path / "y.txt", "--json", "-e", "spade").stdout)
     assert content["class_names"] == ["dog", "cat"]
     np.testing.assert_allclose(content["transition"], [[1, 0], [0.5, 0.5]])
+
+
+def test_whether_the_first_line_is_a_header_can_be_said(tmp_path):
+    """Classes named 0.5 and 0.6 look like a first row of numbers; labels named like a column look like a header."""
+    lines = ["0.5,0.6", *(f"{a},{b}" for a, b in PROBS.tolist())]
+    (tmp_path / "p.csv").write_text("\n".join(lines))
+    (tmp_path / "y.csv").write_text("\n".join(["label", *map(str, LABELS)]))
+    files = [tmp_path / "p.csv", tmp_path / "y.csv"]
+    content = json.loads(run(*files, "--header", "--json", "-e", "spade").stdout)
+    assert content["class_names"] == ["0.5", "0.6"]
+    assert content["n_samples"] == len(LABELS)
+    refused(run(*files, "--no-header", "-e", "spade"), "")
+    assert "--header" in run(*files, "--header", "-e", "spade").stdout, "the next step can be typed as it is shown"
 
 
 def test_twelve_numbered_classes_in_a_text_file(tmp_path):

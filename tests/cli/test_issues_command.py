@@ -4,6 +4,7 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -46,9 +47,20 @@ def test_issues_are_written_ranked_and_guarded(folder):
     assert "about" in result.output
 
 
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+def test_issues_are_written_in_other_formats(folder, suffix):
+    result = run("issues", "probs.npy", "labels.npy", "-o", f"issues.{suffix}", "--json")
+    assert result.exit_code == 0, result.output
+    expected = json.loads(result.output)["issues"]
+    if suffix == "json":
+        assert json.loads((folder / "issues.json").read_text())["issues"] == expected
+    else:
+        assert pd.read_parquet("issues.parquet")["index"].tolist() == [row["index"] for row in expected]
+
+
 def test_json_has_the_same_count_everywhere(folder):
     result = run("issues", "probs.npy", "labels.npy", "--json")
-    content = json.loads(result.output)
+    content = json.loads(result.stdout)
     assert content["flagged"] == len(content["issues"]) == round(content["expected_count"])
 
 
@@ -64,8 +76,8 @@ def test_the_options_of_estimate_choose_the_matrix(folder):
     for options in ([], ["-e", "top-count", "--set", "share=0.2"], ["--verified", "audit.csv"]):
         estimate = run("estimate", "mixed.npy", "labels.npy", "-o", "t.json", *options)
         assert estimate.exit_code == 0, estimate.output
-        direct = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", *options).output)
-        known = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", "--transition", "t.json").output)
+        direct = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", *options).stdout)
+        known = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", "--transition", "t.json").stdout)
         assert direct["expected_count"] == pytest.approx(known["expected_count"], abs=1e-4)
         counts.add(round(direct["expected_count"], 3))
     assert len(counts) == 3, "each option changes the matrix"
@@ -74,7 +86,7 @@ def test_the_options_of_estimate_choose_the_matrix(folder):
 @pytest.mark.slow
 def test_a_cluster_reads_the_files(folder):
     pytest.importorskip("distributed")
-    here, there = (json.loads(run("issues", "probs.npy", "labels.npy", "--json", *more).output)
+    here, there = (json.loads(run("issues", "probs.npy", "labels.npy", "--json", *more).stdout)
                    for more in ([], ["--dask", "local"]))  # fmt: skip
     assert there["expected_count"] == pytest.approx(here["expected_count"])
     assert [row["index"] for row in there["issues"]] == [row["index"] for row in here["issues"]]
@@ -82,7 +94,7 @@ def test_a_cluster_reads_the_files(folder):
 
 @pytest.mark.parametrize(("options", "flagged"), [(["--top", "5"], 5), (["--threshold", "0.5"], None)])
 def test_budget_and_threshold(folder, options, flagged):
-    content = json.loads(run("issues", "probs.npy", "labels.npy", "--json", *options).output)
+    content = json.loads(run("issues", "probs.npy", "labels.npy", "--json", *options).stdout)
     assert content["flagged"] == (flagged or sum(i["probability_right"] < 0.5 for i in content["issues"]))
 
 

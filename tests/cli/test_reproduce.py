@@ -39,6 +39,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_everything_from_nothing(tmp_path):
     data, out = write_all(tmp_path / "data"), tmp_path / "out"
     run("all", "--profile", "smoke", "--data-dir", data, "--out", out)

@@ -13,6 +13,7 @@ from dualt.cli.audit import audit
 from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
+from dualt.cli.evaluate import evaluate
 from dualt.cli.guard import shared
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
@@ -64,7 +65,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
-    demo, estimate, issues, summarize, merge, apply_review, audit, train, predict, reproduce, corrupt
+    demo, estimate, issues, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
 ):  # fmt: skip
     app.command()(shared(_command))
 app.add_typer(data.app, name="data")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Json, LabelColumn, RandomState, print_json
+from dualt.cli.options import Header, Json, LabelColumn, RandomState, print_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +27,7 @@ def corrupt(
     exact: Annotated[bool, typer.Option("--exact", help="Meet each rate exactly, up to rounding.")] = False,
     random_state: RandomState = 0,
     label: LabelColumn = None,
+    header: Header = None,
     as_json: Json = False,
 ) -> None:
     """Corrupt labels with known noise: label i becomes j with probability transition[i, j].
@@ -42,7 +43,7 @@ def corrupt(
 
     if (noise is None) == (transition is None):
         raise InputError("Expected either --noise or --transition, got both or neither.")
-    given = as_label_array(io.load_labels(labels, column=label))
+    given = as_label_array(io.load_labels(labels, column=label, header=header))
     if transition is not None:
         matrix, names = io.load_named_transition(transition)
     else:

@@ -91,10 +91,10 @@ def _networks(random_state: int) -> dict[str, Any]:
         return {}
     from dualt.nn.classifier import RobustNetClassifier
 
-    settings: dict[str, Any] = {"epochs": 30, "learning_rate": 0.1, "threads": 1, "random_state": random_state}
+    settings: dict[str, Any] = {"epochs": 30, "learning_rate": 0.1, "n_jobs": 1, "random_state": random_state}
     return {
         "cross entropy": RobustNetClassifier(method="ce", **settings),
-        "forward": RobustNetClassifier(method="forward", transition=DEFAULT_ESTIMATOR, **settings),
+        "forward": RobustNetClassifier(method="forward", estimator=DEFAULT_ESTIMATOR, **settings),
     }
 
 

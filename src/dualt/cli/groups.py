@@ -79,13 +79,13 @@ class Data:
         typer.Argument(metavar="[LABELS]", help="Given labels: the same, or .txt. Default: PROBS with --label."),
     ] = None
     label: LabelColumn = None
+    header: Header = None
     classes: Classes = None
     columns: Annotated[
         str | None,
         typer.Option("--probs", help="Columns of probabilities: 'p_*', where * is the class, or a list: 'cat,dog'."),
     ] = None
     id_column: IdColumn = None
-    header: Header = None
     ending: Annotated[str | None, typer.Option("--format", help="Which files of a folder to read: parquet.")] = None
     n_jobs: Annotated[int, typer.Option(help="Number of threads that read the rows.")] = 1
     dask: Annotated[
@@ -105,21 +105,17 @@ class Data:
 
     def _posterior(self, on_progress: Progress | None, ignored: list[str]) -> NoisyPosterior:
         from dualt import io
-        from dualt.errors import InputError
         from dualt.rows import NoisyPosterior
 
-        probs, labels, label = self.probs, self.labels, self.label
-        if labels is None and label is None:
-            raise InputError(f"Expected a file of labels, or --label with a column of {probs}, got neither.")
-        names = io.load_class_names(self.classes) if self.classes else None
+        probs, labels = self.probs, self.labels
         if self.dask:
             # Workers look for the files from their own working folder.
             probs, labels = probs.absolute(), labels and labels.absolute()
         shards = io.open_shards(
-            probs, labels, label=label, columns=self.columns, ending=self.ending, header=self.header,
+            probs, labels, label=self.label, columns=self.columns, ending=self.ending, header=self.header,
             ignored=ignored,
         )  # fmt: skip
-        names = shards.class_names if names is None else names
+        names = io.load_class_names(self.classes) if self.classes else shards.class_names
         self._tell_missing(shards)
         if not self.dask:
             return NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=self.n_jobs, on_progress=on_progress)
@@ -181,11 +177,10 @@ class Data:
 
     def as_typed(self) -> str:
         """Return the arguments that name the data, to be typed again."""
-        options = {
-            "--label": self.label, "--probs": self.columns, "--id": self.id_column, "--format": self.ending
-        }  # fmt: skip
-        given = [word for option, value in options.items() if value is not None for word in (option, value)]
-        return shlex.join([str(self.probs), *([] if self.labels is None else [str(self.labels)]), *given])
+        options = {"--label": self.label, "--probs": self.columns, "--id": self.id_column, "--format": self.ending}
+        words = [word for option, value in options.items() if value is not None for word in (option, value)]
+        header = [] if self.header is None else ["--header" if self.header else "--no-header"]
+        return shlex.join([*map(str, filter(None, (self.probs, self.labels))), *words, *header])
 
 
 @dataclass(frozen=True)
@@ -197,7 +192,7 @@ class Estimation:
         typer.Option("--estimator", "-e", help="Estimator of the matrix; `dualt estimate --compare` lists all."),
     ] = None
     settings: Settings = None
-    verified: Annotated[Path | None, typer.Option(help="A random sample checked by hand; see `dualt audit`.")] = None
+    verified: Annotated[Path | None, typer.Option(help="The labels checked by hand; see `dualt audit`.")] = None
     level: Level = 0.95
 
     def __post_init__(self) -> None:
@@ -219,32 +214,25 @@ class Estimation:
 
 
 def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: Path) -> TransitionEstimate:
-    """Correct the estimate by an audit, if its given labels are still those of the data."""
+    """Correct the estimate by an audit, and say how many of its rows counted."""
     from dataclasses import replace
 
     import numpy as np
 
-    from dualt.audit import read_audit
+    from dualt.audit import read_sheet
     from dualt.errors import LabelsError
     from dualt.estimators import estimate_verified
     from dualt.io import labelled_rows
-    from dualt.validation import check_indices
 
-    rows, given, true = read_audit(path)
-    if not posterior.coder.by_name and given.dtype.kind == "U":
-        # The page has written class names where the labels are numbers.
-        by_name = replace(posterior.coder, by_name=True)
-        given, true = by_name.encode(given), by_name.encode(true)
-    numbers, n_rows = labelled_rows(posterior.blocks)
-    check_indices(rows, n_rows)
-    places = rows if numbers is None else np.searchsorted(numbers, rows)
-    if numbers is not None and not np.isin(rows, numbers).all():
-        raise LabelsError(f"Expected the given labels of the audit {path}, got a row that has no label.")
-    _, now = posterior.take(places)
-    differs = np.flatnonzero(posterior.coder.encode(given) != now)
-    if len(differs):
-        raise LabelsError(f"Expected the given labels of the audit {path}, got another one at row {rows[differs[0]]}.")
-    return estimate_verified(posterior, chosen, places, true)
+    sheet = read_sheet(path)
+    audit, (numbers, _) = sheet.audit(), labelled_rows(posterior.blocks)
+    if numbers is not None:
+        if not np.isin(audit.rows, numbers).all():
+            raise LabelsError(f"Expected rows with a label in the audit {path}, got one that has none.")
+        audit = replace(audit, rows=np.searchsorted(numbers, audit.rows), labels_digest=None)
+    corrected = estimate_verified(posterior, chosen, audit)
+    typer.echo(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {path} are verified.", err=True)
+    return corrected
 
 
 @dataclass(frozen=True)

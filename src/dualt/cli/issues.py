@@ -22,8 +22,7 @@ def issues(
     data: Data,
     page: Page,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="CSV of index, given, suggested, both probabilities, id and text."),
+        Path | None, typer.Option("-o", "--output", help="Write the flagged labels as .csv, .json or .parquet.")
     ] = None,
     transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
     top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
@@ -38,7 +37,7 @@ def issues(
     """
     from dualt import io
     from dualt.errors import InputError
-    from dualt.issues import find_posterior_issues, save_issues
+    from dualt.issues import find_posterior_issues
     from dualt.transition import match_transition
 
     if transition is not None and not (estimation.is_default and estimation.settings is None):
@@ -54,7 +53,7 @@ def issues(
     found = data.describe(found, posterior, page.text_column)
     page.write(found.transition_estimate, found, level=estimation.level)
     if output is not None:
-        save_issues(output, found)
+        found.save(output)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -11,9 +11,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from dualt.audit import Sheet
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
 
@@ -45,7 +43,7 @@ def save_report(
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
-    audit: NDArray[np.intp] | None = None,
+    audit: Sheet | None = None,
     images: Any = None,
     text: Path | None = None,
     level: float = 0.95,
@@ -59,7 +57,7 @@ def save_report(
         raise InputError("Expected --images or --text, got both.")
     previews = None
     if issues is not None:
-        shown = {*listed(issues).tolist(), *([] if audit is None else audit.tolist())}
+        shown = {*listed(issues).tolist(), *([] if audit is None else audit.rows.tolist())}
         if images is not None:
             previews = image_previews(images, shown, n_samples=len(issues))
         elif text is not None:

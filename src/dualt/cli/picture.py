@@ -12,6 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dualt.results.readings import basis, finding
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,9 +34,8 @@ def console() -> Console:
 
 def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> None:
     """Print the headline, the matrix (or its largest confusions) and the notices."""
-    low, high = estimate.noise_rate_interval(level)
     out.print(
-        f"\n[bold]{estimate.noise_rate:.1%} of the labels are wrong[/] ({level:.0%} interval {low:.1%} to {high:.1%})"
+        f"\n[bold]{finding(estimate)}[/] ({basis(estimate, level)})"
         f"   [dim]{estimate.n_samples:,} rows, {len(estimate.class_names)} classes, estimator {estimate.estimator}[/]\n"
     )
     if len(estimate.class_names) <= WIDE:
@@ -42,7 +43,10 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> N
     else:
         out.print(rates_table(estimate, level))
         out.print(confusions_table(estimate))
-    out.print("\n[dim]Intervals tell what chance does to the estimate, not what poor probabilities do.[/]")
+    out.print(
+        "\n[dim]Intervals tell what chance does to the estimate, not what poor probabilities do. Errors that the"
+        " classifier repeats, as those of a labelling rule, show only in checked labels: dualt audit.[/]"
+    )
     show_notices(out, estimate.warnings)
 
 

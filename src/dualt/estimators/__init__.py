@@ -24,6 +24,7 @@ _CLASSES = (
     "ConfidentJointEstimator",
     "TopCountEstimator",
     "CleanCountEstimator",
+    "SelectiveEstimator",
     "JointEstimator",
     "HocEstimator",
 )

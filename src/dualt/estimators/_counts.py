@@ -13,6 +13,7 @@ from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 
 _FLOOR = 1e-6
+_CONCENTRATIONS = np.geomspace(0.02, 200, 40)
 
 
 def count_fit(counts: NDArray[np.int64], *, shrink: bool = False) -> Fit:
@@ -72,6 +73,68 @@ def shrink_off_diagonals(transition: Matrix, support: NDArray[np.int64]) -> Matr
     kept = (excess / (excess + chance))[:, None]
     shrunk = rates[:, None] * (kept * spread + (1 - kept) * uniform)
     return np.where(off, shrunk, transition)
+
+
+def pooled_rows(counts: NDArray[np.int64], concentration: float | None = None) -> Matrix:
+    """Return counts[clean, given] as rows: what few labels cannot tell of a class is taken from all classes.
+
+    Noise rates are drawn to the rate of all classes, and how a class's errors spread over the others is drawn to
+    uniform, each by as much as chance explains: see `pooled_rates` and `pooled_spread`.
+    """
+    rates = pooled_rates(counts)
+    transition = pooled_spread(counts, concentration) * rates[:, None]
+    np.fill_diagonal(transition, 1 - rates)
+    return transition
+
+
+def pooled_rates(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return every class's share of errors, drawn to that of all classes (a beta-binomial model, by moments)."""
+    totals = counts.sum(axis=1)
+    errors = totals - np.diagonal(counts)
+    total = totals.sum()
+    if total == 0:
+        return np.zeros(len(counts))
+    common = errors.sum() / total
+    own = errors / np.maximum(totals, 1)
+    chance = common * (1 - common) + 1e-6
+    excess = (totals * (own - common) ** 2).sum() - (np.count_nonzero(totals) - 1) * chance
+    between = max(0.0, excess / max(total - (totals.astype(float) ** 2).sum() / total, 1e-9))
+    kept = between * totals / (between * totals + chance)
+    return np.asarray(kept * own + (1 - kept) * common)
+
+
+def pooled_spread(counts: NDArray[np.int64], concentration: float | None = None) -> Matrix:
+    """Return how each class's errors spread over the others: (errors + a) / Σ (errors + a), zero on the diagonal.
+
+    a is `concentration`, by default that of `spread_concentration`.
+    """
+    off = np.where(np.eye(len(counts), dtype=bool), 0.0, counts)
+    a = spread_concentration(counts) if concentration is None else concentration
+    off += a
+    np.fill_diagonal(off, 0)
+    off /= off.sum(axis=1, keepdims=True)
+    return off
+
+
+def spread_concentration(counts: NDArray[np.int64]) -> float:
+    """Return the parameter of the symmetric Dirichlet, common to all classes, that makes their errors most probable.
+
+    Errors of symmetric noise find a large one, which draws each class's spread to uniform all the way; those of pair
+    noise a small one, which hardly moves it.
+    """
+    from scipy.special import gammaln
+
+    others = len(counts) - 1
+    totals = counts.sum(axis=1) - np.diagonal(counts)
+    # Most cells of many classes are empty, and few counts differ: each gamma function is computed once.
+    times = np.bincount(counts.ravel())
+    times -= np.bincount(np.diagonal(counts), minlength=len(times))
+    values = np.flatnonzero(times)
+    likelihood = [
+        (gammaln(others * a) - gammaln(others * a + totals)).sum() + times[values] @ (gammaln(values + a) - gammaln(a))
+        for a in _CONCENTRATIONS
+    ]
+    return float(_CONCENTRATIONS[int(np.argmax(likelihood))])
 
 
 def canonical_order(summary: PosteriorSummary) -> NDArray[np.intp]:

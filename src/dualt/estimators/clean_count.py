@@ -1,21 +1,24 @@
-"""Count the given labels among the examples whose *true* class is clear."""
+"""Count the given labels among the examples whose *true* class is clear, and read what the others may mean."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators._counts import count_fit, match_rows
+from dualt.estimators._counts import match_rows, pooled_rates, pooled_rows, resample_counts, spread_concentration
 from dualt.estimators.confident_joint import confident_joint
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
+from dualt.results.readings import Readings
 from dualt.rows.counts import count_pairs, normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary
-from dualt.transition import early_posterior
+from dualt.transition import EarlyPosterior, early_posterior
 from dualt.validation import check_fraction
 
 # A class that is seldom clear still counts its clearest members: this share, and this many, of them.
@@ -23,9 +26,19 @@ _LEAST_SHARE, _LEAST_MEMBERS = 0.1, 100
 # The sample stands for the data in all rounds but the last if it has this many rows for each class.
 _ENOUGH_PER_CLASS = 100
 _BALANCED_ROUNDS, _FREE_ROUNDS, _BALANCE_STEPS = 3, 2, 5
+# A first matrix needs no more rows of the sample than so many, and so many for each class.
+_ROUGH_ROWS, _ROUGH_ROWS_PER_CLASS = 4_096, 1_000
 # Of a class that nothing resembles no weight may overflow.
 _LEAST_MEAN = 1e-6
 _ROUNDING = 1e-5
+# A class likelier than all others together.
+_LIKELY = 0.5
+# Above this the counts of several layers take too much memory, and only the surest examples are counted.
+_MANY_CLASSES = 2_000
+# Noise of doubtful examples is taken to add at most this share to that of the sure ones, and half of it is believed.
+_MOST_GROWTH, _BELIEVED = 0.75, 0.5
+# If less of all disagreement than this is there among the surest examples, the labels may all be right.
+_MAYBE_NONE = 1 / 3
 
 
 def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: bool = True) -> Fit:
@@ -41,6 +54,10 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     first three rounds each class gets as large a share as its label has (later ones are free to leave it), and
     rows that have changed places are put back: see `match_rows`.
 
+    The last round counts the examples in layers of sureness. The mean of the rows counted at `confidence` and at twice
+    its doubt is what the sure examples say. Doubtful ones may add to it: see `_growth`. What the layers say of the
+    least and the most noise goes with the estimate, as `Readings`.
+
     Needs out-of-fold probabilities: counting is honest only if the choice has not seen the labels.
 
     Parameters
@@ -48,31 +65,57 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     posterior
     confidence
         Clean posterior that makes a class clear. In a class where few examples reach it, the clearest tenth,
-        and at least a hundred, count.
+        and at least a hundred, count, unless the classifier is so weak that its clearest are not clear.
     shrink
-        Draw off-diagonals towards uniform by as much as chance explains; see `shrink_off_diagonals`.
+        Draw noise rates to their mean and off-diagonals towards uniform by as much as chance explains; see
+        `pooled_rows`.
     """
     check_fraction(confidence, "confidence")
+    rough = _rough(posterior, confidence, shrink)
+    levels = sorted((min(_LIKELY, confidence), max(2 * confidence - 1, min(_LIKELY, confidence)), confidence))
+    if posterior.n_classes > _MANY_CLASSES:
+        levels = levels[-1:]
+    clean, sureness = EarlyPosterior(rough, posterior.dtype).clearest(posterior.summary.sample_rows)
+    limits = np.stack([_thresholds(clean, sureness, posterior.summary, level) for level in levels])
+    sure = sureness >= limits[-1][clean]
+    doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
+    layers = _count_layers(posterior, rough, limits)
+    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt)
+
+
+def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:
+    """Return the matrix of all rounds but the last."""
     summary = posterior.summary
     n_sampled = len(summary.sample_rows)
     rough = confident_joint(posterior).transition
     if n_sampled == summary.n_samples or n_sampled >= _ENOUGH_PER_CLASS * summary.n_classes:
+        step = max(1, n_sampled // max(_ROUGH_ROWS, _ROUGH_ROWS_PER_CLASS * summary.n_classes))
+        few = replace(
+            summary, sample_rows=summary.sample_rows[::step].copy(), sample_labels=summary.sample_labels[::step]
+        )
         for number in range(_BALANCED_ROUNDS + _FREE_ROUNDS):
-            rough = _round_on_sample(summary, rough, confidence, balanced=number < _BALANCED_ROUNDS)
-    else:
-        rough = normalize_counts(_count_clear(posterior, rough, confidence))
-    return count_fit(_count_clear(posterior, rough, confidence), shrink=shrink)
+            rough = _round_on_sample(few, rough, confidence, shrink, balanced=number < _BALANCED_ROUNDS)
+        return rough
+    clean, sureness = EarlyPosterior(rough, posterior.dtype).clearest(summary.sample_rows)
+    limits = _thresholds(clean, sureness, summary, confidence)[None]
+    return _rows(_count_layers(posterior, rough, limits)[-1], shrink)
 
 
-def _round_on_sample(summary: PosteriorSummary, transition: Matrix, confidence: float, *, balanced: bool) -> Matrix:
+def _round_on_sample(
+    summary: PosteriorSummary, transition: Matrix, confidence: float, shrink: bool, *, balanced: bool
+) -> Matrix:
     """Return the rows counted over those of the sample that are sure of their clean class."""
     posterior = early_posterior(summary.sample_rows, transition.astype(summary.sample_rows.dtype))
     if balanced:
         posterior = _balance(posterior, summary.label_counts)
     clean, sureness = surest(posterior)
-    clear = sureness >= _thresholds(clean, sureness, summary, confidence)[clean]
+    clear = sureness >= _thresholds(clean, sureness, summary, confidence, floored=not balanced)[clean]
     keys = clean[clear] * summary.n_classes + summary.sample_labels[clear]
-    return match_rows(normalize_counts(count_pairs([keys], summary.n_classes)))[0]
+    return match_rows(_rows(count_pairs([keys], summary.n_classes), shrink))[0]
+
+
+def _rows(counts: NDArray[np.int64], shrink: bool, concentration: float | None = None) -> Matrix:
+    return pooled_rows(counts, concentration) if shrink else normalize_counts(counts)
 
 
 def _balance(posterior: NDArray[Any], label_counts: NDArray[np.int64]) -> NDArray[Any]:
@@ -87,30 +130,147 @@ def _balance(posterior: NDArray[Any], label_counts: NDArray[np.int64]) -> NDArra
     return np.asarray(weighted / np.maximum(weighted.sum(axis=1, keepdims=True), tiny))
 
 
-def _count_clear(posterior: NoisyPosterior, transition: Matrix, confidence: float) -> NDArray[np.int64]:
-    """Count (clean class, given label) over the examples that are sure of their clean class."""
-    summary = posterior.summary
-    n_classes = summary.n_classes
-    matrix = transition.astype(summary.sample_rows.dtype)
-    thresholds = _thresholds(*surest(early_posterior(summary.sample_rows, matrix)), summary, confidence)
-
-    def clear_pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        clean, sureness = surest(early_posterior(probs, matrix))
-        clear = np.flatnonzero(sureness >= thresholds[clean])
-        return np.asarray(clean[clear] * n_classes + labels[clear])
-
-    return posterior.count(clear_pairs)
-
-
 def _thresholds(
-    clean: NDArray[np.intp], sureness: NDArray[Any], summary: PosteriorSummary, confidence: float
+    clean: NDArray[np.intp], sureness: NDArray[Any], summary: PosteriorSummary, level: float, *, floored: bool = True
 ) -> NDArray[np.float64]:
-    """Return the sureness that counts in each class: `confidence`, or less where too few of the sample reach it."""
+    """Return the sureness that counts in each class: `level`, or less where too few of the sample reach it.
+
+    If `floored`, no example counts that is less sure than one minus the mean sureness: doubtful examples of a good
+    classifier are hard ones, those of a classifier that is seldom sure say nothing of the labels. The balanced rounds
+    count them all the same, lest a class lose its examples before it has a row.
+    """
     least = _LEAST_MEMBERS * len(clean) / summary.n_samples
-    thresholds = np.full(summary.n_classes, confidence)
-    for label in np.unique(clean):
-        members = np.sort(sureness[clean == label])[::-1]
+    floor = min(1 - float(sureness.mean()), level) if floored else 0.0
+    order = np.lexsort((-sureness, clean))
+    starts = np.searchsorted(clean[order], np.arange(summary.n_classes + 1))
+    thresholds = np.full(summary.n_classes, level)
+    for label in np.flatnonzero(np.diff(starts)):
+        members = sureness[order[starts[label] : starts[label + 1]]]
         needed = int(np.ceil(max(least, _LEAST_SHARE * len(members))))
-        thresholds[label] = min(confidence, members[min(needed, len(members)) - 1])
+        thresholds[label] = min(level, max(floor, members[min(needed, len(members)) - 1]))
     # The member that sets a threshold must reach it although its sureness is rounded anew in each pass.
     return thresholds - _ROUNDING
+
+
+def _count_layers(posterior: NoisyPosterior, transition: Matrix, limits: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count (clean class, given label) over all examples, by how many of the `limits` of its class each reaches.
+
+    Returns (len(limits) + 1, n_classes, n_classes); the first layer is of the examples that reach none, and is left
+    empty if there is only one limit.
+    """
+    n_classes, n_layers = posterior.n_classes, len(limits) + 1
+    clean_posterior = EarlyPosterior(transition, posterior.dtype)
+
+    def pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
+        clean, sureness = clean_posterior.clearest(probs)
+        layer = (sureness >= limits[:, clean]).sum(axis=0)
+        if n_layers == 2:
+            kept = np.flatnonzero(layer)
+            return np.asarray(clean[kept] * n_classes + labels[kept])
+        return np.asarray((layer * n_classes + clean) * n_classes + labels)
+
+    if n_layers == 2:
+        return np.stack([np.zeros((n_classes, n_classes), np.int64), posterior.count(pairs)])
+    return posterior.count(pairs, n_layers)
+
+
+class _Counted(NamedTuple):
+    """Rows counted among all examples, likely ones, sure ones and the surest."""
+
+    everyone: Matrix
+    likely: Matrix
+    sure: Matrix
+    surest: Matrix
+
+
+def _reaching(layers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts of the examples of each layer and of those above it."""
+    return np.asarray(layers[::-1].cumsum(axis=0)[::-1])
+
+
+def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np.float64]) -> _Counted:
+    rows = [_rows(count, shrink, concentration) for count, concentration in zip(counts, concentrations, strict=True)]
+    if len(rows) == 2:  # of many classes only the surest were counted
+        return _Counted(*[rows[-1]] * 4)
+    return _Counted(rows[0], rows[1], (rows[2] + rows[3]) / 2, rows[3])
+
+
+def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float) -> Fit:
+    """Return the fit of counted layers, with the readings between which it lies."""
+    counts = _reaching(layers)
+    concentrations = np.array([spread_concentration(count) for count in counts])
+    counted = _counted(counts, shrink, concentrations)
+    support = counts[-1].sum(axis=1)
+    # How far the doubtful examples err in the way of the sure ones.
+    alike = alikeness(counted.surest, counts[0] - counts[-1])
+    grown = _growth(counted, alike, mean_sureness)
+    least = np.maximum(0, (pooled_rates(counts[-1]) - doubt) / (1 - doubt))
+    rate_of_sure, rate_of_all = (1 - np.trace(count) / max(count.sum(), 1) for count in (counts[-1], counts[0]))
+    evidence = min(1.0, max(0.0, (rate_of_sure - doubt) / (1 - doubt)) / max(rate_of_all, 1e-9))
+    if evidence < _MAYBE_NONE:
+        least = np.zeros_like(least)
+    most = np.maximum(least, 1 - (np.diagonal(counted.likely) + np.diagonal(counted.everyone)) / 2)
+    readings = Readings(
+        least=least,
+        most=most,
+        least_support=support,
+        most_support=counts[min(1, len(counts) - 1)].sum(axis=1),
+        seldom_sure=mean_sureness < _LIKELY,
+        trust=_trust(evidence, alike),
+    )
+    transition = _blend(counted, grown)
+    resample = partial(_resampled, layers, shrink, concentrations, grown)
+    return Fit(transition, support, resample, readings=readings)
+
+
+def alikeness(sure: Matrix, doubtful: NDArray[np.int64]) -> float:
+    """Return how far doubtful examples err in the way of the sure ones: 0 not at all, 1 alike.
+
+    Of the doubtful examples' labels, those are in excess that noise as among the sure ones does not explain. Where the
+    excess goes to other classes than the sure ones' errors, it is the classifier that is weak; where it goes to the
+    same, noise may grow with difficulty. The overlap of the two spreads, Σ min, weighted by the excess.
+    """
+    off = 1 - np.eye(len(sure))
+    spread = sure * off
+    spread /= np.maximum(spread.sum(axis=1, keepdims=True), 1e-12)
+    excess = np.maximum(0, doubtful - doubtful.sum(axis=1, keepdims=True) * sure) * off
+    totals = excess.sum(axis=1)
+    overlap = np.minimum(spread, excess / np.maximum(totals, 1e-12)[:, None]).sum(axis=1)
+    return float((overlap * totals).sum() / max(totals.sum(), 1.0))
+
+
+def _growth(counted: _Counted, alike: float, mean_sureness: float) -> NDArray[np.float64]:
+    """Return how far each row goes from what the sure examples say towards what all of them say.
+
+    Only as far as doubtful examples err alike, and not for a classifier that is seldom sure. Noise is taken to grow
+    to 1.75 times that of the sure examples at most, and half of that is believed: it is between two readings.
+    """
+    able = min(1.0, max(0.0, 4 * mean_sureness - 2))
+    rates = 1 - np.diagonal(counted.sure)
+    room = np.maximum(np.diagonal(counted.sure) - np.diagonal(counted.everyone), 1e-9)
+    return np.asarray(_BELIEVED * able * max(0.0, 2 * alike - 1) * np.minimum(1, _MOST_GROWTH * rates / room))
+
+
+def _blend(counted: _Counted, grown: NDArray[np.float64]) -> Matrix:
+    return np.asarray((1 - grown)[:, None] * counted.sure + grown[:, None] * counted.everyone)
+
+
+def _resampled(
+    layers: NDArray[np.int64],
+    shrink: bool,
+    concentrations: NDArray[np.float64],
+    grown: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Matrix:
+    drawn = resample_counts(layers.reshape(-1, layers.shape[-1]), rng).reshape(layers.shape)
+    return _blend(_counted(_reaching(drawn), shrink, concentrations), grown)
+
+
+def _trust(evidence: float, alike: float) -> float:
+    """Return how far the matrix may decide which labels are wrong, 0 to 1.
+
+    `evidence` e is the share of all disagreement that even the surest examples show: e²/(e² + (1−e)²) makes it a vote.
+    Where doubtful examples err in the way of the sure ones, the probabilities know that structure already.
+    """
+    vote = evidence**2 / (evidence**2 + (1 - evidence) ** 2)
+    return vote * min(1.0, 2 * (1 - alike))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
+from dualt.audit import Audit
 from dualt.errors import LabelsError
 from dualt.estimators.registry import estimate_summary, estimate_transition
 from dualt.estimators.t import AnchorChoice
@@ -38,7 +39,7 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
         noisy_labels: Any,
         *,
         class_names: Sequence[Any] | None = None,
-        verified: tuple[Any, Any] | None = None,
+        verified: Audit | tuple[Any, Any] | None = None,
         n_jobs: int | None = 1,
         out_of_fold: bool | None = None,
     ) -> Self:
@@ -181,6 +182,21 @@ class CleanCountEstimator(TransitionEstimator):
     def __init__(self, confidence: float = 0.9, shrink: bool = True) -> None:
         self.confidence = confidence
         self.shrink = shrink
+
+
+class SelectiveEstimator(TransitionEstimator):
+    """Given labels counted among the highest scores of a class that hold its label most often.
+
+    Parameters
+    ----------
+    least
+        The fewest examples to accept for a class; see `dualt.estimators.selective.selective`.
+    """
+
+    estimator = "selective"
+
+    def __init__(self, least: int | None = None) -> None:
+        self.least = least
 
 
 class JointEstimator(TransitionEstimator):

@@ -19,12 +19,14 @@ from dualt.files import atomic_write
 from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
 from dualt.report.previews import Previews
-from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, listed
+from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed
+from dualt.results.readings import told_as_range
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from dualt.audit import Sheet
     from dualt.issues import LabelIssues
     from dualt.report.shown import ReportOptions
     from dualt.results import TransitionEstimate
@@ -51,7 +53,7 @@ def render_report(
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
-    audit: Codes | None = None,
+    audit: Sheet | Codes | None = None,
     previews: Previews | None = None,
     level: float = 0.95,
     title: str = "Label report",
@@ -71,8 +73,9 @@ def render_report(
     comparison
         Several estimates, shown side by side.
     audit
-        Row numbers of a random sample, in random order: adds a list of its own to verify, apart from the
-        suspects. Needs `issues`, which say what each example probably is.
+        The sheet of `dualt audit`, or row numbers of a random sample in random order: adds a list of its own to
+        verify, apart from the suspects, which asks for the class before it shows the label. Needs `issues`, which
+        say what each example probably is.
     previews
         Thumbnails or texts of the listed examples (`listed` names them).
     level
@@ -92,7 +95,7 @@ def render_report(
     wrong = without_diagonal(pairs)
     lists = [] if issues is None else [ReviewList("suspects", "Suspect labels", listed(issues, limit))]
     if issues is not None and audit is not None:
-        lists.append(ReviewList("audit", "Random sample", audit))
+        lists.append(audit_list(audit, shown.class_names))
     content = payload(shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, level=level)
     numbers = script_json(content)
     style, script = _joined(_STYLES), _script()
@@ -101,6 +104,8 @@ def render_report(
         title=title,
         estimate=shown,
         interval=None if estimate is None else estimate.noise_rate_interval(level),
+        range=estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
+        undecided=None if estimate is None else estimate.undecided,
         comparison=comparison,
         lists=lists,
         n_flagged=0 if issues is None else len(issues.indices),
@@ -109,7 +114,7 @@ def render_report(
         numbers=Markup(numbers),  # noqa: S704
         policy=_policy(style, script),
         digest=hashlib.sha256(numbers.encode("utf-8", "replace")).hexdigest()[:16],
-        verdict=words.verdict(shown.noise_rate),
+        verdict=words.verdict(shown),
         hardest_hit=words.hardest_hit(shown),
         level=f"{100 * level:g}%",
         facts=words.facts(shown),

@@ -113,11 +113,14 @@ def _likely(lists: Sequence[ReviewList], issues: LabelIssues, wrong: NDArray[Any
 
 
 def _review_list(rows: ReviewList, issues: LabelIssues, previews: Previews | None) -> dict[str, Any]:
-    index, is_audit = rows.index.tolist(), rows.key == "audit"
+    index = rows.index.tolist()
     return {
         "key": rows.key,
-        "action": "Download verified labels" if is_audit else "Download corrected labels",
-        "columns": ["index", "given", "true"] if is_audit else ["index", "old", "new"],
+        "blind": rows.blind,
+        "action": "Download verified labels" if rows.blind else "Download corrected labels",
+        "columns": ["index", "given", "true", *rows.how_drawn] if rows.blind else ["index", "old", "new"],
+        "more": [list(map(str, values)) for values in rows.how_drawn.values()],
+        "known": [[place, code] for place, code in rows.known.items()],
         "index": index,
         "given": issues.given[index].tolist(),
         "suggested": issues.suggested[index].tolist(),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.audit import Sheet
 from dualt.report.previews import Previews
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class ReportOptions(TypedDict, total=False):
     """The options of a report, which `dualt.report.render_report` describes."""
 
     comparison: Sequence[TransitionEstimate]
-    audit: Codes | None
+    audit: Sheet | Codes | None
     previews: Previews | None
     level: float
     title: str
@@ -33,11 +34,32 @@ class ReportOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReviewList:
-    """Row numbers for a person to look at, in this order; `key` names the list in the page and its download."""
+    """Row numbers for a person to look at, in this order; `key` names the list in the page and its download.
+
+    A blind list asks for the class first, and shows the given label and the suggestion only then. Its download has
+    the columns `how_drawn` too, and every row; `known` are the classes that were found before, by place in the list.
+    """
 
     key: str
     title: str
     index: Codes
+    how_drawn: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    known: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def blind(self) -> bool:
+        """Whether the judge must not see the labels first."""
+        return self.key == "audit"
+
+
+def audit_list(audit: Sheet | Codes, class_names: Sequence[str]) -> ReviewList:
+    """Return the list of rows to verify."""
+    if not isinstance(audit, Sheet):
+        return ReviewList("audit", "Random sample", audit)
+    codes = {str(code): code for code in range(len(class_names))} | {name: k for k, name in enumerate(class_names)}
+    true = audit.true.tolist()
+    known = {place: codes[true[place]] for place in audit.filled.tolist() if true[place] in codes}
+    return ReviewList("audit", "Random sample", audit.rows, audit.how_drawn(), known)
 
 
 def listed(issues: LabelIssues, limit: int = MAX_LISTED) -> Codes:

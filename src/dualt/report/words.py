@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dualt.report.shown import Estimate, GivenMatrix
+from dualt.results.readings import finding, told_as_range
 
 _VERDICTS = (
     (0.005, "The labels look clean"),
@@ -63,10 +64,13 @@ def class_name(name: str) -> Markup:
     return Markup("<bdi>{}</bdi>").format(name.strip() or "(blank)")
 
 
-def verdict(noise_rate: float) -> str:
-    """Return the finding in one sentence."""
-    words = next((words for limit, words in _VERDICTS if noise_rate < limit), "Most labels look wrong")
-    return f"{words}: {frequency(noise_rate)}."
+def verdict(estimate: Estimate) -> str:
+    """Return the finding in one sentence: a range where these data fit more than one noise rate."""
+    if not isinstance(estimate, GivenMatrix) and told_as_range(estimate):
+        return f"{finding(estimate)}."
+    rate = estimate.noise_rate
+    words = next((words for limit, words in _VERDICTS if rate < limit), "Most labels look wrong")
+    return f"{words}: {frequency(rate)}."
 
 
 def hardest_hit(estimate: Estimate) -> Markup:
@@ -89,7 +93,10 @@ def facts(estimate: Estimate) -> list[Markup]:
     if not isinstance(estimate, GivenMatrix):
         found.append(
             Markup("Intervals cover chance: what other examples of the same kind would change. They do not cover a")
-            + Markup(" poor classifier, or noise that depends on the example.")
+            + Markup(
+                " poor classifier, noise that depends on the example, or errors that the classifier has learned to"
+            )
+            + Markup(" repeat, as those of a labelling rule: only checked labels show these.")
         )
     if figures.agreement is not None:
         agreeing = Markup("The classifier's own choice is the given label for {} of the examples.")

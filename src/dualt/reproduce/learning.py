@@ -23,6 +23,7 @@ from dualt.nn.networks import NETWORKS
 from dualt.nn.pipeline import training_data
 from dualt.nn.stages import Stages
 from dualt.nn.training import Trained
+from dualt.nn.training.model import make_folder
 from dualt.nn.training.replicated import Replica, train_replicated
 from dualt.noise import from_name
 from dualt.reproduce.spec import GIVEN, PosteriorSpec
@@ -52,7 +53,7 @@ class Learned:
         stages, folder = self.stages, self.stages.folder
         if folder is not None:
             folder /= f"{name}-{method_epochs or 'published'}"
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         config = _config(self.spec, stages.config.n_jobs, method_epochs)
         trained = {"ce": stages.train("ce")}
         return Stages(stages.data, stages.class_names, config, folder, stages.resume, trained=trained)
@@ -71,7 +72,7 @@ def prepare(posterior: PosteriorSpec, place: Place) -> Learned:
     config = _config(posterior, place.n_jobs)
     folder = None if place.checkpoints is None else place.checkpoints / posterior.identity
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     data = training_data(split, dataset, config.machine)
     stages = Stages(data, dataset.class_names, config, folder, resume=folder is not None)
     return Learned(posterior, dataset, split, stages)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from dualt.errors import FileError
 from dualt.files import atomic_write
+from dualt.nn.training.model import make_folder
 from dualt.reproduce.spec import FORMAT, RunSpec
 from dualt.results.plotting import plot_curves
 
@@ -82,10 +83,7 @@ class Store:
 
     def open(self) -> None:
         """Make the folder."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"Cannot make the folder {self.folder}: {error.strerror}.") from error
+        make_folder(self.folder)
 
     def path(self, identity: str) -> Path:
         """Return where the record of a run is."""

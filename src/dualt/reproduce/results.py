@@ -58,26 +58,11 @@ def published_values() -> dict[Cell, Published]:
 
 @dataclass(frozen=True)
 class Result:
-    """Mean and standard deviation of one quantity over the seeds that are done.
+    """Mean and standard deviation (n − 1) of one quantity over the seeds that are done; `None` where nothing is known.
 
-    Attributes
-    ----------
-    dataset, noise, size
-    n_samples
-        Samples of the training and validation parts together.
-    quantity
-        `accuracy` (percent), `error` (Σ|T − T̂|/C), `posterior error`, `delta1`, `delta2` or `delta3`.
-    estimator, method
-    mean, sd
-        The deviation is that of a sample (n − 1); `None` with one seed.
-    n_seeds
-        How many were done, of those asked for.
-    failed
-        How many failed.
-    total_error
-        Mean of Σ|T − T̂|, where the quantity is `error`.
-    published
-        The paper's value, if it printed one.
+    The quantity is `accuracy` (percent), `error` (Σ|T − T̂|/C, beside it the `total_error` Σ|T − T̂|), `posterior
+    error`, `delta1`, `delta2` or `delta3`. `n_samples` counts the training and validation parts together, `n_seeds`
+    and `failed` the runs; `published` is the paper's value, if it printed one.
     """
 
     dataset: str

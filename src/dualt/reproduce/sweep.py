@@ -42,17 +42,9 @@ Keep: TypeAlias = Callable[[Record], None]
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """How to run a sweep.
+    """How to run a sweep: in `n_jobs` processes, or on the Dask cluster at an address like `tcp://host:8786`.
 
-    Attributes
-    ----------
-    n_jobs
-        Processes; they share the machine's threads.
-    dask
-        Address of a scheduler, like `tcp://host:8786`: run there instead.
-    retry_failed
-        Do the runs again whose records say that they failed.
-    data_dir
+    `retry_failed` does the runs again whose records say that they failed.
     """
 
     n_jobs: int = 1

@@ -20,6 +20,7 @@ from dualt.results.diagnostics import Diagnostics, Notice, notices
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html, estimate_text
+from dualt.results.readings import finding, undecided
 from dualt.results.saved import Saved, read_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
@@ -28,6 +29,7 @@ from dualt.transition import clean_prior
 from dualt.validation import check_fraction
 
 if TYPE_CHECKING:
+    from dualt.audit import AuditResult
     from dualt.issues import LabelIssues
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -101,6 +103,11 @@ class TransitionEstimate:
         return self.fit.anchors
 
     @property
+    def audit(self) -> AuditResult | None:
+        """What verified labels have shown, where the estimate was corrected by them."""
+        return self.fit.audit
+
+    @property
     def noise_rates(self) -> NDArray[np.float64]:
         """P(given ≠ true | true = i) for every class."""
         return 1 - np.diagonal(self.transition)
@@ -143,12 +150,16 @@ class TransitionEstimate:
     def confidence_interval(self, level: float = 0.95) -> Interval:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
 
-        The interval covers sampling, not bias: with poor probabilities the truth can lie outside.
+        The interval covers sampling, not bias: with poor probabilities the truth can lie outside. Of an estimate with
+        verified labels it holds whatever the bias: it is measured on them.
         """
         check_fraction(level, "level")
         if self.saved:
             self.saved.check_level(level)
             return self.saved.interval
+        if self.audit is not None:
+            low, high = self.audit.transition_interval(level)
+            return np.minimum(low, self.transition), np.maximum(high, self.transition)
         low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
         return np.minimum(low, self.transition), np.maximum(high, self.transition)
 
@@ -163,9 +174,42 @@ class TransitionEstimate:
         if self.saved:
             self.saved.check_level(level)
             return self.saved.noise_rate_interval
+        if self.audit is not None:
+            low, high = self.audit.noise_rate_interval(level)
+            return min(low, self.noise_rate), max(high, self.noise_rate)
         rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
-        low, high = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
-        return min(float(low), self.noise_rate), max(float(high), self.noise_rate)
+        lows, highs = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
+        return min(float(lows), self.noise_rate), max(float(highs), self.noise_rate)
+
+    @property
+    def noise_rate_range(self) -> tuple[float, float]:
+        """(low, high): what the share of wrong labels may be by every reading that fits, with its sampling error.
+
+        With verified labels, the interval that they leave; for estimators that tell no readings, that of `noise_rate`.
+        """
+        return self._rate_range(self.level if self.fit.readings is None else 0.95)
+
+    @property
+    def noise_rates_range(self) -> Interval:
+        """(low, high), each (n_classes,): the same for `noise_rates`."""
+        return self._rates_range(self.level if self.fit.readings is None else 0.95)
+
+    def _rate_range(self, level: float) -> tuple[float, float]:
+        if self.fit.readings is None:
+            return self.noise_rate_interval(level)
+        low, high = self.fit.readings.range(self.clean_prior, level)
+        return min(low, self.noise_rate), max(high, self.noise_rate)
+
+    def _rates_range(self, level: float) -> Interval:
+        if self.fit.readings is None:
+            return self.noise_rates_interval(level)
+        low, high = self.fit.readings.class_ranges(level)
+        return np.minimum(low, self.noise_rates), np.maximum(high, self.noise_rates)
+
+    @property
+    def undecided(self) -> str | None:
+        """Why no noise rate should be claimed from these data alone; None if one, or a range, may be."""
+        return undecided(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.transition, dtype) if copy else np.asarray(self.transition, dtype)
@@ -175,9 +219,13 @@ class TransitionEstimate:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __repr__(self) -> str:
+        told = ""
+        if self.fit.readings is not None:  # without readings the range is an interval, which takes a bootstrap
+            low, high = self.noise_rate_range
+            told = f", noise_rate_range={low:.3f} to {high:.3f}"
         return (
             f"TransitionEstimate(estimator={self.estimator!r}, n_samples={self.n_samples},"
-            f" n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f})"
+            f" n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f}{told})"
         )
 
     def __str__(self) -> str:
@@ -190,7 +238,7 @@ class TransitionEstimate:
         """Draw the matrix as a heat map with matplotlib (the extra `[plot]`), and return its Axes."""
         from dualt.results.plotting import plot_transition
 
-        title = f"{self.noise_rate:.1%} of the labels are wrong"
+        title = finding(self)
         return plot_transition(self.transition, self.class_names, ax=ax, title=title, cmap=cmap)
 
     def to_frame(self) -> Any:
@@ -222,6 +270,7 @@ class TransitionEstimate:
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""
         low, high = self.confidence_interval(level)
+        audit = self.saved.audit if self.saved else self.audit and self.audit.to_dict()
         optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
         return {
             "estimator": self.estimator,
@@ -232,7 +281,12 @@ class TransitionEstimate:
             "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
             "noise_rate": self.noise_rate,
             "noise_rate_interval": list(self.noise_rate_interval(level)),
+            "noise_rate_range": list(self._rate_range(level)),
+            "undecided": self.undecided,
             "noise_rates": self.noise_rates.tolist(),
+            "noise_rates_range": [limit.tolist() for limit in self._rates_range(level)],
+            **({} if self.fit.readings is None else {"readings": self.fit.readings.to_dict()}),
+            **({} if audit is None else {"audit": audit}),
             **{name: value.tolist() for name, value in optional.items() if value is not None},
             "diagnostics": self.diagnostics.to_dict(),
             "warnings": [vars(notice) for notice in self.warnings],

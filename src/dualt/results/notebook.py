@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dualt.results.readings import basis, finding
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,18 +34,16 @@ def estimate_text(estimate: TransitionEstimate) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-    headline = f"{estimate.noise_rate:.1%} of the labels are wrong ({estimate.n_samples:,} rows, {estimate.estimator})"
-    return "\n".join([headline, _caption(estimate, chosen), *rows])
+    first = f"{finding(estimate)} ({estimate.n_samples:,} rows, {estimate.estimator})"
+    return "\n".join([first, _caption(estimate, chosen), *rows])
 
 
 def estimate_html(estimate: TransitionEstimate) -> str:
     """Return the headline, the matrix in per cent, and the notices, as one escaped HTML fragment."""
-    low, high = estimate.noise_rate_interval(estimate.level)
     chosen = _shown_classes(estimate.noise_rates, _SHOWN)
     return (
         '<div style="overflow-x: auto">'
-        f"<p><b>{estimate.noise_rate:.1%} of the labels are wrong</b>"
-        f" ({estimate.level:.0%} interval {low:.1%} to {high:.1%}) &middot;"
+        f"<p><b>{escape(finding(estimate))}</b> ({escape(basis(estimate, estimate.level))}) &middot;"
         f" {estimate.n_samples:,} rows &middot; {escape(estimate.estimator)}</p>"
         f"{_table(estimate, chosen)}{_notices(estimate)}</div>"
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.results.diagnostics import Diagnostics, Notice
 from dualt.results.fit import Fit, Matrix
+from dualt.results.readings import Readings
 from dualt.validation import check_class_names, check_transition
 
 
@@ -26,6 +27,7 @@ class Saved:
     noise_rate_interval: tuple[float, float]
     diagnostics: Diagnostics
     warnings: tuple[Notice, ...]
+    audit: Mapping[str, Any] | None = None
 
     def check_level(self, level: float) -> None:
         """Refuse a level at which the intervals are not known."""
@@ -59,6 +61,10 @@ def _read_fit(content: Mapping[str, Any]) -> Fit:
     }
     if "anchors" in content:
         factors["anchors"] = _shaped(content["anchors"], n_classes).astype(np.int64)
+    if "readings" in content:
+        factors["readings"] = Readings.from_dict(content["readings"])
+        for values in (factors["readings"].least, factors["readings"].most):
+            _shaped(values, n_classes)
     support = _shaped(content["diagnostics"]["support"], n_classes).astype(np.int64)
     return Fit(transition, support, _refuse_resampling, **factors)
 
@@ -73,6 +79,7 @@ def _read_rest(content: Mapping[str, Any], n_classes: int) -> Saved:
         interval=(_shaped(interval["low"], n_classes, n_classes), _shaped(interval["high"], n_classes, n_classes)),
         noise_rate_interval=(low, high),
         diagnostics=Diagnostics.from_dict(content["diagnostics"]),
+        audit=content.get("audit"),
         warnings=tuple(
             Notice(*(str(notice[f]) for f in ("code", "message", "advice"))) for notice in content["warnings"]
         ),

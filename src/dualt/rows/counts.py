@@ -17,12 +17,15 @@ def add_counts(counts: NDArray[np.int64], keys: NDArray[np.intp]) -> None:
         np.add.at(counts, keys, 1)
 
 
-def count_pairs(pairs: Iterable[NDArray[np.intp]], n_classes: int) -> NDArray[np.int64]:
-    """Return counts (n_classes, n_classes) of pairs of classes, each given as row · n_classes + column."""
-    counts = np.zeros(n_classes * n_classes, np.int64)
+def count_pairs(pairs: Iterable[NDArray[np.intp]], n_classes: int, n_layers: int = 1) -> NDArray[np.int64]:
+    """Return counts (n_classes, n_classes) of pairs of classes, each given as row · n_classes + column.
+
+    Of several layers, (n_layers, n_classes, n_classes): a pair of a later layer counts n_classes² on for each.
+    """
+    counts = np.zeros(n_layers * n_classes * n_classes, np.int64)
     for keys in pairs:
         add_counts(counts, keys)
-    return counts.reshape(n_classes, n_classes)
+    return counts.reshape((n_layers, n_classes, n_classes)[n_layers == 1 :])
 
 
 def normalize_counts(counts: NDArray[Any]) -> NDArray[np.float64]:

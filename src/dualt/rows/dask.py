@@ -90,18 +90,17 @@ class DaskPosterior(NoisyPosterior):
         for low in range(0, len(tasks), _AT_A_TIME):
             for results in compute(*tasks[low : low + _AT_A_TIME]):
                 yield from results
-            if self.on_progress is not None:
-                self.on_progress(self.block_starts[min(low + _AT_A_TIME, len(tasks))], self.n_samples)
+            self._tell(self.block_starts[min(low + _AT_A_TIME, len(tasks))])
 
     def delayed_map(self, function: Callable[[NDArray[Any], Codes], Result]) -> list[Any]:
         """Return the delayed list of `function` of every chunk, per block."""
         _ = self.summary
         return self._each(lambda rows: list(rows.map_valid(function)))
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk."""
         _ = self.summary
-        parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes))
+        parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes, n_layers))
         counts: NDArray[np.int64] = self._compute(combined(delayed(sum), parts))
         return counts
 
@@ -133,8 +132,7 @@ class DaskPosterior(NoisyPosterior):
     def _compute(self, result: Any) -> Any:
         """Compute the delayed result of a pass over all rows, and say that it is done."""
         computed = result.compute()
-        if self.on_progress is not None:
-            self.on_progress(self.n_samples, self.n_samples)
+        self._tell(self.n_samples)
         return computed
 
 

@@ -127,8 +127,10 @@ class NoisyPosterior:
             except InputError as error:
                 raise in_block(error, part.block.name, part.block_start) from None
 
-        for summary in self._watched(ordered_map(summarize_part, self._parts(), self.n_jobs), lambda s: s.n_samples):
+        done = 0
+        for summary in ordered_map(summarize_part, self._parts(), self.n_jobs):
             merged.append(summary)
+            done = self._tell(done + summary.n_samples)
             if len(merged) > MERGED_TOGETHER:
                 merged[:] = [merge_all(merged)]
         return merge_all(merged)
@@ -159,8 +161,10 @@ class NoisyPosterior:
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
         """Yield `function(probabilities, label codes)` of every chunk, in order; it may run in several threads."""
         _ = self.summary
-        counted = self.map_valid(lambda probs, codes: (function(probs, codes), len(codes)))
-        return (result for result, _ in self._watched(counted, lambda pair: pair[1]))
+        done = 0
+        for result, n_rows in self.map_valid(lambda probs, codes: (function(probs, codes), len(codes))):
+            yield result
+            done = self._tell(done + n_rows)
 
     def map_valid(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
         """Do the same as `map` for rows that are known to be valid, without telling how far it has come."""
@@ -179,9 +183,9 @@ class NoisyPosterior:
             return self._codes[start : start + len(labels)].astype(np.intp)
         return self.coder.encode(labels, self.start + start)
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
-        return count_pairs(self.map(pairs_of), self.n_classes)
+        return count_pairs(self.map(pairs_of), self.n_classes, n_layers)
 
     def take(self, indices: NDArray[np.intp]) -> Chunk:
         """Return the probabilities and label codes of the rows of these numbers, in their order."""
@@ -200,11 +204,8 @@ class NoisyPosterior:
                     codes[order[low:high]] = self.coder.encode(labels[places])
         return probs, codes
 
-    def _watched(self, results: Iterator[Result], n_rows: Callable[[Result], int]) -> Iterator[Result]:
-        """Yield the results of a pass, telling how far it has come."""
-        done = 0
-        for result in results:
-            yield result
-            done += n_rows(result)
-            if self.on_progress is not None:
-                self.on_progress(done, self.n_samples)
+    def _tell(self, done: int) -> int:
+        """Tell how many rows a pass has read, and return the number."""
+        if self.on_progress is not None:
+            self.on_progress(done, self.n_samples)
+        return done

@@ -12,14 +12,15 @@ Result = TypeVar("Result")
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int) -> Iterator[Result]:
-    """Yield `function(item)` of every item, in order, computing `n_jobs` of them at a time.
+    """Return `function(item)` of every item, in order, computing `n_jobs` of them at a time.
 
     Items are drawn only as they are needed, one more than there are threads, so that memory stays bounded. An error
     comes out in its item's place, and nothing runs on after it.
     """
-    if n_jobs == 1:
-        yield from map(function, items)
-        return
+    return map(function, items) if n_jobs == 1 else _in_threads(function, items, n_jobs)
+
+
+def _in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int) -> Iterator[Result]:
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(n_jobs) as pool:
         try:

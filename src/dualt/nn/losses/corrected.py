@@ -51,7 +51,7 @@ def _log_columns(transition: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
 
 
 def _log_weights(logits: Tensor, labels: Tensor, log_columns: Tensor) -> Tensor:
-    """log p_y − log (p @ transition)_y = z_y − log Σ_i exp(z_i + log T_iy), without forming a softmax."""
+    """Return log β = log p_y − log (p @ transition)_y = z_y − log Σ_i exp(z_i + log T_iy): no softmax is formed."""
     own = log_columns.gather(1, labels[:, None]).squeeze(1)
     return -F.cross_entropy(logits + log_columns, labels, reduction="none") - own
 

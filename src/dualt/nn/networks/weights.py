@@ -22,7 +22,7 @@ def load_weights(network: nn.Module, source: str | Path) -> None:
         A `.safetensors` file with torchvision's names, or `"imagenet"` for torchvision's ResNet-50 weights.
         The last layer is left as it is where the number of classes differs.
     """
-    weights = _from_torchvision() if str(source) == "imagenet" else _from_file(Path(source))
+    weights = _from_torchvision() if str(source) == "imagenet" else read_weights(Path(source))
     own = network.state_dict()
     usable = {
         name: value
@@ -39,14 +39,16 @@ def load_weights(network: nn.Module, source: str | Path) -> None:
         raise InputError(f"The weights of {source} are of another architecture: {strange[0]!r} does not fit.")
 
 
-def _from_file(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise FileError(f"Cannot read weights from {path}: {error}. Expected a whole .safetensors file.") from error
+        expected = "Expected a whole .safetensors file: it is cut short or damaged, or another kind of file."
+        raise FileError(f"Cannot read weights from {path}: {error}. {expected}") from error
 
 
 def _from_torchvision() -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from dualt.errors import DualtError, FileError, InputError
 from dualt.files import atomic_write
 from dualt.nn.networks import build_network
+from dualt.nn.networks.weights import read_weights
 from dualt.nn.training.inputs import as_inputs
 from dualt.nn.training.prediction import predict_probs
 from dualt.nn.training.recipe import Machine
@@ -110,7 +111,7 @@ class Model:
         mean, std = (_per_channel(content[name], name, shape[0], path) for name in ("mean", "std"))
         if content["n_networks"] < 1:
             raise FileError(f"Expected at least one network in {path}, got {content['n_networks']}.")
-        weights = _read_weights(folder / _WEIGHTS)
+        weights = read_weights(folder / _WEIGHTS)
         networks = []
         for number in range(content["n_networks"]):
             own = {k.removeprefix(f"{number}."): v for k, v in weights.items() if k.startswith(f"{number}.")}
@@ -154,16 +155,6 @@ def _per_channel(values: Any, name: str, n_channels: int, path: Path) -> NDArray
     if numbers.size not in (1, n_channels) or not np.isfinite(numbers).all():
         raise FileError(f"Expected {name!r} as a number for each feature or channel in {path}, got {values!r:.40}.")
     return numbers
-
-
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise FileError(f"Cannot read {path}: {error}. It is cut short or damaged.") from error
 
 
 def _built(build: Callable[[], nn.Module], weights: Mapping[str, Tensor], folder: Path, *, on_trust: bool) -> nn.Module:

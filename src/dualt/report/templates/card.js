@@ -1,16 +1,18 @@
 const FEW_CLASSES = 12;
 
-// The classes offered as buttons: all if they are few, else the likeliest for this given label.
-const offered = (given, suggested) => {
+// The classes offered as buttons: all if they are few, else the likeliest for this given label, unless that would tell it.
+const offered = (rows, row) => {
+  const [given, suggested] = [rows.given[row], rows.suggested[row]];
   if (page.names.length <= FEW_CLASSES) return page.names.map((_, code) => code);
+  if (rows.blind) return [];
   const likely = [suggested, ...(page.likely[given] ?? [])].filter((code) => code !== given);
   return [...new Set(likely)].slice(0, 8);
 };
 
-// Classes named by a digit answer to that digit (0 keeps), others to their place among the buttons.
+// Classes named by a digit answer to that digit (0 keeps, unless the list is blind), others to their place among the buttons.
 const named = page.names.every((text) => /^\d$/.test(text));
-const keyOf = (code, place) => {
-  if (named) return page.names[code] === "0" ? null : page.names[code];
+const keyOf = (code, place, blind) => {
+  if (named) return page.names[code] === "0" && !blind ? null : page.names[code];
   return place < 9 ? String(place + 1) : null;
 };
 
@@ -33,21 +35,24 @@ class Card {
     this.keep = button("", () => decide(rows.given[this.row]), { class: "big" });
     this.take = button("", () => decide(rows.suggested[this.row]), { class: "big main" });
     this.classes = el("div", { class: "choices", role: "group", "aria-label": "Choose a class" });
+    this.labels = el(
+      "dl",
+      {},
+      el("div", {}, el("dt", {}, "Given label"), this.given),
+      el("div", {}, el("dt", {}, "Suggested"), this.suggested),
+    );
+    this.question = el("p", { class: "question" }, "Which class is it?");
+    this.verdict = el("p", { class: "meta", role: "status" });
     this.node = el(
       "div",
       { class: "card", tabindex: "-1", role: "group", "aria-label": "The selected example" },
       el("div", { class: "head" }, this.number, this.place),
       this.view,
-      el(
-        "dl",
-        {},
-        el("div", {}, el("dt", {}, "Given label"), this.given),
-        el("div", {}, el("dt", {}, "Suggested"), this.suggested),
-      ),
-      el("div", { class: "choices" }, this.keep, this.take),
+      ...(rows.blind ? [this.question, this.labels] : [this.labels, el("div", { class: "choices" }, this.keep, this.take)]),
       this.classes,
       page.names.length > FEW_CLASSES ? this.others(decide) : "",
       el("div", { class: "choices" }, button("Previous", () => move(-1)), button("Next", () => move(1))),
+      ...(rows.blind ? [this.verdict] : []),
     );
     this.classes.addEventListener("click", ({ target }) => {
       const chosen = target.closest("button");
@@ -77,7 +82,10 @@ class Card {
     this.take.setAttribute("aria-pressed", chosen === suggested);
     this.view.hidden = !rows.previews;
     this.view.replaceChildren(preview(rows, row) ?? el("p", { class: "empty" }, "No preview"));
-    this.offer(offered(given, suggested), chosen);
+    // A blind list asks first; what the label says is shown once a class was chosen.
+    this.question.hidden = chosen !== undefined;
+    this.labels.hidden = rows.blind && chosen === undefined;
+    this.offer(offered(rows, row), chosen);
   }
 
   // Buttons are reused from example to example, so that the one with the focus keeps it.
@@ -86,12 +94,22 @@ class Card {
     while (this.classes.children.length < codes.length) this.classes.append(el("button", { type: "button" }));
     codes.forEach((code, place) => {
       const node = this.classes.children[place];
-      const hint = keyOf(code, place);
+      const hint = keyOf(code, place, this.rows.blind);
       node.dataset.code = code;
       node.dataset.key = hint ?? "";
       node.setAttribute("aria-pressed", chosen === code);
       node.replaceChildren(...(hint && hint !== page.names[code] ? [key(hint)] : []), name(code));
     });
+  }
+
+  // What the label said of the example that was just judged.
+  compare(row, chosen) {
+    const { rows } = this;
+    const same = chosen === rows.given[row];
+    this.verdict.replaceChildren(
+      `Example ${rows.index[row]}: you chose `, name(chosen), same ? ", as its label says." : "; its label says ",
+      ...(same ? [] : [name(rows.given[row]), "."]),
+    );
   }
 
   keyed(pressed) {

@@ -1,7 +1,7 @@
 class Review {
   constructor(host, rows) {
     this.rows = rows;
-    this.choices = new Choices(`dualt-review:${document.body.dataset.digest}:${rows.key}`, rows.index.length);
+    this.choices = new Choices(`dualt-review:${document.body.dataset.digest}:${rows.key}`, rows.index.length, rows.known);
     this.visible = [];
     this.position = 0;
     this.sieve = new Sieve(rows, this.choices, () => this.sift());
@@ -25,9 +25,8 @@ class Review {
   }
 
   layout() {
-    const help = [
-      ["j", "next"], ["k", "previous"], ["a", "take the suggestion"], ["x", "or 0 keep"], ["1–9", "choose a class"], ["u", "undo"],
-    ].map(([pressed, text]) => el("span", {}, el("kbd", {}, pressed), text));
+    const judge = this.rows.blind ? [] : [["a", "take the suggestion"], ["x", "or 0 keep"]];
+    const help = [["j", "next"], ["k", "previous"], ...judge, ["1–9", "choose a class"], ["u", "undo"]].map(([pressed, text]) => el("span", {}, el("kbd", {}, pressed), text));
     return [
       el("div", { class: "tools" }, ...this.sieve.labels, el("span", { class: "gap" }), this.undoButton, this.saveButton),
       el("div", { class: "progress" }, this.bar, this.tally, this.voice),
@@ -64,7 +63,9 @@ class Review {
     const changed = chosen !== undefined && chosen !== given;
     const image = rows.kind === "image" ? preview(rows, row) : null;
     const text = rows.kind === "text" ? rows.previews[row] : null;
-    const about = `example ${rows.index[row]}, ${percent(rows.right[row])} likely right`;
+    const hidden = rows.blind && chosen === undefined;
+    const about = hidden ? "to judge" : `example ${rows.index[row]}, ${percent(rows.right[row])} likely right`;
+    const pair = [name(given), " → ", name(rows.suggested[row])];
     image?.setAttribute("alt", "");
     return el(
       "div",
@@ -80,7 +81,7 @@ class Review {
       el(
         "span",
         { class: "what" },
-        el("span", {}, name(given), " → ", name(rows.suggested[row])),
+        el("span", {}, ...(hidden ? [`Example ${rows.index[row]}`] : pair)),
         el("span", { class: "about", dir: "auto" }, text || about),
       ),
       el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${shown(chosen)}` : chosen === given ? "kept" : ""),
@@ -116,7 +117,8 @@ class Review {
     const changed = [...made].filter(([row, code]) => code !== this.rows.given[row]).length;
     this.bar.value = made.size;
     const note = kept ? "" : " This browser keeps nothing for this page: download before you close it.";
-    const split = `${whole(changed)} changed, ${whole(made.size - changed)} kept.`;
+    const words = this.rows.blind ? ["differ from the label", "agree with it"] : ["changed", "kept"];
+    const split = `${whole(changed)} ${words[0]}, ${whole(made.size - changed)} ${words[1]}.`;
     this.tally.textContent = `${whole(made.size)} of ${whole(total)} reviewed: ${split}${note}`;
     this.undoButton.disabled = !log.length;
     this.saveButton.disabled = !made.size;
@@ -135,6 +137,7 @@ class Review {
     const done = code === this.rows.given[row] ? "kept as" : "changed to";
     if (this.sieve.byState) this.sift();
     else this.go(this.nextOpen(this.position));
+    if (this.rows.blind) this.card.compare(row, code);
     this.voice.textContent = `Example ${this.rows.index[row]} ${done} ${shown(code)}. ${this.tally.textContent}`;
   }
 
@@ -151,25 +154,31 @@ class Review {
   }
 
   save() {
-    const { index, given, key: list, columns } = this.rows;
-    const made = [...this.choices.made].sort(([a], [b]) => index[a] - index[b]);
-    const label = (code) => guardCell(page.names[code]);
-    const body = made.map(([row, code]) => [String(index[row]), label(given[row]), label(code)]);
+    const { index, given, key: list, columns, more, blind } = this.rows;
+    const { made } = this.choices;
+    const label = (code) => (code === undefined ? "" : guardCell(page.names[code]));
+    // How rows were drawn tells something only if all of them are there, judged or not.
+    const wanted = index.map((_, row) => row).filter((row) => (blind && more.length) || made.has(row));
+    wanted.sort((a, b) => index[a] - index[b]);
+    const drawn = (row) => more.map((values) => guardCell(values[row]));
+    const body = wanted.map((row) => [String(index[row]), label(given[row]), label(made.get(row)), ...drawn(row)]);
     download(`${list}-review.csv`, toCsv([columns, ...body]));
   }
 
   press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select")) return;
     const row = this.visible[this.position];
-    const { given, suggested } = this.rows;
+    const { given, suggested, blind } = this.rows;
     const inList = event.target === this.box;
     const leap = Math.max(1, Math.floor(this.box.clientHeight / this.list.height) - 1);
     const actions = {
       j: () => this.go(this.position + 1),
       k: () => this.go(this.position - 1),
-      a: () => this.decide(suggested[row]),
-      x: () => this.decide(given[row]),
-      0: () => this.decide(given[row]),
+      ...(!blind && {
+        a: () => this.decide(suggested[row]),
+        x: () => this.decide(given[row]),
+        0: () => this.decide(given[row]),
+      }),
       u: () => this.undo(),
       ...(inList && {
         ArrowDown: () => this.go(this.position + 1),
@@ -181,7 +190,7 @@ class Review {
       }),
     };
     const pressed = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const code = /^[1-9]$/.test(pressed) ? this.card.keyed(pressed) : undefined;
+    const code = (blind ? /^[0-9]$/ : /^[1-9]$/).test(pressed) ? this.card.keyed(pressed) : undefined;
     const action = code === undefined ? actions[pressed] : () => this.decide(code);
     if (!action) return;
     event.preventDefault();

@@ -7,8 +7,9 @@ class Sieve {
     this.given = this.classes(rows.given);
     this.suggested = this.classes(rows.suggested);
     this.state = this.select([["all", "all"], ["open", "to review"], ["done", "reviewed"]]);
-    this.labels = [["Given", this.given], ["Suggested", this.suggested], ["Show", this.state]].map(([text, select]) =>
-      el("label", {}, text, select));
+    // Where the class is still to be judged, no filter may tell the label.
+    const byClass = rows.blind ? [] : [["Given", this.given], ["Suggested", this.suggested]];
+    this.labels = [...byClass, ["Show", this.state]].map(([text, select]) => el("label", {}, text, select));
   }
 
   select(options) {

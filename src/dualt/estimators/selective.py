@@ -1,0 +1,66 @@
+"""Selective classification: count labels among the highest scores of a class that hold its label most often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import InputError
+from dualt.estimators._counts import count_fit
+from dualt.labels import Codes
+from dualt.results.fit import Fit
+from dualt.rows.posterior import NoisyPosterior
+from dualt.validation import check_count
+
+_FEWEST = 30
+_MOST_CLASSES = 1_000
+
+
+def selective(posterior: NoisyPosterior, *, least: int | None = None) -> Fit:
+    """T̂[j, :] = labels among the k ≥ `least` examples of highest p_j among which label j has the largest share.
+
+    Parameters
+    ----------
+    posterior
+    least
+        The fewest examples to accept for a class, since the share among few is largest by chance. By default a tenth
+        of a mean class, at least 30.
+
+    References
+    ----------
+    de Juan, Mazuelas, Zhu, Scott. Selective classification for noise transition matrices. NeurIPS 2026.
+    """
+    n_samples, n_classes = posterior.n_samples, posterior.n_classes
+    if n_classes > _MOST_CLASSES:
+        raise InputError(
+            f"Expected at most {_MOST_CLASSES:,} classes for selective, got {n_classes:,}. Use clean-count."
+        )
+    fewest = max(_FEWEST, n_samples // (10 * n_classes)) if least is None else check_count(least, "least", least=1)
+    fewest = min(fewest, n_samples)
+    limits = _limits(posterior, fewest)
+    counts = np.zeros((n_classes, n_classes), np.int64)
+    for found in posterior.map(lambda probs, labels: _count_accepted(probs, labels, limits)):
+        counts += found
+    return count_fit(counts)
+
+
+def _limits(posterior: NoisyPosterior, fewest: int) -> NDArray[np.float64]:
+    """Return the score from which each class accepts, on the summary's sample, whose rows stand for as many more."""
+    rows, labels = posterior.summary.sample_rows, posterior.summary.sample_labels
+    fewest = max(1, round(fewest * len(rows) / posterior.n_samples))
+    limits = np.empty(posterior.n_classes)
+    for label in range(posterior.n_classes):
+        order = np.argsort(-rows[:, label], kind="stable")
+        shares = np.cumsum(labels[order] == label) / np.arange(1, len(rows) + 1)
+        accepted = fewest + int(np.argmax(shares[fewest - 1 :]))
+        limits[label] = rows[order[accepted - 1], label]
+    return limits
+
+
+def _count_accepted(probs: NDArray[Any], labels: Codes, limits: NDArray[np.float64]) -> NDArray[np.int64]:
+    n_classes = len(limits)
+    rows, classes = np.nonzero(probs >= limits.astype(probs.dtype))
+    keys = classes * n_classes + labels[rows]
+    return np.bincount(keys, minlength=n_classes**2).reshape(n_classes, n_classes)

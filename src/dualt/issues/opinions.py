@@ -1,0 +1,118 @@
+"""Two opinions on a label, Bayes' rule through T and the probabilities alone, pooled as far as T is to be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.audit import Calibration, calibrated_posterior
+from dualt.labels import Codes
+from dualt.rows.floats import surest
+from dualt.rows.summary import PosteriorSummary
+from dualt.transition import EarlyPosterior
+
+# A probability far below this share of a class's chance is an estimate's tail, and how far says nothing.
+_TAIL = 0.3
+# How much the strongest rival of a label counts beside the label's own probability.
+_RIVAL = 0.25
+_SATURATED = 1e-6
+# The sample's quantiles are taken from so many rows, and read off a table of so many steps.
+_ROWS, _QUANTILES, _STEPS = 8_192, np.linspace(0, 1, 2_001), 4_096
+
+
+@dataclass(frozen=True)
+class BayesScorer:
+    """From (probabilities, label codes) of a chunk to (given, P(right), suggested, its probability).
+
+    P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky, where q is the clean posterior.
+    """
+
+    clean_posterior: EarlyPosterior
+
+    def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+        """Return the columns of `Scores` of a chunk."""
+        right, suggested, probability = self.clean_posterior.scores(probs, labels)
+        # Where the matrix rules out all that the classifier expects, one class is as good as another.
+        return labels, right, suggested, np.where(probability > 0, probability, 1 / probs.shape[1])
+
+
+@dataclass(frozen=True)
+class CalibratedScorer:
+    """The same by the posterior that verified labels have calibrated."""
+
+    calibration: Calibration
+
+    def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+        """Return the columns of `Scores` of a chunk."""
+        weights = calibrated_posterior(self.calibration, probs, labels)
+        return labels, weights[np.arange(len(labels)), labels], *surest(weights)
+
+
+@dataclass(frozen=True)
+class PooledScorer:
+    """The same, ranked by two opinions, so that a matrix whose structure the data do not carry cannot spoil it.
+
+    The log odds of Bayes' rule count `trust`; the rest is an opinion that needs no T, log(p_y^1.25 / p_r^0.25), where
+    r is the strongest other class. That gives an order. The probabilities are those of Bayes' rule, dealt out in this
+    order: a row whose pooled log odds are at a quantile of the sample's gets Bayes' at the same quantile.
+    """
+
+    bayes: BayesScorer
+    trust: float
+    lowest: float
+    step: float
+    log_odds: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, bayes: BayesScorer, trust: float, summary: PosteriorSummary) -> PooledScorer:
+        """Take the quantiles of both from the sample of a summary."""
+        every = max(1, len(summary.sample_rows) // _ROWS)
+        probs, labels = summary.sample_rows[::every].copy(), summary.sample_labels[::every]
+        _, right, *_ = bayes(probs, labels)
+        pooled = np.quantile(_pool(trust, probs.shape[1], right, *_strongest_other(probs, labels)[1:]), _QUANTILES)
+        log_odds = np.quantile(_log_odds(right, _SATURATED), _QUANTILES)
+        table = np.interp(np.linspace(pooled[0], pooled[-1], _STEPS), pooled, log_odds)
+        step = max(float(pooled[-1] - pooled[0]) / (_STEPS - 1), _SATURATED)
+        return cls(bayes, trust, float(pooled[0]), step, table.astype(np.float32))
+
+    def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+        """Return the columns of `Scores` of a chunk."""
+        _, bayes_right, suggested, probability = self.bayes(probs, labels)
+        rival, own, strongest = _strongest_other(probs, labels)
+        pooled = _pool(self.trust, probs.shape[1], bayes_right, own, strongest)
+        place = np.clip((pooled - self.lowest) / self.step, 0, _STEPS - 1).astype(np.intp)
+        # Of rows in one step of the table, or of which Bayes' rule is certain, the pooled odds tell the order.
+        log_odds = self.log_odds[place] + 1e-3 * pooled
+        right = 1 / (1 + np.exp(-log_odds))
+        # What is left goes to the class that Bayes' rule suggests, or to the rival if it suggests the label itself.
+        differs = suggested != labels
+        other = np.where(differs, suggested, rival)
+        tiny = np.finfo(probs.dtype).tiny
+        of_bayes = probability / np.maximum(1 - bayes_right, tiny)
+        share = np.minimum(np.where(differs, of_bayes, strongest / np.maximum(1 - own, tiny)), 1)
+        kept = right >= (1 - right) * share
+        return labels, right, np.where(kept, labels, other), np.where(kept, right, (1 - right) * share)
+
+
+def _strongest_other(probs: NDArray[Any], labels: Codes) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
+    """Return the strongest other class of every row, the probability of the label, and that of the other class."""
+    rows = np.arange(len(labels))
+    others = probs.copy()
+    others[rows, labels] = -1
+    rival = others.argmax(axis=1)
+    return rival, probs[rows, labels], others[rows, rival]
+
+
+def _pool(
+    trust: float, n_classes: int, right: NDArray[Any], own: NDArray[Any], strongest: NDArray[Any]
+) -> NDArray[Any]:
+    tail = _TAIL / n_classes
+    plain = (1 + _RIVAL) * np.log(own + tail) - _RIVAL * np.log(strongest + tail)
+    return np.asarray(trust * _log_odds(right, tail) + (1 - trust) * plain)
+
+
+def _log_odds(right: NDArray[Any], tail: float) -> NDArray[Any]:
+    return np.asarray(np.log(right + tail) - np.log(1 - right + tail))

@@ -1,0 +1,135 @@
+"""What the same data can mean: the least and the most noise that fit them, and how far the matrix may decide.
+
+Two readings fit probabilities and labels equally well. Either the noise is the same for all examples of a class, and
+labels that contradict an unsure prediction are the classifier's errors; or the noise grows with difficulty, and they
+are wrong labels. A noise rate is therefore a range, unless verified labels have decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from dualt.results.estimate import TransitionEstimate
+
+Floats = NDArray[np.float64]
+
+_TOO_WIDE = 0.3
+SELDOM_SURE = "the classifier is seldom sure of a class, and its own errors cannot be told from wrong labels"
+TOO_FAR_APART = "these data fit too many noise rates"
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The least and the most noise that fit the data, per class.
+
+    Attributes
+    ----------
+    least, most : (n_classes,)
+        Noise rates of the two readings.
+    least_support, most_support : (n_classes,)
+        Number of labels that each of them rests on.
+    seldom_sure : bool
+        Whether the classifier is too weak to tell its errors from wrong labels.
+    trust : float
+        How far the structure of the matrix may decide which labels are wrong, from 0 (the probabilities alone
+        decide) to 1 (Bayes' rule through the matrix does).
+    """
+
+    least: Floats
+    most: Floats
+    least_support: NDArray[np.int64]
+    most_support: NDArray[np.int64]
+    seldom_sure: bool
+    trust: float
+
+    def class_ranges(self, level: float) -> tuple[Floats, Floats]:
+        """Return (low, high), each (n_classes,): the readings with their sampling error."""
+        z = NormalDist().inv_cdf(0.5 + level / 2)
+        low = self.least - z * np.sqrt(_variance(self.least, self.least_support))
+        high = self.most + z * np.sqrt(_variance(self.most, self.most_support))
+        return np.where(self.least > 0, np.maximum(low, 0), 0), np.minimum(high, 1)
+
+    def range(self, prior: Floats, level: float) -> tuple[float, float]:
+        """Return (low, high) for the share of wrong labels among examples whose classes have the shares `prior`."""
+        z = NormalDist().inv_cdf(0.5 + level / 2)
+        low = prior @ self.least - z * np.sqrt(prior**2 @ _variance(self.least, self.least_support))
+        high = prior @ self.most + z * np.sqrt(prior**2 @ _variance(self.most, self.most_support))
+        return max(0.0, float(low)), min(1.0, float(high))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and lists."""
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Readings:
+        """Return the readings that `to_dict` has returned."""
+        least, most = (np.array(content[name], np.float64) for name in ("least", "most"))
+        of_least, of_most = (np.array(content[name], np.int64) for name in ("least_support", "most_support"))
+        return cls(least, most, of_least, of_most, bool(content["seldom_sure"]), float(content["trust"]))
+
+
+def _variance(rates: Floats, support: NDArray[np.int64]) -> Floats:
+    """Return the variance of a share of `support` labels, kept above zero as if one more had been wrong."""
+    rows = np.maximum(support, 1)
+    return np.asarray((rates * (1 - rates) + 1 / rows) / rows)
+
+
+def undecided(estimate: TransitionEstimate) -> str | None:
+    """Return why no noise rate should be claimed from these data alone; None if one, or a range, may be."""
+    readings = estimate.fit.readings
+    if readings is None:
+        return None
+    if readings.seldom_sure:
+        return SELDOM_SURE
+    low, high = estimate.noise_rate_range
+    return TOO_FAR_APART if high - low > _TOO_WIDE else None
+
+
+def told_as_range(estimate: TransitionEstimate) -> bool:
+    """Tell whether the readings differ by more than sampling does, so that one rate would claim too much."""
+    readings = estimate.fit.readings
+    if readings is None:
+        return False
+    low, high = estimate.noise_rate_range
+    apart = float(estimate.clean_prior @ (readings.most - readings.least))
+    return apart > (high - low) - apart
+
+
+def finding(estimate: TransitionEstimate) -> str:
+    """Return the finding in a sentence: one rate if sampling is all that is unsure of it, a range, or that none is."""
+    if not told_as_range(estimate):
+        return f"{estimate.noise_rate:.1%} of the labels are wrong"
+    if undecided(estimate) is not None:
+        return "No noise rate can be claimed"
+    words = between(*estimate.noise_rate_range)
+    return f"{words[0].upper()}{words[1:]} labels are wrong"
+
+
+def basis(estimate: TransitionEstimate, level: float = 0.95) -> str:
+    """Return what stands behind the finding: an interval, the best guess, or why there is none."""
+    if not told_as_range(estimate):
+        low, high = estimate.noise_rate_interval(level)
+        return f"{level:.0%} interval {low:.1%} to {high:.1%}"
+    reason = undecided(estimate)
+    if reason is not None:
+        return f"{reason}: {between(*estimate.noise_rate_range)} may be wrong"
+    return f"best guess {estimate.noise_rate:.1%}; these data fit all of them, and a checked sample would decide"
+
+
+def between(low: float, high: float) -> str:
+    """Return a range of shares as counts of a hundred.
+
+    Examples
+    --------
+    >>> between(0.301, 0.43), between(0.0, 0.19), between(0.002, 0.004)
+    ('between 30 and 43 in 100', 'at most 19 in 100', 'at most 1 in 100')
+    """
+    first, last = int(np.floor(100 * low)), int(np.ceil(100 * high))
+    return f"between {first} and {last} in 100" if first else f"at most {last} in 100"
