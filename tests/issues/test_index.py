@@ -68,7 +68,7 @@ def test_two_decimals_are_accepted_with_a_warning(data):
     with pytest.warns(dualt.errors.DualtWarning, match="two decimals"):
         rounded = dualt.find_label_issues(mixed.round(2), labels)
     exact = dualt.find_label_issues(mixed, labels)
-    np.testing.assert_allclose(rounded.probability_right, exact.probability_right, atol=0.05)
+    np.testing.assert_allclose(rounded.probability_right, exact.probability_right, atol=0.15)
 
 
 def test_a_digest_is_that_of_the_labels_whatever_their_kind(data):

@@ -178,9 +178,10 @@ def _prepare(
         transition = estimate_posterior(posterior, estimator)
     estimate = transition if isinstance(transition, TransitionEstimate) else None
     matrix = check_transition(np.asarray(transition), posterior.n_classes)
+    source = estimate
     if estimate is not None:
-        matched = match_transition(matrix, estimate.class_names, posterior.coder.names)
-        # The figures of an estimate that was reordered are those of classes in another order.
+        matched = _match(matrix, estimate, posterior.coder.names)
+        # The other figures of an estimate that was reordered are those of classes in another order.
         estimate, matrix = estimate if matched is matrix else None, matched
     label_counts = posterior.summary.label_counts
     audit = None if estimate is None else _audit_of(estimate, posterior)
@@ -189,7 +190,18 @@ def _prepare(
     else:
         by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
-    return _Known(matrix, estimate, _scorer(estimate, matrix, posterior), by_pair, wanted, audit)
+    return _Known(matrix, estimate, _scorer(source, matrix, posterior), by_pair, wanted, audit)
+
+
+def _match(matrix: NDArray[np.float64], estimate: TransitionEstimate, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the matrix of an estimate in the order of the data's classes."""
+    matched = match_transition(matrix, estimate.class_names, names)
+    if matched is not matrix and estimate.audit is not None:
+        raise InputError(
+            "Expected the classes in the order of the estimate, whose verified labels are in that order too, got them"
+            " in another. Reorder the columns of probabilities."
+        )
+    return matched
 
 
 def _scorer(estimate: TransitionEstimate | None, matrix: NDArray[np.float64], posterior: NoisyPosterior) -> Scorer:
