@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 from typer.testing import CliRunner
 
+import dualt
 from dualt import io
 from dualt.cli import app
 
@@ -16,7 +18,8 @@ def test_a_terminal_without_utf8_gets_ascii(tmp_path):
     np.save(tmp_path / "l.npy", np.tile([0, 1], 40))
     (tmp_path / "names.txt").write_text("naïve\nfox 🦊\n", encoding="utf-8")
     command = [sys.executable, "-m", "dualt", "estimate", "p.npy", "l.npy", "--classes", "names.txt"]
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    here = str(Path(dualt.__file__).parents[1])
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": here}
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr
     shown = ran.stdout.decode("ascii")
