@@ -104,6 +104,9 @@ def render_report(
     else:
         raise InputError("Expected an estimate or label issues to report, got neither.")
     wrong = without_diagonal(pairs)
+    if issues is not None:
+        ids = issues.ids if ids is None else ids
+        labels_digest = labels_digest or issues.labels_digest
     if ids is not None and issues is not None and len(ids) != len(issues):
         raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
     lists = [] if issues is None else [_suspects(issues, limit, reviewed, ids)]
