@@ -211,10 +211,10 @@ def _check_belonging(own: set[str], decisions: Sequence[Decision], ids: Sequence
             " that was corrected in place, that is the backup."
         )
     for decision in decisions if ids is not None else ():
-        own = ids[decision.index] if ids is not None and decision.index < len(ids) else decision.id
-        if decision.id and decision.id != own:
+        known = ids[decision.index] if ids is not None and decision.index < len(ids) else decision.id
+        if decision.id and decision.id != known:
             raise LabelsError(
-                f"Expected the id {own!r} of example {decision.index}, got {decision.id!r} on line {decision.line} of"
+                f"Expected the id {known!r} of example {decision.index}, got {decision.id!r} on line {decision.line} of"
                 " the review. It was made for other data, or for these in another order."
             )
 
