@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
+from dualt.files import atomic_write, check_writable_target
+from dualt.io.cells import guard_cell
 from dualt.results.diagnostics import Diagnostics, Notice
 from dualt.results.fit import Fit, Matrix
 from dualt.results.readings import Readings
@@ -33,6 +36,27 @@ class Saved:
         """Refuse a level at which the intervals are not known."""
         if level != self.level:
             raise InputError(f"Expected the level {self.level:g}, at which the intervals were saved, got {level!r}.")
+
+
+def write_estimate(
+    path: str | Path, transition: Matrix, class_names: Sequence[str], to_dict: Callable[[], dict[str, Any]]
+) -> None:
+    """Write all that `to_dict` returns as `.json`, or the matrix alone as `.npy` or `.csv`."""
+    path = Path(path)
+    check_writable_target(path)
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".npy", ".csv"):
+        raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")
+    content = to_dict() if suffix == ".json" else {}
+    with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
+        if suffix == ".json":
+            stream.write(json.dumps(content, indent=1) + "\n")
+        elif suffix == ".npy":
+            np.save(stream, transition, allow_pickle=False)
+        else:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow([guard_cell(name) for name in class_names])
+            writer.writerows([f"{value:.10g}" for value in row] for row in transition)
 
 
 def read_estimate(path: str | Path) -> tuple[str, tuple[str, ...], Fit, bool | None, Saved]:
