@@ -36,7 +36,7 @@ docs: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
-	$(BIN)/python bench/page.py estimate issues coverage classifier training floor
+	$(BIN)/python bench/page.py estimate issues coverage classifier training floor real
 
 bench-scale: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'

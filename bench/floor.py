@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from measure import machine
@@ -75,8 +75,13 @@ def cifar10(rows: int) -> Data:
 
 def _subset(name: str, rows: int) -> Data:
     data = load_dataset(name)
-    chosen = np.sort(np.random.default_rng(7).permutation(len(data.train_y))[:rows])
+    chosen = chosen_rows(len(data.train_y), rows)
     return np.asarray(data.train_x[chosen], np.float32) / np.float32(255), data.train_y[chosen]
+
+
+def chosen_rows(total: int, rows: int) -> NDArray[np.int64]:
+    """Return the numbers of the images that take part."""
+    return np.sort(np.random.default_rng(7).permutation(total)[:rows])
 
 
 DATA: dict[str, Callable[[int], Data]] = {
@@ -97,17 +102,36 @@ def network(name: str, n_features: int, seed: int) -> Any:
     return make_pipeline(StandardScaler(), components, MLPClassifier((128,), alpha=1e-2, **stopping))
 
 
-def measure(name: str, data: Data, noise_name: str, seed: int) -> Iterator[Record]:
-    """Yield the error of every estimator on one data set with one noise."""
-    features, clean = data
-    rng = np.random.default_rng([seed, NOISES.index(noise_name)])
-    truth = noise.from_name(noise_name, int(clean.max()) + 1, rng)
-    noisy = noise.corrupt(clean, truth, rng)
+class Problem(NamedTuple):
+    """Out-of-fold probabilities, given labels and true classes of some rows, and the matrix to be found."""
+
+    probs: NDArray[Any]
+    given: NDArray[Any]
+    clean: NDArray[Any]
+    truth: NDArray[np.float64]
+
+
+def posterior_of(name: str, features: NDArray[Any], given: NDArray[Any], seed: int) -> NDArray[np.float64]:
+    """Return out-of-fold probabilities of the small network of a data set."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier = network(name, features.shape[1], seed)
-        probs = out_of_fold_probabilities(classifier, features, noisy, cv=3, random_state=seed)
-    posterior = as_posterior(probs, noisy)
+        return out_of_fold_probabilities(classifier, features, given, cv=3, random_state=seed)
+
+
+def class_conditional(name: str, data: Data, noise_name: str, seed: int) -> Problem:
+    """Return a data set with noise that depends on the class alone; the truth is the matrix it was drawn with."""
+    features, clean = data
+    rng = np.random.default_rng([seed, NOISES.index(noise_name)])
+    truth = noise.from_name(noise_name, int(clean.max()) + 1, rng)
+    given = noise.corrupt(clean, truth, rng)
+    return Problem(posterior_of(name, features, given, seed), given, clean, truth)
+
+
+def measure(name: str, data: Data, noise_name: str, seed: int) -> Iterator[Record]:
+    """Yield the error of every estimator on one data set with one noise."""
+    probs, given, clean, truth = class_conditional(name, data, noise_name, seed)
+    posterior = as_posterior(probs, given)
     accuracy = float((probs.argmax(axis=1) == clean).mean())
     for estimator, entry in ESTIMATORS.items():
         options = {"clean_labels": clean} if entry.needs_clean_labels else {}

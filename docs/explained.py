@@ -5,6 +5,7 @@ Backgrounds are transparent and colours of middle brightness, so that one file s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ _STYLE = {
 }
 
 
-def draw_all() -> None:
-    """Draw every picture into docs/pictures."""
+def draw_all(pictures: Iterable[Callable[[], Figure | None]]) -> None:
+    """Draw pictures into docs/pictures; one whose data are not here stays as it is."""
     FOLDER.mkdir(exist_ok=True)
-    for draw in (matrix, anchors, two_readings, sharpness, intervals):
+    for draw in pictures:
         with mpl.rc_context(_STYLE):
             figure = draw()
+            if figure is None:
+                continue
             with atomic_write(FOLDER / f"{draw.__name__.replace('_', '-')}.svg", "wb") as stream:
                 # No date: the same numbers give the same file.
                 figure.savefig(stream, format="svg", metadata={"Date": None})
@@ -166,3 +169,6 @@ def intervals() -> Figure:
         ax.set_xlabel("sample")
     panels[0].set_ylabel("T[0, 1]")
     return figure
+
+
+PICTURES = (matrix, anchors, two_readings, sharpness, intervals)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
-from explained import draw_all
+import explained
+import real_labels
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from sklearn.datasets import load_digits
@@ -54,7 +55,7 @@ def main() -> None:
     """Write them all."""
     with atomic_write(Path(__file__).parent / "estimate.svg") as stream:
         stream.write(terminal())
-    draw_all()
+    explained.draw_all((*explained.PICTURES, *real_labels.PICTURES))
 
 
 if __name__ == "__main__":

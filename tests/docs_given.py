@@ -44,9 +44,22 @@ def readme_shards(run):
 def filled_audit(run):
     """The column "true" of audit.csv, as a person fills it in."""
     with Path("audit.csv").open(encoding="utf-8", newline="") as stream:
-        rows = [{**row, "true": CLEAN[int(row["index"])]} for row in csv.DictReader(stream)]
+        reader = csv.DictReader(stream)
+        rows = [{**row, "true": CLEAN[int(row["index"])]} for row in reader]
     with Path("audit.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, ["index", "given", "true"])
+        writer = csv.DictWriter(stream, reader.fieldnames)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def filled_howto_audit(run):
+    """The same with the true classes of true.npy."""
+    true = np.load("true.npy")
+    with Path("audit.csv").open(encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream)
+        rows = [{**row, "true": true[int(row["index"])]} for row in reader]
+    with Path("audit.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, reader.fieldnames)
         writer.writeheader()
         writer.writerows(rows)
 

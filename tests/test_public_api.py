@@ -29,11 +29,13 @@ PROMISED = (
     "estimate_transition", "TransitionEstimate", "TEstimator", "DualTEstimator", "clean_posterior", "l1_error",
     "to_noisy", "compose", "noise_rates", "noise", "io", "estimators", "errors", "transition", "__version__",
     "from_cleanlab", "plot_curves", "plot_transition", "find_label_issues", "LabelIssues", "RobustClassifier",
-    "RobustNetClassifier", "losses", "rows", "results", "issues", "audit", "report", "crossfit", "datasets",
+    "RobustNetClassifier", "Audit", "noisy_accuracy", "losses", "rows", "results", "issues", "audit", "report",
+    "crossfit", "datasets",
 )  # fmt: skip
 FIELDS = (
     "transition", "estimator", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",
-    "confidence_interval", "diagnostics", "warnings", "to_dict", "save", "plot", "to_frame", "to_cleanlab",
+    "noise_rate_range", "audit", "confidence_interval", "diagnostics", "warnings", "to_dict", "save", "plot",
+    "noise_rates_range", "undecided", "load", "to_report", "to_frame", "to_cleanlab",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import importlib
 __version__ = "0.1.0"
 
 _NAMES = {
+    "audit": ("Audit", "noisy_accuracy"),
     "classifier": ("RobustClassifier",),
     "estimators": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",

@@ -12,6 +12,8 @@ from dualt import report as report
 from dualt import results as results
 from dualt import rows as rows
 from dualt import transition as transition
+from dualt.audit import Audit as Audit
+from dualt.audit import noisy_accuracy as noisy_accuracy
 from dualt.classifier import RobustClassifier as RobustClassifier
 from dualt.estimators import estimate_transition as estimate_transition
 from dualt.estimators.sklearn import CleanCountEstimator as CleanCountEstimator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, indexable
 
+from dualt.audit import Audit, as_audit
+from dualt.audit.verified_labels import check_digest, labels_digest
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
@@ -96,8 +99,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, verified: tuple[Any, Any] | None = None) -> Self:  # noqa: N803
-        """Learn from noisy labels `y`, perhaps with (row numbers, true labels) of a random sample that was checked."""
+    def fit(self, X: Any, y: Any, verified: Audit | tuple[Any, Any] | None = None) -> Self:  # noqa: N803
+        """Learn from noisy labels `y`, perhaps with (row numbers, true labels) of a random sample, or an `Audit`."""
         corrections = {"reweight": self._fit_reweighted, "posterior": self._fit_noisy, "clean": self._fit_cleaned}
         if self.correction not in corrections:
             raise UnknownNameError("correction", str(self.correction), corrections)
@@ -133,8 +136,12 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if self.transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         estimate = estimate_posterior(posterior, self.estimator)
-        rows, true = verified
-        return find_posterior_issues(posterior, estimate_verified(posterior, estimate, rows, self._codes_of(true)))
+        audit = as_audit(verified)
+        if audit.labels_digest is not None:
+            check_digest(audit.labels_digest, labels_digest(self.classes_[labels]), len(labels))
+        # What remains to be compared speaks of class numbers.
+        audit = replace(audit, true=self._codes_of(audit.true.tolist()), given=None, labels_digest=None)
+        return find_posterior_issues(posterior, estimate_verified(posterior, estimate, audit))
 
     def _codes_of(self, clean_labels: Any) -> NDArray[np.intp]:
         """Return the class numbers of verified labels."""

@@ -36,23 +36,23 @@ def fill_in(path):
     clean = np.load("clean.npy")
     header, *rows = csv.reader(Path(path).read_text().splitlines())
     with Path(path).open("w", newline="") as stream:
-        csv.writer(stream).writerows([header, *([row[0], row[1], clean[int(row[0])]] for row in rows)])
+        csv.writer(stream).writerows([header, *([row[0], row[1], clean[int(row[0])], *row[3:]] for row in rows)])
 
 
 def test_verified_labels_bring_the_estimate_nearer_to_the_truth(folder):
     assert run("audit", "labels.npy", "--size", "400", "-o", "audit.csv").exit_code == 0
     fill_in("audit.csv")
-    plain = json.loads(run("estimate", "probs.npy", "labels.npy", "--json").output)
+    plain = json.loads(run("estimate", "probs.npy", "labels.npy", "--json").stdout)
     result = run("estimate", "probs.npy", "labels.npy", "--verified", "audit.csv", "--json")
     assert result.exit_code == 0, result.output
-    helped = json.loads(result.output)
+    helped = json.loads(result.stdout)
     assert helped["estimator"].endswith("+ 400 verified")
     truth = noise.pair(3, 0.4)
     assert dualt.l1_error(helped["transition"], truth) < 0.7 * dualt.l1_error(plain["transition"], truth)
 
 
 def test_the_draw_is_random_and_repeatable(folder):
-    first, second = (json.loads(run("audit", "labels.npy", "-o", "a.csv", "--json").output) for _ in range(2))
+    first, second = (json.loads(run("audit", "labels.npy", "-o", "a.csv", "--json").stdout) for _ in range(2))
     assert first["indices"] == second["indices"]
     assert len(set(first["indices"])) == 200
 
@@ -72,6 +72,8 @@ def test_suspects_are_refused_as_an_audit(folder):
         ("index,given,true\n9999,0,1\n", "9999"),
         ("index,given,true\nx,0,1\n", "row number"),
         ("index,given,true\n0,{other},1\n", "row 0"),
+        ("index,given,true\n1,0\n", "line 2"),
+        ("index,given,true,probability\n0,0,1,0\n", "above 0 and at most 1"),
         ("", "audit"),
     ],
 )
@@ -82,3 +84,113 @@ def test_bad_audits_get_one_clear_line(folder, content, message):
     assert result.exit_code == 2, result.output
     assert message in result.output
     assert not (folder / "t.json").exists()
+
+
+def sheet_rows(path="audit.csv"):
+    with Path(path).open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_stratified_draw_tells_its_chances_and_what_a_target_needs(folder):
+    result = run("audit", "labels.npy", "--probs", "probs.npy", "--size", 100, "-o", "audit.csv", "--target", "0.03",
+                 "--json")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["design"], told["drawn"], told["verified"]) == ("stratified", 100, 0)
+    assert 10 <= told["target"]["needed"] < told["target"]["at_most"] == told["target"]["missing"]
+    rows = sheet_rows()
+    assert len({row["stratum"] for row in rows}) == 5
+    assert all(float(row["probability"]) > 0 for row in rows)
+    assert len({row["draw"] for row in rows}) == 1
+    shown = run("audit", "labels.npy", "-o", "b.csv", "--target", "0.03").stdout
+    assert "±3 percentage points need at most" in shown
+
+
+@pytest.mark.parametrize("options", [[], ["--probs", "probs.npy"], ["--probs", "probs.npy", "--design", "uniform"]])
+def test_a_later_batch_keeps_the_truths_and_tells_what_was_reached(folder, options):
+    run("audit", "labels.npy", "--size", 100, "-o", "audit.csv", *options)
+    fill_in("audit.csv")
+    before = {row["index"]: row["true"] for row in sheet_rows()}
+    assert run("audit", "labels.npy", "-o", "audit.csv", *options).exit_code == 2, "a person's work is not lost"
+    assert {row["index"]: row["true"] for row in sheet_rows()} == before
+    more = ["audit", "labels.npy", "-o", "audit.csv", "--more", 80, "--target", "0.02", *options[:2]]
+    told = json.loads(run(*more, "--json").stdout)
+    assert (told["drawn"], told["verified"]) == (180, 100)
+    rate = (np.load("labels.npy") != np.load("clean.npy")).mean()
+    assert told["reached"]["low"] < rate < told["reached"]["high"]
+    assert told["target"]["missing"] == told["target"]["needed"] - 100 > 0
+    after = {row["index"]: row["true"] for row in sheet_rows()}
+    assert before.items() <= after.items()
+    assert sum(true == "" for true in after.values()) == 80
+    fill_in("audit.csv")
+    result = run("estimate", "probs.npy", "labels.npy", "--verified", "audit.csv", "--json")
+    assert result.exit_code == 0, result.output
+    low, high = json.loads(result.stdout)["noise_rate_interval"]
+    assert low < rate < high
+    done = run("audit", "labels.npy", "-o", "audit.csv", "--more", 0, "--target", "0.3", *options[:2])
+    assert "are reached" in done.stdout
+    assert "180 verified labels" in done.stdout
+
+
+def test_ids_come_along(folder):
+    lines = [f"row{number},{label}" for number, label in enumerate(np.load("labels.npy"))]
+    Path("table.csv").write_text("\n".join(["id,label", *lines]))
+    assert run("audit", "table.csv", "--label", "label", "--id", "id", "--size", 20, "-o", "audit.csv").exit_code == 0
+    assert all(row["id"] == f"row{row['index']}" for row in sheet_rows())
+    fill_in_by_name("audit.csv")
+    result = run("estimate", "probs.npy", "labels.npy", "--verified", "audit.csv")
+    assert result.exit_code == 0, result.output
+    assert "20 of 20 rows of audit.csv are verified" in result.stderr
+
+
+def fill_in_by_name(path):
+    clean, rows = np.load("clean.npy"), sheet_rows(path)
+    with Path(path).open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "true": clean[int(row["index"])]} for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--design", "stratified"], "Pass --probs, or --design uniform"),
+        (["--design", "cluster"], "cluster"),
+        (["--size", 0], "1 to 3,000 rows, got 0"),
+        (["--size", 9999], "1 to 3,000 rows, got 9999"),
+        (["--target", "2"], "--target"),
+        (["--more", 5], "new.csv"),
+        (["--more", 5, "--size", 5], "got both"),
+    ],
+)
+def test_wrong_use_of_audit_writes_nothing(folder, options, message):
+    result = run("audit", "labels.npy", "-o", "new.csv", *options)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert not (folder / "new.csv").exists()
+
+
+def test_an_audit_of_another_file_is_refused(folder):
+    run("audit", "labels.npy", "--size", 50, "-o", "audit.csv")
+    fill_in("audit.csv")
+    kept = Path("audit.csv").read_text()
+    np.save("other.npy", np.roll(np.load("labels.npy"), 1))
+    for command in (
+        ["estimate", "probs.npy", "other.npy", "--verified", "audit.csv", "-o", "t.json"],
+        ["issues", "probs.npy", "other.npy", "--verified", "audit.csv", "-o", "t.json"],
+        ["audit", "other.npy", "--more", 10, "-o", "audit.csv"],
+    ):
+        result = run(*command)
+        assert result.exit_code == 2
+        assert "Expected an audit of these 3,000 labels" in result.output
+    assert not (folder / "t.json").exists()
+    assert Path("audit.csv").read_text() == kept
+
+
+def test_calibrated_issues(folder):
+    run("audit", "labels.npy", "--probs", "probs.npy", "--size", 300, "-o", "audit.csv")
+    fill_in("audit.csv")
+    found = json.loads(run("issues", "probs.npy", "labels.npy", "--verified", "audit.csv", "--json").stdout)
+    wrong = (np.load("labels.npy") != np.load("clean.npy")).sum()
+    plain = json.loads(run("issues", "probs.npy", "labels.npy", "--json").stdout)
+    assert abs(found["expected_count"] - wrong) < abs(plain["expected_count"] - wrong)

@@ -60,7 +60,7 @@ def test_issues_are_written_in_other_formats(folder, suffix):
 
 def test_json_has_the_same_count_everywhere(folder):
     result = run("issues", "probs.npy", "labels.npy", "--json")
-    content = json.loads(result.output)
+    content = json.loads(result.stdout)
     assert content["flagged"] == len(content["issues"]) == round(content["expected_count"])
 
 
@@ -76,8 +76,8 @@ def test_the_options_of_estimate_choose_the_matrix(folder):
     for options in ([], ["-e", "top-count", "--set", "share=0.2"], ["--verified", "audit.csv"]):
         estimate = run("estimate", "mixed.npy", "labels.npy", "-o", "t.json", *options)
         assert estimate.exit_code == 0, estimate.output
-        direct = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", *options).output)
-        known = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", "--transition", "t.json").output)
+        direct = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", *options).stdout)
+        known = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", "--transition", "t.json").stdout)
         assert direct["expected_count"] == pytest.approx(known["expected_count"], abs=1e-4)
         counts.add(round(direct["expected_count"], 3))
     assert len(counts) == 3, "each option changes the matrix"
@@ -86,7 +86,7 @@ def test_the_options_of_estimate_choose_the_matrix(folder):
 @pytest.mark.slow
 def test_a_cluster_reads_the_files(folder):
     pytest.importorskip("distributed")
-    here, there = (json.loads(run("issues", "probs.npy", "labels.npy", "--json", *more).output)
+    here, there = (json.loads(run("issues", "probs.npy", "labels.npy", "--json", *more).stdout)
                    for more in ([], ["--dask", "local"]))  # fmt: skip
     assert there["expected_count"] == pytest.approx(here["expected_count"])
     assert [row["index"] for row in there["issues"]] == [row["index"] for row in here["issues"]]
@@ -94,7 +94,7 @@ def test_a_cluster_reads_the_files(folder):
 
 @pytest.mark.parametrize(("options", "flagged"), [(["--top", "5"], 5), (["--threshold", "0.5"], None)])
 def test_budget_and_threshold(folder, options, flagged):
-    content = json.loads(run("issues", "probs.npy", "labels.npy", "--json", *options).output)
+    content = json.loads(run("issues", "probs.npy", "labels.npy", "--json", *options).stdout)
     assert content["flagged"] == (flagged or sum(i["probability_right"] < 0.5 for i in content["issues"]))
 
 
@@ -150,3 +150,37 @@ def test_mistakes_get_one_clear_line_and_nothing_is_written(folder, arguments, m
     assert message in result.output
     assert "Traceback" not in result.output
     assert list((folder / "out").iterdir()) == []
+
+
+def review_of(path, labels, decisions):
+    """Write a review as the page downloads it, of (row, new label)."""
+    lines = [f"{row},id-{row},{labels[row]},{new},digest" for row, new in decisions]
+    path.write_text("\n".join(["index,id,old,new,labels", *lines]) + "\n")
+
+
+def test_labels_that_a_review_kept_are_not_flagged_again(folder):
+    labels = np.load("labels.npy")
+    before = [row["index"] for row in json.loads(run("issues", "probs.npy", "labels.npy", "--json").output)["issues"]]
+    kept, changed, unflagged = before[0], before[1], next(i for i in range(300) if i not in before)
+    decisions = [(kept, labels[kept]), (changed, (labels[changed] + 1) % 3), (unflagged, labels[unflagged])]
+    review_of(folder / "review.csv", labels, decisions)
+    result = run("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "--report", "r.html", "--json")
+    assert result.exit_code == 0, result.output
+    assert [row["index"] for row in json.loads(result.output)["issues"]] == [row for row in before if row != kept]
+    numbers = json.loads((folder / "r.html").read_text().split('id="numbers">')[1].split("</script>")[0])
+    (rows,) = numbers["lists"]
+    assert {rows["index"][place]: code for place, code in rows["known"]} == dict(decisions)
+    # Once the review is applied, its new labels are kept labels too.
+    labels[changed] = (labels[changed] + 1) % 3
+    np.save("labels.npy", labels)
+    result = run("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "--json")
+    assert changed not in [row["index"] for row in json.loads(result.output)["issues"]]
+
+
+def test_a_review_of_other_labels_is_refused(folder):
+    labels = np.load("labels.npy")
+    review_of(folder / "review.csv", (labels + 1) % 3, [(4, (labels[4] + 2) % 3)])
+    result = run("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "-o", "issues.csv")
+    assert result.exit_code == 2
+    assert "made for other labels" in result.output
+    assert not (folder / "issues.csv").exists()

@@ -50,7 +50,8 @@ def review(path: Path) -> None:
 
 
 def audit(path: Path) -> None:
-    rows, given, true = read_audit(path)
+    found = read_audit(path)
+    rows, given, true = found.rows, found.given, found.true
     assert len(rows) == len(given) == len(true) > 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt import noise
-from dualt.audit import read_audit
+from dualt.audit import read_audit, read_sheet
 from dualt.cli import app
 from dualt.report import render_report
 
@@ -37,7 +38,7 @@ def make_page(*options):
     result = run("audit", "labels.npy", "--size", 60, "-o", "audit.csv", "--probs", "probs.npy", "--report", "a.html",
                  "--json", *options)  # fmt: skip
     assert result.exit_code == 0, result.output
-    return json.loads(result.output)["indices"]
+    return json.loads(result.stdout)["indices"]
 
 
 def test_the_sample_is_a_list_of_its_own(folder):
@@ -46,7 +47,7 @@ def test_the_sample_is_a_list_of_its_own(folder):
     page = render_report(issues.transition_estimate, issues, audit=np.array([7, 3, 5]))
     numbers = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))
     suspects, audit = numbers["lists"]
-    assert (suspects["key"], suspects["columns"]) == ("suspects", ["index", "old", "new"])
+    assert (suspects["key"], suspects["columns"]) == ("suspects", ["index", "id", "old", "new", "labels"])
     assert (audit["key"], audit["columns"]) == ("audit", ["index", "given", "true"])
     assert audit["index"] == [7, 3, 5]
     np.testing.assert_array_equal(audit["given"], labels[[7, 3, 5]])
@@ -55,10 +56,9 @@ def test_the_sample_is_a_list_of_its_own(folder):
 
 
 def test_a_page_needs_probabilities(folder):
-    for options in (["--report", "a.html"], ["--probs", "probs.npy"]):
-        result = run("audit", "labels.npy", "-o", "audit.csv", *options)
-        assert result.exit_code == 2
-        assert "--report and --probs together" in result.output
+    result = run("audit", "labels.npy", "-o", "audit.csv", "--report", "a.html")
+    assert result.exit_code == 2
+    assert "--probs with --report" in result.output
     assert not (folder / "audit.csv").exists()
 
 
@@ -87,13 +87,78 @@ def test_what_is_verified_in_the_browser_corrects_the_estimate(browser, folder, 
     assert event.value.suggested_filename == "audit-review.csv"
     event.value.save_as(folder / "audit-review.csv")
     context.close()
-    found, given, _ = read_audit(folder / "audit-review.csv")
-    assert found.tolist() == sorted(seen)
+    found = read_audit(folder / "audit-review.csv")
+    assert found.rows.tolist() == sorted(seen)
     if not options:
-        np.testing.assert_array_equal(given, labels[found])
+        np.testing.assert_array_equal(found.given, labels[found.rows])
     result = run("estimate", "probs.npy", "labels.npy", "--verified", "audit-review.csv", "--json", *options)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.output)["estimator"].endswith("+ 30 verified")
+    assert json.loads(result.stdout)["estimator"].endswith("+ 30 verified")
     refused = run("apply-review", "labels.npy", "audit-review.csv", "-o", "corrected.npy", *options)
     assert refused.exit_code == 2
     assert "index,old,new" in refused.output
+
+
+@pytest.mark.browser
+def test_the_page_asks_for_the_class_before_it_shows_the_label(browser, folder):
+    make_page("--classes", "names.txt")
+    labels = np.load("labels.npy")
+    names = ["cat", "dog", "cow"]
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((folder / "a.html").as_uri())
+    section = page.locator("#audit")
+    card = section.locator(".card")
+    index = int(card.locator(".head span").first.inner_text().removeprefix("Example "))
+    assert card.get_by_text("Which class is it?").is_visible()
+    assert not card.locator("dl").is_visible()
+    assert section.get_by_role("button", name="Keep").count() == section.get_by_role("button", name="Take").count() == 0
+    assert section.get_by_label("Given").count() == section.get_by_label("Suggested").count() == 0
+    first = section.get_by_role("option").first.inner_text()
+    assert not any(name in first for name in names)
+    section.locator(".list").focus()
+    for key in "ax":
+        page.keyboard.press(key)
+    assert section.locator(".progress span").first.inner_text().startswith("0 of 60")
+    other = (labels[index] + 1) % 3
+    page.keyboard.press(str(other + 1))
+    said = f"Example {index}: you chose {names[other]}; its label says {names[labels[index]]}."
+    assert card.get_by_role("status").inner_text() == said
+    assert card.get_by_text("Which class is it?").is_visible(), "of the next one"
+    page.keyboard.press("k")
+    assert card.locator("dl").is_visible()
+    assert names[labels[index]] in card.locator("dl").inner_text()
+    context.close()
+
+
+@pytest.mark.browser
+def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(browser, folder):
+    make_page()
+    sheet = read_sheet("audit.csv")
+    true = sheet.true.astype(object)
+    true[:20] = np.load("clean.npy")[sheet.rows[:20]].astype(str)
+    replace(sheet, true=true.astype(str)).save("audit.csv")
+    more = ["--probs", "probs.npy", "--more", 15, "-o", "audit.csv", "--report", "b.html"]
+    result = run("audit", "labels.npy", *more)
+    assert result.exit_code == 0, result.output
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((folder / "b.html").as_uri())
+    section = page.locator("#audit")
+    assert section.locator(".progress span").first.inner_text().startswith("20 of 75 reviewed")
+    section.get_by_role("group", name="Choose a class").get_by_role("button").first.click()
+    with page.expect_download() as event:
+        section.get_by_role("button", name="Download verified labels").click()
+    event.value.save_as(folder / "audit-review.csv")
+    context.close()
+    found = read_sheet("audit-review.csv")
+    assert (len(found.rows), len(found.filled)) == (75, 21)
+    assert set(found.rows) == set(read_sheet("audit.csv").rows)
+
+
+def test_ids_travel_with_the_sample(folder):
+    issues = dualt.find_label_issues(np.load("probs.npy"), np.load("labels.npy"))
+    page = render_report(None, issues, audit=np.array([7, 3]), ids=[f"sku-{row}" for row in range(N_SAMPLES)])
+    audit = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))["lists"][1]
+    assert audit["columns"] == ["index", "id", "given", "true"]
+    assert audit["ids"] == ["sku-7", "sku-3"]

@@ -311,3 +311,13 @@ def test_a_cluster_without_workers_or_of_another_version_is_refused(cluster, sha
         result = run(shards / "probs", shards / "labels", "--dask", empty.scheduler_address)
     assert result.exit_code == 2
     assert "got none in 1s" in result.stderr
+
+
+def test_verified_rows_are_known_to_the_issues_of_a_cluster():
+    rows = np.random.default_rng(0).choice(len(LABELS), 60, replace=False)
+    lazily = da.from_array(PROBS, chunks=(400, -1))
+    known = dualt.find_label_issues(PROBS, LABELS, verified=(rows, CLEAN[rows])).to_frame()
+    frame = dualt.find_label_issues(lazily, LABELS, verified=(rows, CLEAN[rows])).compute()
+    np.testing.assert_allclose(frame["probability_right"], known["probability_right"], atol=1e-5)
+    np.testing.assert_array_equal(frame["suggested"].to_numpy()[rows], known["suggested"].to_numpy()[rows])
+    assert (frame["is_issue"] == known["is_issue"]).mean() > 0.99

@@ -84,12 +84,18 @@ def train(
     from dualt.nn.pipeline import train_robustly, training_data
     from dualt.nn.training.distributed import joined_world
     from dualt.nn.training.tensorboard import tensorboard_log
+    from dualt.transition import match_transition
 
+    options = {name: value for name, value in {"label": label, "size": size}.items() if value is not None}
+    dataset = load_dataset(data, data_dir, **options)
+    known = None if transition is None else match_transition(
+        *io.load_named_transition(transition), dataset.class_names
+    )  # fmt: skip
     config = TrainingConfig(
         network=network,
         method=method,
         estimator=estimator,
-        transition=None if transition is None else io.load_transition(transition),
+        transition=known,
         network_options={} if width == 1 else {"width": width},
         method_options=parse_settings(method_settings or []),
         weights=weights,
@@ -109,8 +115,6 @@ def train(
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    options = {name: value for name, value in {"label": label, "size": size}.items() if value is not None}
-    dataset = load_dataset(data, data_dir, **options)
     corruption = None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=random_state)
     split = split_dataset(
         dataset, corruption, random_state=random_state, validation_fraction=validation_fraction, n_samples=n_samples

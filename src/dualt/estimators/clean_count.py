@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ _LEAST_SHARE, _LEAST_MEMBERS = 0.1, 100
 # The sample stands for the data in all rounds but the last if it has this many rows for each class.
 _ENOUGH_PER_CLASS = 100
 _BALANCED_ROUNDS, _FREE_ROUNDS, _BALANCE_STEPS = 3, 2, 5
+# A first matrix needs no more rows of the sample than so many, and so many for each class.
+_ROUGH_ROWS, _ROUGH_ROWS_PER_CLASS = 4_096, 1_000
 # Of a class that nothing resembles no weight may overflow.
 _LEAST_MEAN = 1e-6
 _ROUNDING = 1e-5
@@ -86,8 +89,12 @@ def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix
     n_sampled = len(summary.sample_rows)
     rough = confident_joint(posterior).transition
     if n_sampled == summary.n_samples or n_sampled >= _ENOUGH_PER_CLASS * summary.n_classes:
+        step = max(1, n_sampled // max(_ROUGH_ROWS, _ROUGH_ROWS_PER_CLASS * summary.n_classes))
+        few = replace(
+            summary, sample_rows=summary.sample_rows[::step].copy(), sample_labels=summary.sample_labels[::step]
+        )
         for number in range(_BALANCED_ROUNDS + _FREE_ROUNDS):
-            rough = _round_on_sample(summary, rough, confidence, shrink, balanced=number < _BALANCED_ROUNDS)
+            rough = _round_on_sample(few, rough, confidence, shrink, balanced=number < _BALANCED_ROUNDS)
         return rough
     clean, sureness = EarlyPosterior(rough, posterior.dtype).clearest(summary.sample_rows)
     limits = _thresholds(clean, sureness, summary, confidence)[None]
@@ -176,8 +183,12 @@ class _Counted(NamedTuple):
     surest: Matrix
 
 
-def _counted(layers: NDArray[np.int64], shrink: bool, concentrations: NDArray[np.float64]) -> _Counted:
-    counts = layers[::-1].cumsum(axis=0)[::-1]
+def _reaching(layers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts of the examples of each layer and of those above it."""
+    return np.asarray(layers[::-1].cumsum(axis=0)[::-1])
+
+
+def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np.float64]) -> _Counted:
     rows = [_rows(count, shrink, concentration) for count, concentration in zip(counts, concentrations, strict=True)]
     if len(rows) == 2:  # of many classes only the surest were counted
         return _Counted(*[rows[-1]] * 4)
@@ -186,9 +197,9 @@ def _counted(layers: NDArray[np.int64], shrink: bool, concentrations: NDArray[np
 
 def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float) -> Fit:
     """Return the fit of counted layers, with the readings between which it lies."""
-    counts = layers[::-1].cumsum(axis=0)[::-1]
+    counts = _reaching(layers)
     concentrations = np.array([spread_concentration(count) for count in counts])
-    counted = _counted(layers, shrink, concentrations)
+    counted = _counted(counts, shrink, concentrations)
     support = counts[-1].sum(axis=1)
     # How far the doubtful examples err in the way of the sure ones.
     alike = alikeness(counted.surest, counts[0] - counts[-1])
@@ -252,7 +263,7 @@ def _resampled(
     rng: np.random.Generator,
 ) -> Matrix:
     drawn = resample_counts(layers.reshape(-1, layers.shape[-1]), rng).reshape(layers.shape)
-    return _blend(_counted(drawn, shrink, concentrations), grown)
+    return _blend(_counted(_reaching(drawn), shrink, concentrations), grown)
 
 
 def _trust(evidence: float, alike: float) -> float:

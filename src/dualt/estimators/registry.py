@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dualt.audit.verified import blend_verified, check_random_audit
+from dualt.audit import Audit, as_audit, correct_by_audit, corrected_fit
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators.clean_count import clean_count
 from dualt.estimators.confident_joint import confident_joint
@@ -18,13 +18,12 @@ from dualt.estimators.selective import selective
 from dualt.estimators.spade import spade
 from dualt.estimators.t import t_estimator
 from dualt.estimators.top_count import top_count
-from dualt.labels import as_label_array
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary, SummaryOnly
-from dualt.validation import check_class_names, check_indices, check_same_length
+from dualt.validation import check_class_names
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,6 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
 }
 DEFAULT_ESTIMATOR = "clean-count"
 MANY_CLASSES = 100
-_WITH_VERIFIED = ("clean-count", "confident-joint", "top-count", "spade", "dual-t")
 
 
 def comparable(n_classes: int) -> list[str]:
@@ -84,7 +82,7 @@ def estimate_transition(
     estimator: str | None = None,
     *,
     class_names: Sequence[Any] | None = None,
-    verified: tuple[Any, Any] | None = None,
+    verified: Audit | tuple[Any, Any] | None = None,
     n_jobs: int | None = 1,
     out_of_fold: bool | None = None,
     **options: Any,
@@ -103,8 +101,9 @@ def estimate_transition(
     class_names
         In the order of the columns; needed for string labels unless each class occurs.
     verified
-        (row numbers, true labels) of a *random* sample that a person has checked. They choose among the
-        estimators and correct the chosen one as far as they contradict it.
+        (row numbers, true labels) of a *random* sample that a person has checked, or an `Audit`, as
+        `dualt.audit.read_audit` reads it from the file of `dualt audit`. They calibrate the estimate, and its
+        intervals then hold whatever its bias was.
     n_jobs
         How many threads read the rows; −1 for all cores.
     out_of_fold
@@ -126,7 +125,7 @@ def estimate_transition(
     """
     posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
     estimate = estimate_posterior(posterior, estimator, **options)
-    return estimate if verified is None else estimate_verified(posterior, estimate, *verified)
+    return estimate if verified is None else estimate_verified(posterior, estimate, verified)
 
 
 def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, **options: Any) -> TransitionEstimate:
@@ -164,25 +163,19 @@ def _registered(estimator: str, options: Mapping[str, Any]) -> EstimatorEntry:
 
 
 def estimate_verified(
-    posterior: NoisyPosterior, estimate: TransitionEstimate, indices: Any, clean_labels: Any
+    posterior: NoisyPosterior, estimate: TransitionEstimate, verified: Audit | tuple[Any, Any]
 ) -> TransitionEstimate:
-    """Blend an estimate, or a counting one that fits them clearly better, with verified labels.
+    """Correct an estimate by verified labels: its matrix is calibrated, its intervals hold whatever its bias was.
 
     Parameters
     ----------
     posterior, estimate
         The data, and what is believed without the verified labels.
-    indices, clean_labels : (n_verified,)
-        Row numbers of a random sample, and their true labels in the kind of the given ones.
+    verified
+        Row numbers of a random sample and their true labels in the kind of the given ones, or an `Audit`, which knows
+        how its rows were drawn.
     """
-    rows, labels = check_indices(indices, posterior.summary.n_samples), as_label_array(clean_labels)
-    check_same_length(len(rows), len(labels))
-    check_random_audit(posterior, rows)
-    candidates = {estimate.estimator: estimate.fit}
-    for name in _WITH_VERIFIED:
-        if name not in candidates:
-            candidates[name] = ESTIMATORS[name].function(posterior)
-    _, given = posterior.take(rows)
-    name, _, fit = blend_verified(posterior, candidates, posterior.coder.encode(labels), given)
-    estimator = f"{name} + {len(rows)} verified"
-    return TransitionEstimate(estimator, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
+    result = correct_by_audit(posterior, estimate.transition, as_audit(verified))
+    name = f"{estimate.estimator} + {len(result)} verified"
+    fit = corrected_fit(result)
+    return TransitionEstimate(name, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
+from dualt.audit import Audit
 from dualt.errors import LabelsError
 from dualt.estimators.registry import estimate_summary, estimate_transition
 from dualt.estimators.t import AnchorChoice
@@ -38,7 +39,7 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
         noisy_labels: Any,
         *,
         class_names: Sequence[Any] | None = None,
-        verified: tuple[Any, Any] | None = None,
+        verified: Audit | tuple[Any, Any] | None = None,
         n_jobs: int | None = 1,
         out_of_fold: bool | None = None,
     ) -> Self:

@@ -52,7 +52,12 @@ def issue_frame(scores: Scores, is_issue: NDArray[np.bool_], names: Sequence[str
     )
 
 
-def lazy_issue_frame(posterior: DaskPosterior, score: Callable[..., Any], cut: Cut | int) -> Any:
+def lazy_issue_frame(
+    posterior: DaskPosterior,
+    score: Callable[..., Any],
+    cut: Cut | int,
+    know: Callable[[Scores, int], Scores] | None = None,
+) -> Any:
     """Return the same as a Dask data frame, a partition per block, computed when it is asked for.
 
     Parameters
@@ -62,9 +67,13 @@ def lazy_issue_frame(posterior: DaskPosterior, score: Callable[..., Any], cut: C
         From (probabilities, label codes) of a chunk to its `Scores`.
     cut
         What is flagged, or the number of labels with the lowest probabilities to flag.
+    know
+        From the scores of a partition and the number of its first row to the scores with what is known of its rows.
     """
     names, starts = posterior.coder.names, posterior.block_starts[:-1]
     scored = [delayed(join_scores)(chunks, len(names)) for chunks in posterior.delayed_map(score)]
+    if know is not None:
+        scored = [delayed(know)(part, start) for part, start in zip(scored, starts, strict=True)]
     if isinstance(cut, int):
         cut = find_cut(scored, cut, posterior.n_samples)
     # A cut that is known asks nothing of the other partitions, and each can be had alone.

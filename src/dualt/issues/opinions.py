@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.audit import Calibration, calibrated_posterior
 from dualt.labels import Codes
+from dualt.rows.floats import surest
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import EarlyPosterior
 
@@ -16,8 +18,9 @@ from dualt.transition import EarlyPosterior
 _TAIL = 0.3
 # How much the strongest rival of a label counts beside the label's own probability.
 _RIVAL = 0.25
-_QUANTILES = np.linspace(0, 1, 2001)
 _SATURATED = 1e-6
+# The sample's quantiles are taken from so many rows, and read off a table of so many steps.
+_ROWS, _QUANTILES, _STEPS = 8_192, np.linspace(0, 1, 2_001), 4_096
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,18 @@ class BayesScorer:
 
 
 @dataclass(frozen=True)
+class CalibratedScorer:
+    """The same by the posterior that verified labels have calibrated."""
+
+    calibration: Calibration
+
+    def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+        """Return the columns of `Scores` of a chunk."""
+        weights = calibrated_posterior(self.calibration, probs, labels)
+        return labels, weights[np.arange(len(labels)), labels], *surest(weights)
+
+
+@dataclass(frozen=True)
 class PooledScorer:
     """The same, ranked by two opinions, so that a matrix whose structure the data do not carry cannot spoil it.
 
@@ -47,24 +62,30 @@ class PooledScorer:
 
     bayes: BayesScorer
     trust: float
-    pooled: NDArray[np.float64]
-    log_odds: NDArray[np.float64]
+    lowest: float
+    step: float
+    log_odds: NDArray[np.float32]
 
     @classmethod
     def of(cls, bayes: BayesScorer, trust: float, summary: PosteriorSummary) -> PooledScorer:
         """Take the quantiles of both from the sample of a summary."""
-        probs, labels = summary.sample_rows, summary.sample_labels
+        every = max(1, len(summary.sample_rows) // _ROWS)
+        probs, labels = summary.sample_rows[::every].copy(), summary.sample_labels[::every]
         _, right, *_ = bayes(probs, labels)
-        pooled = _pool(trust, probs.shape[1], right, *_strongest_other(probs, labels)[1:])
-        return cls(bayes, trust, np.quantile(pooled, _QUANTILES), np.quantile(_log_odds(right, _SATURATED), _QUANTILES))
+        pooled = np.quantile(_pool(trust, probs.shape[1], right, *_strongest_other(probs, labels)[1:]), _QUANTILES)
+        log_odds = np.quantile(_log_odds(right, _SATURATED), _QUANTILES)
+        table = np.interp(np.linspace(pooled[0], pooled[-1], _STEPS), pooled, log_odds)
+        step = max(float(pooled[-1] - pooled[0]) / (_STEPS - 1), _SATURATED)
+        return cls(bayes, trust, float(pooled[0]), step, table.astype(np.float32))
 
     def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
         """Return the columns of `Scores` of a chunk."""
         _, bayes_right, suggested, probability = self.bayes(probs, labels)
         rival, own, strongest = _strongest_other(probs, labels)
         pooled = _pool(self.trust, probs.shape[1], bayes_right, own, strongest)
-        # Where Bayes' rule is as good as certain of many rows alike, the pooled odds still tell them apart.
-        log_odds = np.interp(pooled, self.pooled, self.log_odds) + 1e-3 * pooled
+        place = np.clip((pooled - self.lowest) / self.step, 0, _STEPS - 1).astype(np.intp)
+        # Of rows in one step of the table, or of which Bayes' rule is certain, the pooled odds tell the order.
+        log_odds = self.log_odds[place] + 1e-3 * pooled
         right = 1 / (1 + np.exp(-log_odds))
         # What is left goes to the class that Bayes' rule suggests, or to the rival if it suggests the label itself.
         differs = suggested != labels
@@ -87,12 +108,11 @@ def _strongest_other(probs: NDArray[Any], labels: Codes) -> tuple[NDArray[np.int
 
 def _pool(
     trust: float, n_classes: int, right: NDArray[Any], own: NDArray[Any], strongest: NDArray[Any]
-) -> NDArray[np.float64]:
+) -> NDArray[Any]:
     tail = _TAIL / n_classes
     plain = (1 + _RIVAL) * np.log(own + tail) - _RIVAL * np.log(strongest + tail)
-    return np.asarray(trust * _log_odds(right, tail) + (1 - trust) * plain, np.float64)
+    return np.asarray(trust * _log_odds(right, tail) + (1 - trust) * plain)
 
 
-def _log_odds(right: NDArray[Any], tail: float) -> NDArray[np.float64]:
-    right = right.astype(np.float64)
+def _log_odds(right: NDArray[Any], tail: float) -> NDArray[Any]:
     return np.asarray(np.log(right + tail) - np.log(1 - right + tail))

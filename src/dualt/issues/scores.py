@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dualt.audit import Audit, AuditResult
 from dualt.errors import InputError
-from dualt.estimators import estimate_posterior
+from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
 from dualt.issues.label_issues import LabelIssues
-from dualt.issues.opinions import BayesScorer, PooledScorer
+from dualt.issues.opinions import BayesScorer, CalibratedScorer, PooledScorer
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
-from dualt.transition import EarlyPosterior, clean_prior
-from dualt.validation import check_count, check_fraction, check_transition
+from dualt.transition import EarlyPosterior, clean_prior, match_transition
+from dualt.validation import check_count, check_fraction, check_transition, index_of
 
 Transition: TypeAlias = TransitionEstimate | ArrayLike
-Scorer: TypeAlias = BayesScorer | PooledScorer
+Scorer: TypeAlias = BayesScorer | PooledScorer | CalibratedScorer
 
 
 class DaskCollection(Protocol):
@@ -39,6 +42,7 @@ def find_label_issues(
     threshold: float | None = ...,
     top: int | None = ...,
     class_names: Sequence[Any] | None = ...,
+    verified: Audit | tuple[Any, Any] | None = ...,
     n_jobs: int = ...,
 ) -> Any: ...
 @overload
@@ -51,6 +55,7 @@ def find_label_issues(
     threshold: float | None = ...,
     top: int | None = ...,
     class_names: Sequence[Any] | None = ...,
+    verified: Audit | tuple[Any, Any] | None = ...,
     n_jobs: int = ...,
 ) -> LabelIssues: ...
 def find_label_issues(
@@ -62,6 +67,7 @@ def find_label_issues(
     threshold: float | None = None,
     top: int | None = None,
     class_names: Sequence[Any] | None = None,
+    verified: Audit | tuple[Any, Any] | None = None,
     n_jobs: int = 1,
 ) -> Any:
     """Find the labels that are probably wrong, and the class that each should have.
@@ -86,6 +92,9 @@ def find_label_issues(
         Flag this many, instead.
     class_names
         In the order of the columns.
+    verified
+        (row numbers, true labels) of a random sample that a person has checked, or an `Audit`: they calibrate the
+        probabilities, the suggestions and the expected numbers, and the verified rows are known.
     n_jobs
         How many threads read the rows; the result does not depend on it.
 
@@ -104,11 +113,18 @@ def find_label_issues(
     (np.int64(8), np.uint8(0))
     """
     posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
+    if verified is not None:
+        if transition is not None:
+            raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
+        transition, estimator = estimate_verified(posterior, estimate_posterior(posterior, estimator), verified), None
     if not isinstance(posterior, DaskPosterior):
-        return find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
+        found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
+        index = index_of(pred_probs)
+        return replace(found, index=index_of(noisy_labels) if index is None else index)
     known = _prepare(posterior, transition, estimator, threshold, top)
     cut = known.wanted if threshold is None else Cut(threshold)
-    return lazy_issue_frame(posterior, known.scorer, cut)
+    know = None if known.audit is None else partial(_know_verified, known.audit)
+    return lazy_issue_frame(posterior, known.scorer, cut, know)
 
 
 def find_posterior_issues(
@@ -122,8 +138,11 @@ def find_posterior_issues(
     """Find label issues in a `NoisyPosterior`; see `find_label_issues`."""
     known = _prepare(posterior, transition, estimator, threshold, top)
     scores = _score(posterior, known.scorer)
+    if known.audit is not None:
+        scores = _know_verified(known.audit, scores)
     is_issue = _lowest(scores.right, known.wanted) if threshold is None else scores.right < threshold
-    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
+    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate,
+                       label_texts=posterior.coder.label_texts)  # fmt: skip
 
 
 class _Known(NamedTuple):
@@ -134,6 +153,7 @@ class _Known(NamedTuple):
     scorer: Scorer
     by_pair: NDArray[np.float64]
     wanted: int
+    audit: AuditResult | None = None
 
 
 def _prepare(
@@ -158,14 +178,59 @@ def _prepare(
         transition = estimate_posterior(posterior, estimator)
     estimate = transition if isinstance(transition, TransitionEstimate) else None
     matrix = check_transition(np.asarray(transition), posterior.n_classes)
-    readings = estimate.fit.readings if estimate else None
-    bayes = BayesScorer(EarlyPosterior(matrix, posterior.dtype))
-    pooled = readings is not None and readings.trust < 1
-    scorer = PooledScorer.of(bayes, readings.trust, posterior.summary) if readings and pooled else bayes
+    source = estimate
+    if estimate is not None:
+        matched = _match(matrix, estimate, posterior.coder.names)
+        # The other figures of an estimate that was reordered are those of classes in another order.
+        estimate, matrix = estimate if matched is matrix else None, matched
     label_counts = posterior.summary.label_counts
-    by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
+    audit = None if estimate is None else _audit_of(estimate, posterior)
+    if audit is not None:
+        by_pair = audit.joint.T
+    else:
+        by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
-    return _Known(matrix, estimate, scorer, by_pair, wanted)
+    return _Known(matrix, estimate, _scorer(source, matrix, posterior), by_pair, wanted, audit)
+
+
+def _match(matrix: NDArray[np.float64], estimate: TransitionEstimate, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the matrix of an estimate in the order of the data's classes."""
+    matched = match_transition(matrix, estimate.class_names, names)
+    if matched is not matrix and estimate.audit is not None:
+        raise InputError(
+            "Expected the classes in the order of the estimate, whose verified labels are in that order too, got them"
+            " in another. Reorder the columns of probabilities."
+        )
+    return matched
+
+
+def _scorer(estimate: TransitionEstimate | None, matrix: NDArray[np.float64], posterior: NoisyPosterior) -> Scorer:
+    """Return what scores a chunk: calibrated if labels were verified, else by Bayes' rule as far as it is trusted."""
+    if estimate is not None and estimate.audit is not None:
+        return CalibratedScorer(estimate.audit.calibration)
+    bayes = BayesScorer(EarlyPosterior(matrix, posterior.dtype))
+    readings = estimate.fit.readings if estimate else None
+    if readings is None or readings.trust == 1:
+        return bayes
+    return PooledScorer.of(bayes, readings.trust, posterior.summary)
+
+
+def _audit_of(estimate: TransitionEstimate, posterior: NoisyPosterior) -> AuditResult | None:
+    """Return the audit of an estimate if its rows are rows of these data; of others, only its calibration is used."""
+    audit = estimate.audit
+    if audit is None or estimate.n_samples != posterior.n_samples:
+        return None
+    same = posterior.take(audit.rows)[1] == audit.verified.given
+    return audit if same.all() else None
+
+
+def _know_verified(audit: AuditResult, scores: Scores, start: int = 0) -> Scores:
+    """Return the scores with certainty in the verified rows: what a person has checked need not be predicted."""
+    inside = np.flatnonzero((audit.rows >= start) & (audit.rows < start + len(scores.given)))
+    rows, true = audit.rows[inside] - start, audit.verified.true[inside]
+    right, suggested, probability = scores.right.copy(), scores.suggested.copy(), scores.suggested_probability.copy()
+    right[rows], suggested[rows], probability[rows] = scores.given[rows] == true, true, 1
+    return Scores(scores.given, right, suggested, probability)
 
 
 def _lowest(values: NDArray[np.float32], wanted: int) -> NDArray[np.bool_]:

@@ -55,10 +55,10 @@ def corrupt(
     noisy = _allocate(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
     if array.ndim == 2:
         return np.eye(len(matrix), dtype=array.dtype)[noisy]
-    return _values(coder, array.dtype)[noisy]
+    return class_values(coder, array.dtype)[noisy]
 
 
-def _values(coder: LabelCoder, dtype: np.dtype[Any]) -> NDArray[Any]:
+def class_values(coder: LabelCoder, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the name or number of each class, in the type of the labels if that can hold it."""
     if coder.by_name and dtype.kind not in "iuf":
         return np.array(coder.names)

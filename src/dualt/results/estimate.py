@@ -29,6 +29,7 @@ from dualt.transition import clean_prior
 from dualt.validation import check_fraction
 
 if TYPE_CHECKING:
+    from dualt.audit import AuditResult
     from dualt.issues import LabelIssues
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -102,6 +103,11 @@ class TransitionEstimate:
         return self.fit.anchors
 
     @property
+    def audit(self) -> AuditResult | None:
+        """What verified labels have shown, where the estimate was corrected by them."""
+        return self.fit.audit
+
+    @property
     def noise_rates(self) -> NDArray[np.float64]:
         """P(given ≠ true | true = i) for every class."""
         return 1 - np.diagonal(self.transition)
@@ -144,12 +150,16 @@ class TransitionEstimate:
     def confidence_interval(self, level: float = 0.95) -> Interval:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
 
-        The interval covers sampling, not bias: with poor probabilities the truth can lie outside.
+        The interval covers sampling, not bias: with poor probabilities the truth can lie outside. Of an estimate with
+        verified labels it holds whatever the bias: it is measured on them.
         """
         check_fraction(level, "level")
         if self.saved:
             self.saved.check_level(level)
             return self.saved.interval
+        if self.audit is not None:
+            low, high = self.audit.transition_interval(level)
+            return np.minimum(low, self.transition), np.maximum(high, self.transition)
         low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
         return np.minimum(low, self.transition), np.maximum(high, self.transition)
 
@@ -164,15 +174,18 @@ class TransitionEstimate:
         if self.saved:
             self.saved.check_level(level)
             return self.saved.noise_rate_interval
+        if self.audit is not None:
+            low, high = self.audit.noise_rate_interval(level)
+            return min(low, self.noise_rate), max(high, self.noise_rate)
         rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
-        low, high = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
-        return min(float(low), self.noise_rate), max(float(high), self.noise_rate)
+        lows, highs = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
+        return min(float(lows), self.noise_rate), max(float(highs), self.noise_rate)
 
     @property
     def noise_rate_range(self) -> tuple[float, float]:
         """(low, high): what the share of wrong labels may be by every reading that fits, with its sampling error.
 
-        For estimators that tell no readings, the interval of `noise_rate`.
+        With verified labels, the interval that they leave; for estimators that tell no readings, that of `noise_rate`.
         """
         return self._rate_range(self.level if self.fit.readings is None else 0.95)
 
@@ -257,6 +270,7 @@ class TransitionEstimate:
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""
         low, high = self.confidence_interval(level)
+        audit = self.saved.audit if self.saved else self.audit and self.audit.to_dict()
         optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
         return {
             "estimator": self.estimator,
@@ -272,6 +286,7 @@ class TransitionEstimate:
             "noise_rates": self.noise_rates.tolist(),
             "noise_rates_range": [limit.tolist() for limit in self._rates_range(level)],
             **({} if self.fit.readings is None else {"readings": self.fit.readings.to_dict()}),
+            **({} if audit is None else {"audit": audit}),
             **{name: value.tolist() for name, value in optional.items() if value is not None},
             "diagnostics": self.diagnostics.to_dict(),
             "warnings": [vars(notice) for notice in self.warnings],

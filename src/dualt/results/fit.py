@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.readings import Readings
+
+if TYPE_CHECKING:
+    from dualt.audit import AuditResult
 
 Matrix: TypeAlias = NDArray[np.float64]
 Resample: TypeAlias = Callable[[np.random.Generator], NDArray[Any]]
@@ -34,6 +37,8 @@ class Fit:
         Row number of each class's anchor.
     readings : Readings, optional
         The least and the most noise that fit the data, where the estimator tells them.
+    audit : AuditResult, optional
+        What verified labels have shown, where the matrix was corrected by them.
     """
 
     transition: Matrix
@@ -43,3 +48,4 @@ class Fit:
     spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
     readings: Readings | None = None
+    audit: AuditResult | None = None

@@ -27,6 +27,7 @@ class Saved:
     noise_rate_interval: tuple[float, float]
     diagnostics: Diagnostics
     warnings: tuple[Notice, ...]
+    audit: Mapping[str, Any] | None = None
 
     def check_level(self, level: float) -> None:
         """Refuse a level at which the intervals are not known."""
@@ -78,6 +79,7 @@ def _read_rest(content: Mapping[str, Any], n_classes: int) -> Saved:
         interval=(_shaped(interval["low"], n_classes, n_classes), _shaped(interval["high"], n_classes, n_classes)),
         noise_rate_interval=(low, high),
         diagnostics=Diagnostics.from_dict(content["diagnostics"]),
+        audit=content.get("audit"),
         warnings=tuple(
             Notice(*(str(notice[f]) for f in ("code", "message", "advice"))) for notice in content["warnings"]
         ),

@@ -1,17 +1,12 @@
 const FEW_CLASSES = 12;
 
-// The classes offered as buttons: all if they are few, else the likeliest for this given label.
-const offered = (given, suggested) => {
+// The classes offered as buttons: all if they are few, else the likeliest for this given label, unless that would tell it.
+const offered = (rows, row) => {
+  const [given, suggested] = [rows.given[row], rows.suggested[row]];
   if (page.names.length <= FEW_CLASSES) return page.names.map((_, code) => code);
+  if (rows.blind) return [];
   const likely = [suggested, ...(page.likely[given] ?? [])].filter((code) => code !== given);
   return [...new Set(likely)].slice(0, 8);
-};
-
-// Classes named by a digit answer to that digit (0 keeps), others to their place among the buttons.
-const named = page.names.every((text) => /^\d$/.test(text));
-const keyOf = (code, place) => {
-  if (named) return page.names[code] === "0" ? null : page.names[code];
-  return place < 9 ? String(place + 1) : null;
 };
 
 const button = (text, action, attributes = {}) => {
@@ -23,43 +18,42 @@ const key = (text) => el("kbd", { "aria-hidden": "true" }, text);
 
 // The example being judged, large, with everything one can decide about it.
 class Card {
-  constructor(rows, decide, move) {
+  constructor(rows, decide, move, leave) {
     this.rows = rows;
     this.number = el("span");
     this.place = el("span");
+    this.ident = el("div", { class: "ident", dir: "auto" });
     this.view = el("div", { class: "view" });
     this.given = el("dd");
     this.suggested = el("dd");
     this.keep = button("", () => decide(rows.given[this.row]), { class: "big" });
     this.take = button("", () => decide(rows.suggested[this.row]), { class: "big main" });
     this.classes = el("div", { class: "choices", role: "group", "aria-label": "Choose a class" });
+    this.finder = page.names.some((_, code) => code >= FEW_CLASSES || !keyOf(code, code)) ? new Finder(`${rows.key}-found`, decide, leave) : null;
+    this.labels = el(
+      "dl",
+      {},
+      el("div", {}, el("dt", {}, "Given label"), this.given),
+      el("div", {}, el("dt", {}, "Suggested"), this.suggested),
+    );
+    this.question = el("p", { class: "question" }, "Which class is it?");
+    this.verdict = el("p", { class: "meta", role: "status" });
     this.node = el(
       "div",
       { class: "card", tabindex: "-1", role: "group", "aria-label": "The selected example" },
       el("div", { class: "head" }, this.number, this.place),
+      this.ident,
       this.view,
-      el(
-        "dl",
-        {},
-        el("div", {}, el("dt", {}, "Given label"), this.given),
-        el("div", {}, el("dt", {}, "Suggested"), this.suggested),
-      ),
-      el("div", { class: "choices" }, this.keep, this.take),
+      ...(rows.blind ? [this.question, this.labels] : [this.labels, el("div", { class: "choices" }, this.keep, this.take)]),
       this.classes,
-      page.names.length > FEW_CLASSES ? this.others(decide) : "",
+      this.finder?.node ?? "",
       el("div", { class: "choices" }, button("Previous", () => move(-1)), button("Next", () => move(1))),
+      ...(rows.blind ? [this.verdict] : []),
     );
     this.classes.addEventListener("click", ({ target }) => {
       const chosen = target.closest("button");
       if (chosen) decide(Number(chosen.dataset.code));
     });
-  }
-
-  others(decide) {
-    const options = page.names.map((_, code) => el("option", { value: code }, shown(code)));
-    const select = el("select", { "aria-label": "Another class" }, ...options);
-    const set = button("Set", () => decide(Number(select.value)), { "aria-label": "Set the class chosen in the menu" });
-    return el("div", { class: "choices" }, select, set);
   }
 
   show(row, place, chosen) {
@@ -69,15 +63,20 @@ class Card {
     const suggested = rows.suggested[row];
     this.number.textContent = `Example ${rows.index[row]}`;
     this.place.textContent = place;
+    this.ident.textContent = identity(rows, row);
+    this.ident.hidden = !this.ident.textContent;
     this.given.replaceChildren(name(given), " ", el("small", {}, `${percent(rows.right[row])} likely`));
     this.suggested.replaceChildren(name(suggested), " ", el("small", {}, `${percent(rows.probability[row])} likely`));
-    this.keep.replaceChildren(key("x"), "Keep ", name(given));
-    this.take.replaceChildren(key("a"), "Take ", name(suggested));
+    this.keep.replaceChildren(key(keyFor("keep")), "Keep ", name(given));
+    this.take.replaceChildren(key(keyFor("take")), "Take ", name(suggested));
     this.keep.setAttribute("aria-pressed", chosen === given);
     this.take.setAttribute("aria-pressed", chosen === suggested);
     this.view.hidden = !rows.previews;
     this.view.replaceChildren(preview(rows, row) ?? el("p", { class: "empty" }, "No preview"));
-    this.offer(offered(given, suggested), chosen);
+    // A blind list asks first; what the label says is shown once a class was chosen.
+    this.question.hidden = chosen !== undefined;
+    this.labels.hidden = rows.blind && chosen === undefined;
+    this.offer(offered(rows, row), chosen);
   }
 
   // Buttons are reused from example to example, so that the one with the focus keeps it.
@@ -94,11 +93,28 @@ class Card {
     });
   }
 
+  // What the label said of the example that was just judged.
+  compare(row, chosen) {
+    const { rows } = this;
+    const same = chosen === rows.given[row];
+    this.verdict.replaceChildren(
+      `Example ${rows.index[row]}: you chose `, name(chosen), same ? ", as its label says." : "; its label says ",
+      ...(same ? [] : [name(rows.given[row]), "."]),
+    );
+  }
+
   keyed(pressed) {
     const node = [...this.classes.children].find((child) => child.dataset.key === pressed);
     return node && Number(node.dataset.code);
   }
 }
+
+// What the user calls an example: its id and the name of its file, once if they are the same. Where the class is still to
+// be judged, the folder, which may be named by the label, is left out.
+const identity = (rows, row) => {
+  const names = [rows.ids?.[row], rows.files?.[row]].filter(Boolean);
+  return [...new Set(rows.blind ? names.map((text) => text.split("/").at(-1)) : names)].join(" · ");
+};
 
 const preview = (rows, row) => {
   const content = rows.previews?.[row];

@@ -1,0 +1,119 @@
+"""An audit in batches: the first by what is predicted, each later one by what those before it have shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dualt.audit.design import (
+    EVEN_SHARE,
+    Draw,
+    Floats,
+    Ints,
+    Progress,
+    Weights,
+    allocate,
+    draw_rows,
+    observed_spread,
+    predicted_spread,
+    progress,
+    required_size,
+    uniform_strata,
+    wrongness_strata,
+)
+from dualt.audit.prediction_powered import Intervals, share_intervals
+from dualt.audit.sheet import Sheet
+from dualt.errors import InputError
+from dualt.validation import check_count
+
+Design = Literal["uniform", "stratified"]
+# What the first batch has shown is trusted more than what was predicted before it.
+_LATER_EVEN_SHARE = 0.25
+# The spread of a share of which nothing is known: no share has more.
+_LARGEST_SPREAD = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Strata to draw from, and how much the labels of each are expected to tell.
+
+    Attributes
+    ----------
+    strata : (n_samples,)
+    spread : (n_strata,)
+        Standard deviation of (label is wrong) − (predicted to be wrong).
+    taken : (n_strata,)
+        Rows of earlier batches.
+    """
+
+    strata: Ints
+    spread: Floats
+    taken: Ints
+
+    @classmethod
+    def of(cls, n_samples: int, design: Design, wrong: Floats | None = None) -> Plan:
+        """Plan the first batch; `wrong` is the predicted probability of each label to be wrong, if one is known."""
+        if design == "stratified" and wrong is None:
+            raise InputError("Expected probabilities to stratify by, got none. Pass --probs, or --design uniform.")
+        stratified = design == "stratified" and wrong is not None
+        strata = wrongness_strata(wrong) if stratified and wrong is not None else uniform_strata(n_samples)
+        n_strata = int(strata.max()) + 1
+        spread = np.full(n_strata, _LARGEST_SPREAD) if wrong is None else predicted_spread(wrong, strata)
+        return cls(strata, spread, np.zeros(n_strata, np.intp))
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of rows of the data in each stratum."""
+        return np.bincount(self.strata, minlength=len(self.spread))
+
+    def after(self, sheet: Sheet) -> Plan:
+        """Return the plan of a batch after `sheet`, whose strata must be those of this plan."""
+        if sheet.strata is None or sheet.stratum_sizes is None:
+            raise InputError("Expected a sheet that tells how its rows were drawn, got one without. Draw a new one.")
+        outside = sheet.rows.max() >= len(self.strata) or sheet.strata.max() >= len(self.spread)
+        same = not outside and (self.strata[sheet.rows] == sheet.strata).all()
+        if not same or (self.sizes[sheet.strata] != sheet.stratum_sizes).any():
+            raise InputError(
+                "Expected the strata of the earlier batch, got others. Pass the same labels, probabilities and"
+                " --design as before, or begin a new audit in another file."
+            )
+        return replace(self, taken=np.bincount(sheet.strata[_once(sheet.rows)], minlength=len(self.spread)))
+
+    def with_observed(self, residuals: Floats, rows: Ints, wrong: Floats | None = None) -> Plan:
+        """Return the plan with the spreads that verified rows have shown, and predictions calibrated by them."""
+        spread = self.spread if wrong is None else predicted_spread(wrong, self.strata)
+        return replace(self, spread=observed_spread(spread, residuals, self.strata[rows]))
+
+    def draw(self, total: int, seed: int) -> Draw:
+        """Draw `total` rows, those of earlier batches among them."""
+        n_samples = len(self.strata)
+        if not 1 <= total <= n_samples:
+            raise InputError(f"Expected a sample of 1 to {n_samples:,} rows, got {total}.")
+        even = _LATER_EVEN_SHARE if self.taken.any() else EVEN_SHARE
+        counts = allocate(self.sizes, self.spread, total, taken=self.taken, even_share=even)
+        return draw_rows(self.strata, counts, check_count(seed, "a random state", least=0))
+
+    def needed(self, half_width: float, level: float = 0.95) -> tuple[int, int]:
+        """Return how many labels the half-width of the noise rate's interval needs before any was verified.
+
+        The first number holds if the predictions are right, the second if they say nothing.
+        """
+        most = required_size(half_width, np.array([len(self.strata)]), np.array([_LARGEST_SPREAD]), level=level)
+        return min(required_size(half_width, self.sizes, self.spread, level=level), most), most
+
+    def progress(self, reached: float, half_width: float, verified: Ints, level: float = 0.95) -> Progress:
+        """Return how far the verified rows are from a half-width, by the interval that they gave."""
+        counts = np.bincount(self.strata[verified], minlength=len(self.spread))
+        return progress(reached, half_width, self.sizes, self.spread, counts, level)
+
+
+def counted_rate(is_wrong: Floats, weights: Weights, level: float = 0.95) -> Intervals:
+    """Return the share of wrong labels as the verified rows alone tell it, without predictions."""
+    nothing = np.zeros((len(is_wrong), 1))
+    return share_intervals(is_wrong[:, None], nothing, np.zeros(1), weights, level)
+
+
+def _once(rows: Ints) -> Ints:
+    return np.unique(rows, return_index=True)[1]

@@ -1,0 +1,275 @@
+"""Verified labels: rows whose true class a person has found, how they were drawn, and what they must be to be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.audit.design import Floats, Ints, Weights
+from dualt.errors import InputError, LabelsError
+from dualt.labels import Codes, LabelCoder, as_label_array
+from dualt.rows.posterior import NoisyPosterior
+
+# Four numbers cannot be calibrated on fewer rows.
+LEAST = 10
+# Standard deviations by which a random sample may look more suspect than all examples.
+_SUSPECT = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Verified rows, and how they were drawn: at random unless strata or inclusion probabilities say otherwise.
+
+    Attributes
+    ----------
+    rows : (n_verified,)
+        Row numbers, counted from 0.
+    true : (n_verified,)
+        Their true labels, in the kind of the given ones or as class names.
+    probability : (n_verified,), optional
+        Chance that each row had of being drawn.
+    strata, stratum_sizes : (n_verified,), optional
+        Stratum that each row was drawn from at random, and how many rows of the data are in it.
+    given : (n_verified,), optional
+        Given labels when the rows were drawn, to be compared with those of the data.
+    labels_digest : str, optional
+        `labels_digest` of the data that the rows were drawn from.
+
+    Examples
+    --------
+    >>> Audit([7, 3], ["cat", "dog"])
+    Audit(n_verified=2, drawn at random)
+    """
+
+    rows: Ints
+    true: NDArray[Any]
+    probability: Floats | None = None
+    strata: Ints | None = None
+    stratum_sizes: Ints | None = None
+    given: NDArray[Any] | None = None
+    labels_digest: str | None = None
+
+    def __post_init__(self) -> None:
+        rows, true = np.asarray(self.rows), as_label_array(self.true)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise InputError(f"Expected row numbers as a list of integers, got dtype {rows.dtype}, shape {rows.shape}.")
+        if (self.strata is None) != (self.stratum_sizes is None):
+            raise InputError("Expected strata and their sizes together, got one of them.")
+        columns = (self.probability, self.strata, self.stratum_sizes, self.given)
+        for length in (len(true), *(len(column) for column in columns if column is not None)):
+            if length != len(rows):
+                raise InputError(f"Expected one value per verified row, got {len(rows)} rows and {length} values.")
+        object.__setattr__(self, "rows", rows.astype(np.intp))
+        object.__setattr__(self, "true", true)
+        if self.probability is not None:
+            object.__setattr__(self, "probability", np.asarray(self.probability, np.float64))
+            check_probability(np.asarray(self.probability, np.float64))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        how = "by strata" if self.strata is not None else "by known probabilities"
+        drawn = "at random" if self.strata is None and self.probability is None else how
+        return f"Audit(n_verified={len(self)}, drawn {drawn})"
+
+    def weights(self, n_samples: int) -> Weights:
+        """Return how much each verified row stands for, among `n_samples` rows of the data."""
+        if self.strata is not None and self.stratum_sizes is not None:
+            found, places = np.unique(self.strata, return_inverse=True)
+            sizes = np.zeros(len(found), np.intp)
+            sizes[places] = self.stratum_sizes
+            return Weights.stratified(places, sizes)
+        if self.probability is not None:
+            return Weights.unequal(self.probability)
+        return Weights.uniform(len(self), n_samples)
+
+    def take(self, keep: NDArray[Any]) -> Audit:
+        """Return some of the rows."""
+        columns = ("rows", "true", "probability", "strata", "stratum_sizes", "given")
+        values: dict[str, Any] = {name: getattr(self, name) for name in columns}
+        some: dict[str, Any] = {name: None if value is None else value[keep] for name, value in values.items()}
+        return replace(self, **some)
+
+
+def as_audit(verified: Any) -> Audit:
+    """Return an audit from itself or from (row numbers, true labels) of a random sample."""
+    if isinstance(verified, Audit):
+        return verified
+    try:
+        rows, true = verified
+    except (TypeError, ValueError):
+        raise InputError(
+            "Expected verified labels as (row numbers, true labels) of a random sample or as an `Audit`,"
+            f" got {type(verified).__name__}. `dualt.audit.read_audit` reads the file of `dualt audit`."
+        ) from None
+    return Audit(rows, true)
+
+
+def check_audit(audit: Audit, posterior: NoisyPosterior) -> tuple[Audit, Codes]:
+    """Return the audit with every row once, and its true classes as codes; refuse one that is not of these data."""
+    audit, true = check_rows(audit, posterior.n_samples, posterior.coder)
+    if audit.labels_digest is not None:
+        check_digest(audit.labels_digest, posterior_digest(posterior), posterior.n_samples)
+    if audit.given is not None:
+        check_given(posterior.coder, audit.given, posterior.take(audit.rows)[1], audit.rows)
+    check_enough(len(audit))
+    check_drawn_at_random(posterior, audit)
+    return audit, true
+
+
+def check_rows(audit: Audit, n_samples: int, coder: LabelCoder) -> tuple[Audit, Codes]:
+    """Return the audit with every row once, and its true classes as codes: rows and classes that the data have."""
+    _check_range(audit.rows, n_samples)
+    audit = audit.take(_first_of_each(audit.rows, audit.true))
+    return audit, _encode_true(coder, audit)
+
+
+def check_enough(n_verified: int) -> None:
+    """Refuse fewer than ten verified rows, and say what more would tell."""
+    if n_verified < LEAST:
+        raise InputError(
+            f"Expected at least {LEAST} verified rows, got {n_verified}. Verify {LEAST - n_verified} more; about 100"
+            " tell the noise rate to ±10 percentage points or better, 400 to ±5."
+        )
+
+
+def check_drawn_at_random(posterior: NoisyPosterior, audit: Audit) -> None:
+    """Refuse verified rows that look chosen for being suspect: their given labels are less probable than most.
+
+    Under a random choice, the rank of p[given label] among all rows is uniform; its mean over the audit, in which every
+    row weighs as much as it stands for, is compared with one half.
+    """
+    summary = posterior.summary
+    everyone = np.sort(summary.sample_rows[np.arange(len(summary.sample_rows)), summary.sample_labels])
+    rows, given = posterior.take(audit.rows)
+    audited = rows[np.arange(len(rows)), given]
+    ranks = np.searchsorted(everyone, audited, "left") + np.searchsorted(everyone, audited, "right")
+    weight = audit.weights(posterior.n_samples).weight
+    share = float(weight @ ranks / (2 * len(everyone)))
+    spread = np.sqrt((weight @ weight + 1 / len(everyone)) / 12)
+    if share < 0.5 - _SUSPECT * spread:
+        raise InputError(
+            f"Expected a random sample of the rows to be verified, got {len(audited):,} rows whose given labels are"
+            f" less probable than those of {1 - share:.0%} of all rows: they look chosen for being suspect, and"
+            " would overstate the noise. Draw the rows to verify at random."
+        )
+
+
+def check_probability(probability: Floats) -> None:
+    """Refuse inclusion probabilities that are not above 0 and at most 1."""
+    bad = np.flatnonzero(~((probability > 0) & (probability <= 1)))
+    if len(bad):
+        raise InputError(
+            f"Expected inclusion probabilities above 0 and at most 1, got {probability[bad[0]]:g} at position {bad[0]}"
+            f"{and_more(len(bad))}. A row that could not be drawn cannot stand for others: use the"
+            " probabilities of the draw."
+        )
+
+
+def labels_digest(labels: NDArray[Any]) -> str:
+    """Return eight hexadecimal digits of the labels as texts in their order, whatever file they came from."""
+    whole = labels.astype(np.int64) if labels.dtype.kind in "bf" else labels
+    names, codes = np.unique(whole.astype(str), return_inverse=True)
+    return _digest(names.tolist(), [codes])
+
+
+def posterior_digest(posterior: NoisyPosterior) -> str:
+    """Return the `labels_digest` of the given labels of a posterior."""
+    coder = posterior.coder
+    names = coder.names if coder.by_name else tuple(map(str, range(coder.n_classes)))
+    return _digest(names, posterior.map(_only_codes))
+
+
+def check_digest(expected: str, found: str, n_samples: int) -> None:
+    """Refuse an audit of other labels."""
+    if expected != found:
+        raise LabelsError(
+            f"Expected an audit of these {n_samples:,} labels (digest {found}), got one of other labels"
+            f" (digest {expected}). Pass the labels that the audit was drawn from, or draw again."
+        )
+
+
+def and_more(n_bad: int) -> str:
+    """Return how many others are wrong in the same way, in brackets."""
+    return f" (and {n_bad - 1:,} more)" if n_bad > 1 else ""
+
+
+def _only_codes(probs: NDArray[Any], codes: Codes) -> Codes:
+    return codes
+
+
+def _digest(names: Sequence[str], chunks: Iterable[Codes]) -> str:
+    """Return a digest of Σ key(label of row k) · (2k + 1), which chunks of any size give alike."""
+    keys = np.array([int.from_bytes(sha256(name.encode("utf-8", "replace")).digest()[:8], "little") for name in names],
+                    np.uint64)  # fmt: skip
+    total, start = np.uint64(0), 0
+    with np.errstate(over="ignore"):
+        for codes in chunks:
+            places = np.arange(start, start + len(codes), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+            total += (keys[codes] * places).sum(dtype=np.uint64)
+            start += len(codes)
+    return sha256(f"{start} {total}".encode()).hexdigest()[:8]
+
+
+def _check_range(rows: Ints, n_samples: int) -> None:
+    outside = np.flatnonzero((rows < 0) | (rows >= n_samples))
+    if len(outside):
+        raise InputError(
+            f"Expected verified rows from 0 to {n_samples - 1:,}, got {rows[outside[0]]} at position {outside[0]}"
+            f"{and_more(len(outside))}. Rows are counted from 0; pass the data that were audited."
+        )
+
+
+def _first_of_each(rows: Ints, true: NDArray[Any]) -> Ints:
+    """Return the places of the first of each row; a row with two truths is refused."""
+    first, at = np.unique(rows, return_index=True)
+    before = at[np.searchsorted(first, rows)]
+    differs = np.flatnonzero(true[before] != true)
+    if len(differs):
+        place = int(differs[0])
+        raise InputError(
+            f"Expected one true class for every verified row, got {true[before[place]]!s} and {true[place]!s} for row"
+            f" {rows[place]}{and_more(len(differs))}. Decide which is right, and delete the other."
+        )
+    return np.sort(at)
+
+
+def _encode_true(coder: LabelCoder, audit: Audit) -> Codes:
+    """Return the true classes as codes; a class that the probabilities have no column for is named with its row."""
+    unknown = [value for value in np.unique(audit.true) if not _is_known(coder, value)]
+    if unknown:
+        known = ", ".join(coder.names[:10]) + (", …" if coder.n_classes > 10 else "")
+        row = audit.rows[np.flatnonzero(audit.true == unknown[0])[0]]
+        raise LabelsError(
+            f"Expected one of the classes {known} as true class of row {row}, got {str(unknown[0])!r}"
+            f"{and_more(len(unknown))}. Correct the spelling, or leave it out where no class fits."
+        )
+    return coder.encode(audit.true)
+
+
+def _is_known(coder: LabelCoder, value: Any) -> bool:
+    try:
+        coder.encode(np.array([value]))
+    except LabelsError:
+        return False
+    return True
+
+
+def check_given(coder: LabelCoder, given: NDArray[Any], now: Codes, rows: Ints) -> None:
+    """Refuse an audit whose given labels are not those of the data."""
+    try:
+        bad = np.flatnonzero(coder.encode(given) != now)
+    except LabelsError as error:
+        raise LabelsError(f"Expected the given labels of the data in the audit. {error}") from None
+    if len(bad):
+        row = rows[bad[0]]
+        raise LabelsError(
+            f"Expected the given label {coder.names[now[bad[0]]]} in row {row}, got {given[bad[0]]!s} in the audit"
+            f"{and_more(len(bad))}: it is of other labels. Pass the labels that it was drawn from."
+        )

@@ -1,0 +1,276 @@
+"""Noise that depends on the example, as that of people does: weak annotators, and part-dependent noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dualt.errors import InputError, LabelsError
+from dualt.labels import Codes, LabelCoder, as_label_array
+from dualt.noise.corruption import class_values
+from dualt.rng import RandomState, as_generator
+from dualt.validation import as_array, check_count, check_fraction, check_n_classes
+
+Floats = NDArray[np.float64]
+
+_RATE_SPREAD = 0.1  # standard deviation of the examples' rates, as published
+_STRENGTH = 5.0  # inverse ridge of an annotator, of features scaled to a mean square norm of one
+_LARGEST_LIFT = 100.0  # in log odds: beyond it a label is wrong never, or always
+
+
+class InstanceNoise(NamedTuple):
+    """Noisy labels, and what they were drawn from.
+
+    Attributes
+    ----------
+    noisy_labels : (n_samples,)
+        Of the same kind as the clean ones.
+    distributions : (n_samples, n_classes)
+        P(given label | example): row r is what the label of example r was drawn from. Columns are classes
+        in the order of their numbers or, of names, sorted or as in `class_names`.
+    """
+
+    noisy_labels: NDArray[Any]
+    distributions: Floats
+
+
+def weak_annotators(
+    features: ArrayLike,
+    clean_labels: Any,
+    rate: float,
+    random_state: RandomState = 0,
+    *,
+    n_annotators: int = 5,
+    n_seen: int = 10,
+    softness: float = 1.0,
+    class_names: Sequence[Any] | None = None,
+) -> InstanceNoise:
+    """Draw labels from weak annotators, who err where they have learnt too little to tell.
+
+    Each annotator is a logistic regression trained on a few clean examples, and labels a random share of the
+    rows. It gives row x of true class y the label j with probability ∝ P(j | x)^(1/softness) · exp(λ·1[j = y]).
+    One λ for all rows makes `rate` the mean probability of a wrong label: hard examples are above it, easy
+    ones below, and what a label becomes is what the example looks like.
+
+    Parameters
+    ----------
+    features : (n_samples, ...)
+        Numbers; they are flattened and standardised.
+    clean_labels : (n_samples,)
+        Class numbers from 0, class names, or one-hot rows.
+    rate
+        Mean probability of a wrong label, between 0 and 1.
+    random_state
+        Seed or generator.
+    n_annotators
+        How many share the rows among them.
+    n_seen
+        How many clean examples of each class an annotator learns from; of a smaller class, all.
+    softness
+        Temperature: larger is less sure, so that errors are spread more evenly over rows and classes.
+    class_names
+        In the order of the columns of `distributions`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-1, 1, 400)[:, None]
+    >>> y = (x[:, 0] > 0).astype(int)
+    >>> noisy, distributions = weak_annotators(x, y, 0.2)
+    >>> wrong = 1 - distributions[np.arange(400), y]
+    >>> print(f"{wrong.mean():.3f}", wrong[180:220].mean() > 2 * wrong[:40].mean())
+    0.200 True
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    array, coder, codes = _coded(clean_labels, class_names)
+    scaled = _standardized(features, len(codes))
+    rate = check_fraction(rate, "rate", inclusive=True)
+    n_annotators, n_seen = check_count(n_annotators, "n_annotators", 1), check_count(n_seen, "n_seen", 1)
+    if not (isinstance(softness, (int, float, np.number)) and 0 < softness < np.inf):
+        raise InputError(f"Expected softness, a positive number, got {softness!r}.")
+    rng = as_generator(random_state)
+    annotator_of = rng.integers(n_annotators, size=len(codes))
+    beliefs = np.full((len(codes), coder.n_classes), -np.inf)  # of a class without examples
+    for annotator in range(n_annotators):
+        seen = _few_of_each(codes, n_seen, rng)
+        fitted = LogisticRegression(C=_STRENGTH / scaled.shape[1], max_iter=500).fit(scaled[seen], codes[seen])
+        mine = np.flatnonzero(annotator_of == annotator)
+        if len(mine):
+            beliefs[np.ix_(mine, fitted.classes_)] = fitted.predict_log_proba(scaled[mine]) / softness
+    return _drawn(_lifted(beliefs, codes, rate), array, coder, rng)
+
+
+def part_dependent(
+    features: ArrayLike,
+    clean_labels: Any,
+    rate: float,
+    random_state: RandomState = 0,
+    *,
+    sharpness: float = 2.0,
+    class_names: Sequence[Any] | None = None,
+) -> InstanceNoise:
+    """Draw labels with part-dependent noise: each example has its own rate, its features choose the wrong class.
+
+    For example x of true class y, with W_1 … W_C of independent standard normal entries,
+
+        q ~ N(rate, 0.1²) truncated;  p_j ∝ exp(sharpness · (x W_y)_j / √d) for j ≠ y;
+        P(given = y) = 1 − q,  P(given = j) = q · p_j.
+
+    Two things differ from the published algorithm. The rate is truncated to equally much on both sides, so that
+    its mean stays `rate`. Features are standardised and x W divided by √d, so that `sharpness` means the
+    same for any number of features; the published noise is sharper, nearly a rule of x and y.
+
+    Parameters
+    ----------
+    features : (n_samples, ...)
+        Numbers; they are flattened and standardised.
+    clean_labels : (n_samples,)
+        Class numbers from 0, class names, or one-hot rows.
+    rate
+        Mean probability of a wrong label, between 0 and 1.
+    random_state
+        Seed or generator.
+    sharpness
+        How strongly the features choose: 0 is uniform over the other classes.
+    class_names
+        In the order of the columns of `distributions`.
+
+    References
+    ----------
+    Xia, Liu, Han, Wang, Gong, Liu, Niu, Tao, Sugiyama: Part-dependent Label Noise: Towards Instance-dependent
+    Label Noise. NeurIPS 2020, Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(1000, 5))
+    >>> y = np.arange(1000) % 3
+    >>> noisy, distributions = part_dependent(x, y, 0.3)
+    >>> print(f"{np.mean(noisy != y):.2f}")
+    0.32
+    """
+    array, coder, codes = _coded(clean_labels, class_names)
+    scaled = _standardized(features, len(codes))
+    rate = check_fraction(rate, "rate", inclusive=True)
+    if not (isinstance(sharpness, (int, float, np.number)) and 0 <= sharpness < np.inf):
+        raise InputError(f"Expected sharpness, a number from 0 on, got {sharpness!r}.")
+    rng = as_generator(random_state)
+    rates = _truncated_normal(rate, len(codes), rng)
+    weights = rng.normal(size=(coder.n_classes, scaled.shape[1], coder.n_classes))
+    distributions = np.empty((len(codes), coder.n_classes))
+    for label, own in enumerate(weights):
+        members = np.flatnonzero(codes == label)
+        logits = scaled[members] @ own * (sharpness / np.sqrt(scaled.shape[1]))
+        logits[:, label] = -np.inf
+        distributions[members] = rates[members, None] * _softmax(logits)
+        distributions[members, label] = 1 - rates[members]
+    return _drawn(distributions, array, coder, rng)
+
+
+def expected_transition(
+    distributions: ArrayLike, clean_labels: Any, *, class_names: Sequence[Any] | None = None
+) -> Floats:
+    """Return the matrix that the labels were drawn with: `distributions` averaged over each true class.
+
+    It is what an estimate of T is compared with; the counts of one draw scatter around it. A class without
+    examples keeps its labels.
+
+    Examples
+    --------
+    >>> expected_transition([[0.9, 0.1], [0.7, 0.3], [0, 1]], [0, 0, 1])
+    array([[0.8, 0.2],
+           [0. , 1. ]])
+    """
+    table = np.asarray(distributions, np.float64)
+    array = as_label_array(clean_labels)
+    if table.ndim != 2 or len(table) != len(array):
+        raise InputError(f"Expected one distribution per label, got shape {table.shape} and {len(array):,} labels.")
+    n_classes = table.shape[1]
+    codes = LabelCoder.for_labels(array, n_classes, class_names).encode(array)
+    transition = np.eye(n_classes)
+    for label in np.unique(codes):
+        transition[label] = table[codes == label].mean(axis=0)
+    return transition
+
+
+def _coded(clean_labels: Any, class_names: Sequence[Any] | None) -> tuple[NDArray[Any], LabelCoder, Codes]:
+    """Return labels as an array, their coder and their codes; of two classes at least."""
+    array = as_label_array(clean_labels)
+    if class_names is not None:
+        n_classes = len(class_names)
+    elif array.ndim == 2:
+        n_classes = array.shape[1]
+    elif array.dtype.kind in "iuf":
+        n_classes = int(np.nanmax(np.where(np.isfinite(array), array, 1))) + 1
+    else:
+        n_classes = len(np.unique(array))
+    coder = LabelCoder.for_labels(array, check_n_classes(n_classes), class_names)
+    codes = coder.encode(array)
+    if codes.min() == codes.max():
+        raise LabelsError(f"Expected clean labels of at least two classes, got only {coder.names[codes[0]]!r}.")
+    return array, coder, codes
+
+
+def _standardized(features: ArrayLike, n_samples: int) -> Floats:
+    """Return features as rows of mean 0 and standard deviation 1; a constant column becomes zeros."""
+    table = as_array(features, "numeric features of shape (n_samples, ...)", InputError)
+    if table.dtype.kind not in "fiub" or table.ndim < 2 or table.size == 0:
+        raise InputError(
+            f"Expected numeric features of shape (n_samples, ...), got shape {table.shape} of dtype {table.dtype}."
+        )
+    if len(table) != n_samples:
+        raise InputError(f"Expected one row of features per label, got {len(table):,} rows and {n_samples:,} labels.")
+    rows = table.reshape(len(table), -1).astype(np.float64)
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise InputError(f"Expected finite features, got {rows[row, column]} at row {row}, column {column}.")
+    spread = rows.std(axis=0)
+    return np.asarray((rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1))
+
+
+def _few_of_each(codes: Codes, n_seen: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return `n_seen` random rows of every class that has examples, or all of them."""
+    return np.concatenate([rng.permutation(np.flatnonzero(codes == label))[:n_seen] for label in np.unique(codes)])
+
+
+def _lifted(beliefs: Floats, codes: Codes, rate: float) -> Floats:
+    """Return softmax(beliefs + λ·1[true class]), with the λ that makes `rate` the mean probability of a wrong label."""
+    rows = np.arange(len(codes))
+    others = beliefs.copy()
+    others[rows, codes] = -np.inf
+    log_odds = beliefs[rows, codes] - np.logaddexp.reduce(others, axis=1)
+    low, high = -_LARGEST_LIFT, _LARGEST_LIFT
+    for _ in range(60):
+        lift = (low + high) / 2
+        wrong = np.mean(1 / (1 + np.exp(np.clip(log_odds + lift, -500, 500))))
+        low, high = (lift, high) if wrong > rate else (low, lift)
+    lifted = beliefs.copy()
+    lifted[rows, codes] += high
+    return _softmax(lifted)
+
+
+def _truncated_normal(mean: float, size: int, rng: np.random.Generator) -> Floats:
+    """Draw from N(mean, 0.1²), truncated to equally much on both sides of the mean, and to [0, 1]."""
+    from scipy.special import ndtr, ndtri
+
+    reach = ndtr(min(mean, 1 - mean) / _RATE_SPREAD)
+    drawn = mean + _RATE_SPREAD * ndtri(rng.uniform(1 - reach, reach, size))
+    return np.asarray(np.clip(drawn, 0, 1))  # of rounding
+
+
+def _softmax(logits: Floats) -> Floats:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _drawn(distributions: Floats, array: NDArray[Any], coder: LabelCoder, rng: np.random.Generator) -> InstanceNoise:
+    """Draw a label from each row, by inverting its cumulative distribution, and return it in the kind of `array`."""
+    edges = distributions.cumsum(axis=1)[:, :-1]  # the last edge is one, whatever rounding says
+    noisy = (edges <= rng.random((len(distributions), 1))).sum(axis=1)
+    if array.ndim == 2:
+        return InstanceNoise(np.eye(coder.n_classes, dtype=array.dtype)[noisy], distributions)
+    return InstanceNoise(class_values(coder, array.dtype)[noisy], distributions)

@@ -1,0 +1,92 @@
+"""Accuracy from noisy labels against the known truth of simulations and hand-computed values."""
+
+import numpy as np
+import pytest
+
+from dualt.audit import accuracy as e
+from dualt.audit.design import Weights
+
+T = np.array([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.05, 0.25, 0.7]])
+
+
+def simulate(rng, n=2000, skill=(0.9, 0.8)):
+    true = rng.integers(0, 3, n)
+    given = (rng.random(n)[:, None] > T.cumsum(axis=1)[true]).sum(axis=1)
+    models = [np.where(rng.random(n) < s, true, rng.integers(0, 3, n)) for s in skill]
+    return true, given, models
+
+
+def test_exact_counts_are_solved_exactly():
+    joint = np.array([[0.3, 0.02, 0.03], [0.01, 0.28, 0.02], [0.02, 0.03, 0.29]])
+    np.testing.assert_allclose(e.solve_joint(joint @ T, T), joint, atol=1e-12)
+
+
+def test_a_solution_is_never_negative_and_keeps_the_predictions_shares():
+    shares = np.array([[0.4, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.3]])
+    found = e.solve_joint(shares, T)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(axis=1), shares.sum(axis=1), atol=1e-7)
+
+
+def test_clean_labels_give_the_plain_accuracy():
+    predicted, given = np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2])
+    found = e.accuracy_through_transition(predicted, given, np.eye(3))
+    assert found.estimate == found.against_given == 0.75
+    assert found.standard_error == pytest.approx(np.sqrt(0.75 * 0.25 / 3))
+
+
+def test_intervals_through_the_matrix_hold():
+    rng = np.random.default_rng(0)
+    held, better, plain = [], [], []
+    for _ in range(200):
+        _, given, (first, second) = simulate(rng, 1000)
+        one = e.accuracy_through_transition(first, given, T)
+        both = e.compare_through_transition(first, second, given, T)
+        truth = 0.9 + 0.1 / 3
+        held.append(one.low <= truth <= one.high)
+        better.append(both.low <= 0.1 - 0.1 / 3 <= both.high)
+        plain.append(one.against_given)
+    assert np.mean(held) > 0.91
+    assert np.mean(better) > 0.91
+    assert np.mean(plain) < 0.8  # what the noisy labels alone would claim
+
+
+def test_draws_of_the_matrix_widen_the_interval():
+    rng = np.random.default_rng(1)
+    _, given, (first, _) = simulate(rng)
+    draws = np.array([[rng.dirichlet(50 * row) for row in T] for _ in range(30)])
+    narrow = e.accuracy_through_transition(first, given, T)
+    wide = e.accuracy_through_transition(first, given, T, transition_draws=draws)
+    assert wide.standard_error > narrow.standard_error
+
+
+def test_the_same_model_twice_is_no_better():
+    _, given, (first, _) = simulate(np.random.default_rng(2), 300)
+    found = e.compare_through_transition(first, first, given, T)
+    assert (found.estimate, found.low, found.high) == (0, 0, 0)
+
+
+def test_intervals_by_audit_hold_even_if_the_model_repeats_the_labels_errors():
+    rng = np.random.default_rng(3)
+    true, given, (first, second) = simulate(rng, 4000)
+    first = np.where(rng.random(4000) < 0.3, given, first)
+    weights, held, better = Weights.uniform(200, 4000), [], []
+    accuracy, lead = (first == true).mean(), (first == true).mean() - (second == true).mean()
+    right = [np.where(model == given, 0.9, 0.3) for model in (first, second)]
+    for _ in range(300):
+        rows = rng.choice(4000, 200, replace=False)
+        one = e.accuracy_by_audit(first, right[0], rows, true[rows], weights, given=given)
+        both = e.compare_by_audit(first, second, *right, rows, true[rows], weights, given=given)
+        held.append(one.low <= accuracy <= one.high)
+        better.append(both.low <= lead <= both.high)
+    assert np.mean(held) > 0.92
+    assert np.mean(better) > 0.92
+    assert not e.accuracy_through_transition(first, given, T).low <= accuracy  # why the audit is needed
+
+
+def test_the_bounds_hold_for_any_model():
+    rng = np.random.default_rng(4)
+    true, given, (first, _) = simulate(rng, 500)
+    for model in (first, given, true, rng.integers(0, 3, 500), np.where(given == true, (true + 1) % 3, true)):
+        low, high = e.accuracy_bounds((model == given).mean(), (given != true).mean())
+        assert low - 1e-12 <= (model == true).mean() <= high + 1e-12

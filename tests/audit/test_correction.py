@@ -1,0 +1,235 @@
+"""Estimates corrected by verified rows: a dense reference, laws, coverage, and one refusal for each bad audit."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import dualt
+from dualt import noise
+from dualt.audit import Audit, correct_by_audit
+from dualt.audit.batches import Plan
+from dualt.audit.design import Weights
+from dualt.audit.verified_labels import check_drawn_at_random
+from dualt.errors import InputError
+from dualt.rows import as_posterior
+from dualt.transition import early_posterior
+
+N, C = 3000, 4
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Noise that grows with difficulty, and a classifier that repeats part of it: (probs, given, clean)."""
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, C, N)
+    hard = rng.beta(0.7, 2, N)
+    given = np.where(rng.random(N) < 0.6 * hard, (clean + 1) % C, clean)
+    seen = np.where(rng.random(N) < 0.3, given, clean)
+    scores = (2 + 3 * (1 - hard))[:, None] * np.eye(C)[seen] + rng.normal(size=(N, C))
+    probs = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    return probs, given, clean
+
+
+def draw(data, size=200, seed=0):
+    return np.random.default_rng(seed).choice(len(data[1]), size, replace=False)
+
+
+def truth_of(data):
+    counts = np.zeros((C, C))
+    np.add.at(counts, (data[2], data[1]), 1)
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def test_the_joint_is_that_of_all_rows_at_once(data):
+    probs, given, clean = data
+    rows = draw(data)
+    base = dualt.estimate_transition(probs, given).transition
+    result = correct_by_audit(as_posterior(probs, given), base, Audit(rows, clean[rows]))
+    dense = result.calibration.posterior(probs, given, early_posterior(probs, base))
+    dense[rows] = np.eye(C)[clean[rows]]
+    expected = np.array([[dense[given == j, i].sum() for j in range(C)] for i in range(C)])
+    np.testing.assert_allclose(result.joint, expected, rtol=1e-6)
+    np.testing.assert_allclose(result.joint.sum(axis=0), np.bincount(given))
+    np.testing.assert_allclose(result.transition.sum(axis=1), 1)
+    assert result.verified.joint.sum() == pytest.approx(1)
+
+
+def test_an_audit_brings_matrix_rate_and_probabilities_nearer_to_the_truth(data):
+    probs, given, clean = data
+    truth, wrong = truth_of(data), given != clean
+    errors, gaps = [], []
+    for seed in range(5):
+        rows = draw(data, 300, seed)
+        estimate = dualt.estimate_transition(probs, given, verified=(rows, clean[rows]))
+        issues = dualt.find_label_issues(probs, given, verified=(rows, clean[rows]))
+        errors.append(dualt.l1_error(estimate.transition, truth, normalize=True))
+        gaps.append(abs(issues.probability_right.mean() - (~wrong).mean()))
+    plain = dualt.estimate_transition(probs, given)
+    assert np.mean(errors) < 0.7 * dualt.l1_error(plain.transition, truth, normalize=True)
+    assert np.mean(gaps) < abs(dualt.find_label_issues(probs, given).probability_right.mean() - (~wrong).mean())
+
+
+@pytest.mark.parametrize("design", ["uniform", "stratified"])
+def test_the_rate_is_held_by_its_interval(data, design):
+    probs, given, clean = data
+    rate, posterior = (given != clean).mean(), as_posterior(probs, given)
+    issues = dualt.find_label_issues(probs, given)
+    plan = Plan.of(N, design, 1 - issues.probability_right.astype(float))
+    held, classes = [], []
+    for seed in range(60):
+        drawn = plan.draw(150, seed)
+        audit = Audit(drawn.rows, clean[drawn.rows], strata=drawn.strata, stratum_sizes=drawn.sizes[drawn.strata])
+        result = correct_by_audit(posterior, issues.transition, audit)
+        low, high = result.noise_rate_interval()
+        held.append(low <= rate <= high)
+        lows, highs = result.transition_interval()
+        classes.append(
+            (np.diagonal(lows) <= np.diagonal(truth_of(data))) & (np.diagonal(truth_of(data)) <= np.diagonal(highs))
+        )
+    assert np.mean(held) >= 0.88  # nominally .95, of 60 draws
+    assert np.mean(classes) >= 0.92
+
+
+def test_the_estimate_carries_what_the_audit_showed(data, tmp_path):
+    probs, given, clean = data
+    rows = draw(data)
+    estimate = dualt.estimate_transition(probs, given, verified=(rows, clean[rows]))
+    assert estimate.estimator == f"{dualt.estimators.DEFAULT_ESTIMATOR} + 200 verified"
+    low, high = estimate.noise_rate_range
+    assert (low, high) == estimate.noise_rate_interval(0.95)
+    assert low <= estimate.noise_rate <= high
+    narrow = estimate.noise_rate_interval(0.5)
+    assert low < narrow[0] <= narrow[1] < high
+    lows, highs = estimate.confidence_interval()
+    assert (lows <= estimate.transition).all()
+    assert (estimate.transition <= highs).all()
+    np.testing.assert_allclose(estimate.noise_rates_interval()[0], 1 - np.diagonal(highs))
+    assert estimate.noise_rate == pytest.approx(1 - np.trace(estimate.audit.joint) / N, abs=1e-6)
+    again = pickle.loads(pickle.dumps(estimate))
+    np.testing.assert_array_equal(again.audit.joint, estimate.audit.joint)
+    assert again.replicates(3).shape == (3, C, C)
+    estimate.save(tmp_path / "t.json")
+    content = json.loads((tmp_path / "t.json").read_text())
+    assert content["audit"]["n_verified"] == 200
+    loaded = dualt.TransitionEstimate.load(tmp_path / "t.json")
+    assert loaded.noise_rate_range == pytest.approx((low, high))
+    assert loaded.to_dict()["audit"] == content["audit"]
+
+
+def test_verified_rows_are_known_to_the_issues(data):
+    probs, given, clean = data
+    rows = draw(data)
+    issues = dualt.find_label_issues(probs, given, verified=(rows, clean[rows]))
+    np.testing.assert_array_equal(issues.probability_right[rows], given[rows] == clean[rows])
+    np.testing.assert_array_equal(issues.suggested[rows], clean[rows])
+    np.testing.assert_allclose(issues.by_pair.sum(axis=1), np.bincount(given))
+    assert issues.expected_count == pytest.approx((1 - issues.probability_right.astype(float)).sum(), rel=1e-5)
+    # Of other data the calibration is used, and no row of it is taken to be known.
+    other = dualt.find_label_issues(probs[:1000], given[:1000], issues.transition_estimate)
+    unverified = np.setdiff1d(np.arange(1000), rows)
+    np.testing.assert_allclose(other.probability_right[unverified], issues.probability_right[unverified], atol=1e-6)
+    with pytest.raises(InputError, match="verified labels or a transition, got both"):
+        dualt.find_label_issues(probs, given, np.eye(C), verified=(rows, clean[rows]))
+
+
+def test_a_census_is_the_truth(data):
+    probs, given, clean = data
+    estimate = dualt.estimate_transition(probs[:500], given[:500], verified=(np.arange(500), clean[:500]))
+    counts = np.zeros((C, C))
+    np.add.at(counts, (clean[:500], given[:500]), 1)
+    np.testing.assert_allclose(estimate.transition, counts / counts.sum(axis=1, keepdims=True), atol=1e-9)
+    np.testing.assert_allclose(estimate.noise_rate_interval(), (given != clean)[:500].mean(), atol=1e-6)
+
+
+def test_threads_blocks_and_float32_change_nothing(data):
+    probs, given, clean = data
+    rows = draw(data)
+    one = dualt.estimate_transition(probs, given, verified=(rows, clean[rows]))
+    for pred_probs, options in ((probs, {"n_jobs": 3}), (probs.astype(np.float32), {})):
+        other = dualt.estimate_transition(pred_probs, given, verified=(rows, clean[rows]), **options)
+        np.testing.assert_allclose(other.transition, one.transition, atol=2e-3)
+
+
+def test_suspects_are_refused_unless_their_chances_are_known(data):
+    probs, given, clean = data
+    posterior = as_posterior(probs, given)
+    for seed in range(20):
+        rows = draw(data, 100, seed)
+        check_drawn_at_random(posterior, Audit(rows, clean[rows]))
+    chance = 0.02 + 0.3 * (1 - probs[np.arange(N), given])
+    rows = np.flatnonzero(np.random.default_rng(1).random(N) < chance)
+    with pytest.raises(InputError, match="Draw the rows to verify at random"):
+        dualt.estimate_transition(probs, given, verified=(rows, clean[rows]))
+    known = Audit(rows, clean[rows], probability=chance[rows])
+    low, high = dualt.estimate_transition(probs, given, verified=known).noise_rate_range
+    assert low <= (given != clean).mean() <= high
+
+
+def test_the_same_row_twice_with_the_same_truth_counts_once(data):
+    probs, given, clean = data
+    rows = draw(data, 50)
+    twice = np.r_[rows, rows[:5]]
+    assert dualt.estimate_transition(probs, given, verified=(twice, clean[twice])).estimator.endswith("+ 50 verified")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows, true: (rows + N, true), f"from 0 to 2,999, got {N}|from 0 to 2,999, got"),
+        (lambda rows, true: (np.r_[rows, rows[:1]], np.r_[true, (true[:1] + 1) % C]), "one true class for every"),
+        (lambda rows, true: (rows, np.where(true == 1, 9, true)), "one of the classes 0, 1, 2, 3 as true class of row"),
+        (lambda rows, true: (rows, true.astype(str).astype("U3").repeat(1) + "x"), "got '0x'"),
+        (lambda rows, true: (rows[:9], true[:9]), "at least 10 verified rows, got 9. Verify 1 more"),
+        (lambda rows, true: (rows[:0], true[:0]), "at least one label"),
+        (lambda rows, true: (rows, true[:-1]), "50 rows and 49 values"),
+    ],
+)
+def test_bad_audits_are_refused(data, change, message):
+    probs, given, clean = data
+    rows = draw(data, 50)
+    with pytest.raises(InputError, match=message):
+        dualt.estimate_transition(probs, given, verified=change(rows, clean[rows]))
+
+
+def test_an_audit_of_other_labels_is_refused(data):
+    probs, given, clean = data
+    rows = draw(data, 50)
+    with pytest.raises(InputError, match="an audit of these 3,000 labels"):
+        dualt.estimate_transition(probs, given, verified=Audit(rows, clean[rows], labels_digest="00000000"))
+    with pytest.raises(InputError, match=r"given label \d in row"):
+        dualt.estimate_transition(probs, given, verified=Audit(rows, clean[rows], given=(given[rows] + 1) % C))
+
+
+def test_a_plan_of_batches():
+    wrong = np.random.default_rng(0).beta(0.3, 2, 1000)
+    plan = Plan.of(1000, "stratified", wrong)
+    first = plan.draw(100, 3)
+    assert plan.needed(0.02) > plan.needed(0.05)
+    assert plan.needed(0.02)[0] < plan.needed(0.02)[1]
+    from dualt.audit import Sheet
+
+    sheet = Sheet.of_draw(np.zeros(1000, int), first)
+    later = plan.after(sheet)
+    assert set(first.rows) <= set(later.draw(150, 3).rows)
+    with pytest.raises(InputError, match="strata of the earlier batch, got others"):
+        Plan.of(1000, "uniform", wrong).after(sheet)
+    with pytest.raises(InputError, match="to stratify by"):
+        Plan.of(1000, "stratified")
+    with pytest.raises(InputError, match="1 to 1,000 rows, got 2000"):
+        plan.draw(2000, 0)
+    # Nothing is known without predictions: the largest spread that a share has.
+    assert Plan.of(10**6, "uniform").needed(0.05)[0] == pytest.approx(387, abs=3)
+    assert Weights.uniform(10, 100).n_strata == 1
+
+
+def test_noise_by_class_is_not_hurt():
+    clean = np.random.default_rng(1).integers(0, 3, 2000)
+    truth = noise.pair(3, 0.3)
+    given = noise.corrupt(clean, truth, random_state=2)
+    probs = truth[clean] * 0.9 + 0.1 / 3
+    rows = np.random.default_rng(3).choice(2000, 200, replace=False)
+    plain = dualt.estimate_transition(probs, given)
+    helped = dualt.estimate_transition(probs, given, verified=(rows, clean[rows]))
+    assert dualt.l1_error(helped, truth) < dualt.l1_error(plain, truth) + 0.05

@@ -1,0 +1,112 @@
+"""Draws against laws: known probabilities, batches that contain each other, allocations that add up."""
+
+import numpy as np
+import pytest
+
+from dualt.audit import design as d
+
+
+def test_a_larger_draw_contains_the_smaller_one():
+    strata = d.wrongness_strata(np.random.default_rng(0).random(1000))
+    first = d.draw_rows(strata, np.array([5, 5, 10, 20, 10]), seed=3)
+    second = d.draw_rows(strata, np.array([5, 15, 10, 40, 30]), seed=3)
+    assert set(first.rows) <= set(second.rows)
+    assert len(set(second.rows)) == len(second.rows) == 100
+    np.testing.assert_allclose(second.probability, np.array([5, 15, 10, 40, 30])[second.strata] / 200)
+    np.testing.assert_array_equal(strata[second.rows], second.strata)
+
+
+def test_every_row_is_drawn_as_often_as_its_probability_says():
+    strata = np.repeat([0, 1], [30, 10])
+    drawn = np.zeros(40)
+    for seed in range(2000):
+        drawn[d.draw_rows(strata, np.array([6, 5]), seed).rows] += 1 / 2000
+    np.testing.assert_allclose(drawn[:30], 0.2, atol=0.05)
+    np.testing.assert_allclose(drawn[30:], 0.5, atol=0.06)
+
+
+def test_a_beginning_of_the_file_is_a_random_sample():
+    strata = np.repeat([0, 1], [500, 500])
+    heads = [d.draw_rows(strata, np.array([20, 20]), seed).strata[:10].mean() for seed in range(300)]
+    assert np.mean(heads) == pytest.approx(0.5, abs=0.04)
+
+
+def test_weights_stand_for_the_strata():
+    weights = d.Weights.stratified(np.array([0, 0, 1, 1, 1]), np.array([10, 90]))
+    np.testing.assert_allclose(weights.weight, [0.05, 0.05, 0.3, 0.3, 0.3])
+    np.testing.assert_allclose(weights.probability, [0.2, 0.2, 1 / 30, 1 / 30, 1 / 30])
+    assert d.Weights.uniform(4, 100).weight.tolist() == [0.25] * 4
+    np.testing.assert_allclose(d.Weights.unequal(np.array([0.5, 0.25])).weight, [1 / 3, 2 / 3])
+
+
+def test_thin_strata_are_merged_with_their_neighbour():
+    strata, sizes = d.merge_thin(np.array([0, 0, 1, 3, 3, 3]), np.array([10, 20, 30, 40, 50]))
+    assert sizes.sum() == 150
+    assert (np.bincount(strata) >= 2).all()
+    assert strata.tolist() == [0, 0, 1, 1, 1, 1]
+    assert sizes.tolist() == [10, 140]
+
+
+def test_strata_are_fifths_even_with_ties_and_within_classes():
+    assert np.bincount(d.wrongness_strata(np.zeros(100))).tolist() == [20] * 5
+    classes = np.repeat([0, 1], 50)
+    assert np.bincount(d.wrongness_strata(np.random.default_rng(0).random(100), 5, classes)).tolist() == [10] * 10
+    wrong = np.arange(10.0)
+    assert d.wrongness_strata(wrong).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+@pytest.mark.parametrize("total", [10, 57, 200, 999, 1000, 1200])
+def test_allocations_add_up_within_bounds(total):
+    sizes = np.array([400, 300, 200, 96, 4])
+    spread = np.array([0.01, 0.1, 0.3, 0.5, 0.2])
+    counts = d.allocate(sizes, spread, total)
+    assert counts.sum() == min(total, 1000)
+    assert (counts <= sizes).all()
+    assert (counts >= np.minimum(sizes, min(d.FLOOR, total // 5))).all()
+
+
+def test_allocation_is_half_even_half_neyman():
+    sizes, spread = np.array([600, 400]), np.array([0.1, 0.4])
+    share = 0.5 * np.array([0.6, 0.4]) + 0.5 * np.array([60, 160]) / 220
+    np.testing.assert_allclose(d.allocate(sizes, spread, 100), 100 * share, atol=1)
+
+
+def test_a_later_batch_keeps_what_was_taken():
+    counts = d.allocate(np.array([500, 500]), np.array([0.0, 0.5]), 100, taken=np.array([60, 10]))
+    assert counts[0] >= 60
+    assert counts.sum() == 100
+
+
+def test_the_required_size_is_the_smallest_that_will_do():
+    sizes, spread = np.array([5000, 5000]), np.array([0.1, 0.45])
+    size = d.required_size(0.03, sizes, spread)
+
+    def reached(total):
+        return d.expected_half_width(d.allocate(sizes, spread, total), sizes, spread)
+
+    assert reached(size) <= 0.03 < reached(size - 1)
+    assert d.required_size(1e-9, sizes, spread) == 10000
+
+
+def test_one_stratum_needs_what_the_textbook_says():
+    size = d.required_size(0.05, np.array([10**6]), np.array([0.5]))
+    assert size == pytest.approx((1.966 * 0.5 / 0.05) ** 2, abs=3)
+
+
+def test_progress_says_what_is_missing():
+    sizes, spread, taken = np.array([10000]), np.array([0.5]), np.array([100])
+    reached = d.expected_half_width(taken, sizes, spread)
+    done = d.progress(0.01, 0.02, sizes, spread, taken)
+    assert (done.missing, done.needed) == (0, 100)
+    found = d.progress(reached, reached / 2, sizes, spread, taken)
+    assert found.needed == pytest.approx(400, rel=0.06)
+    assert found.missing == found.needed - 100
+
+
+def test_spread_moves_from_prediction_to_what_was_seen():
+    predicted = np.array([0.1, 0.4])
+    residuals, strata = np.array([0.9, 0.0, -0.1]), np.array([0, 0, 0])
+    found = d.observed_spread(predicted, residuals, strata, worth=5)
+    assert found[0] == pytest.approx(np.sqrt((5 * 0.01 + 0.82) / 8))
+    assert found[1] == pytest.approx(0.4)
+    np.testing.assert_allclose(d.predicted_spread(np.array([0.5, 0.5, 0.0]), np.array([0, 0, 1])), [0.5, 0])

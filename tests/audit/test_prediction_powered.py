@@ -1,0 +1,160 @@
+"""Prediction-powered intervals against hand-computed values, loops, laws and simulated coverage."""
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from dualt.audit import prediction_powered as pp
+from dualt.audit.design import Weights
+
+
+def test_useless_predictions_leave_the_audit():
+    truth = np.array([1.0] * 3 + [0] * 7)[:, None]
+    constant = np.full((10, 1), 0.4)
+    found = pp.share_intervals(truth, constant, np.array([0.4]), Weights.uniform(10, 10**9))
+    assert found.estimate[0] == pytest.approx(0.3)
+    assert found.tuning[0] == 0
+    assert found.standard_error[0] == pytest.approx(np.sqrt(0.21 / 9), rel=1e-6)
+
+
+def test_perfect_predictions_give_the_mean_of_all_rows():
+    truth = np.array([1.0] * 3 + [0] * 7)[:, None]
+    found = pp.share_intervals(truth, truth, np.array([0.25]), Weights.uniform(10, 1000))
+    assert (found.estimate[0], found.tuning[0]) == (pytest.approx(0.25), 1)
+    assert found.standard_error[0] == pytest.approx(0)
+    assert found.low[0] < 0.25 < found.high[0]  # ten rows are not proof that predictions are always right
+
+
+def test_no_wrong_label_found_is_wilsons_interval_of_the_audit():
+    found = pp.share_intervals(np.zeros((50, 1)), np.zeros((50, 1)), np.zeros(1), Weights.uniform(50, 10**9))
+    quantile = student.ppf(0.975, 49) ** 2
+    assert (found.low[0], found.estimate[0]) == (0, 0)
+    assert found.high[0] == pytest.approx(quantile / (50 + quantile), rel=1e-6)
+
+
+def test_a_census_leaves_no_doubt():
+    truth = np.array([1.0, 0, 0, 1])[:, None]
+    found = pp.share_intervals(truth, np.full((4, 1), 0.2), np.array([0.2]), Weights.uniform(4, 4))
+    np.testing.assert_allclose([found.estimate[0], found.low[0], found.high[0]], 0.5, atol=1e-6)
+
+
+def test_stratified_variance_is_the_textbook_sum():
+    rng = np.random.default_rng(0)
+    strata, sizes = np.repeat([0, 1, 2], [5, 8, 7]), np.array([100, 40, 7])
+    truth, predicted = (rng.random(20) < 0.4).astype(float), rng.random(20)
+    weights = Weights.stratified(strata, sizes)
+    found = pp.share_intervals(truth[:, None], predicted[:, None], np.array([0.37]), weights)
+    tuning = found.tuning[0]
+    estimate, variance, top, bottom = tuning * 0.37, 0.0, 0.0, 0.0
+    for h in range(3):
+        y, f, m = truth[strata == h], predicted[strata == h], (strata == h).sum()
+        share = sizes[h] / sizes.sum()
+        factor = share**2 * (1 - m / sizes[h]) / m
+        estimate += share * (y - tuning * f).mean()
+        variance += factor * (y - tuning * f).var(ddof=1)
+        top += factor * np.cov(y, f)[0, 1]
+        bottom += factor * f.var(ddof=1)
+    assert tuning == pytest.approx(np.clip(top / bottom, 0, 1))
+    assert found.estimate[0] == pytest.approx(np.clip(estimate, 0, 1))
+    assert found.standard_error[0] == pytest.approx(np.sqrt(variance))
+
+
+def make(seed=0, n=3000, bias=0.5):
+    """A data set with instance-dependent noise and predictions that are badly calibrated."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 3, n)
+    hard = rng.beta(0.5, 2, n)
+    given = np.where(rng.random(n) < hard, (true + 1) % 3, true)
+    posterior = np.zeros((n, 3))
+    rows = np.arange(n)
+    # All that is known: the given label, and a distorted view of how hard the row is.
+    right = 1 - np.clip(hard**2 * bias + 0.05, 0, 1)
+    posterior[rows, given] = right
+    posterior[rows, (given + 2) % 3] += (1 - right) * 0.8
+    posterior[rows, (given + 1) % 3] += (1 - right) * 0.2
+    joint = np.zeros((3, 3))
+    for j in range(3):
+        joint[:, j] = posterior[given == j].sum(axis=0) / n
+    truth = np.zeros((3, 3))
+    np.add.at(truth, (true, given), 1 / n)
+    return true, given, posterior, joint, truth
+
+
+def test_targets_agree_with_each_other():
+    true, given, posterior, joint, _ = make()
+    rows = np.random.default_rng(1).choice(3000, 300, replace=False)
+    verified = pp.Verified(given[rows], true[rows], posterior[rows], joint)
+    weights = Weights.uniform(300, 3000)
+    classes, entries = pp.class_rate_intervals(verified, weights), pp.transition_intervals(verified, weights)
+    np.testing.assert_allclose(classes.estimate, 1 - np.diagonal(entries.estimate), atol=1e-9)
+    np.testing.assert_allclose(classes.low, 1 - np.diagonal(entries.high), atol=1e-9)
+    cells = pp.joint_intervals(verified, weights)
+    assert cells.estimate.shape == (3, 3)
+    for found in (classes, entries, cells, pp.rate_interval(verified, weights)):
+        assert (found.low <= found.estimate).all()
+        assert (found.estimate <= found.high).all()
+
+
+def test_intervals_hold_whatever_the_bias_of_the_predictions():
+    true, given, posterior, joint, truth = make()
+    rng = np.random.default_rng(2)
+    holds = {"rate": [], "class": [], "entry": [], "joint": []}
+    rates = 1 - np.diagonal(truth) / truth.sum(axis=1)
+    matrix = truth / truth.sum(axis=1, keepdims=True)
+    weights = Weights.uniform(150, 3000)
+    for _ in range(300):
+        rows = rng.choice(3000, 150, replace=False)
+        verified = pp.Verified(given[rows], true[rows], posterior[rows], joint)
+        for name, found, target in (
+            ("rate", pp.rate_interval(verified, weights), 1 - np.trace(truth)),
+            ("class", pp.class_rate_intervals(verified, weights), rates),
+            ("entry", pp.transition_intervals(verified, weights), matrix),
+            ("joint", pp.joint_intervals(verified, weights), truth),
+        ):
+            holds[name].append(((found.low <= target) & (target <= found.high)).mean())
+    for name, values in holds.items():
+        assert np.mean(values) > 0.93, name
+
+
+def test_rare_errors_are_held_too():
+    rng = np.random.default_rng(3)
+    wrong = (rng.random(20000) < 0.01).astype(float)
+    predicted = np.clip(0.5 * wrong * (rng.random(20000) < 0.5) + 0.02 * rng.random(20000), 0, 1)
+    weights, held = Weights.uniform(200, 20000), []
+    for _ in range(600):
+        rows = rng.choice(20000, 200, replace=False)
+        found = pp.share_intervals(wrong[rows, None], predicted[rows, None], predicted.mean(keepdims=True), weights)
+        held.append(found.low[0] <= wrong.mean() <= found.high[0])
+    assert np.mean(held) > 0.92
+
+
+def test_unequal_probabilities_are_weighed_without_bias():
+    rng = np.random.default_rng(4)
+    n = 4000
+    suspect = rng.random(n)
+    wrong = (rng.random(n) < suspect**2).astype(float)
+    chance = 0.02 + 0.13 * suspect
+    found = []
+    for _ in range(400):
+        rows = np.flatnonzero(rng.random(n) < chance)
+        weights = Weights.unequal(chance[rows])
+        share = pp.share_intervals(wrong[rows, None], suspect[rows, None], suspect.mean(keepdims=True), weights)
+        found.append((share.estimate[0], share.low[0] <= wrong.mean() <= share.high[0]))
+    estimates, held = np.array(found).T
+    assert abs(estimates.mean() - wrong.mean()) < 0.004
+    assert held.mean() > 0.92
+
+
+def test_mean_interval_is_a_t_interval_with_two_rows_of_doubt():
+    truth = np.array([1.0, -1, 0, 0, 1, 0, 0, 0])
+    found = pp.mean_interval(truth, np.zeros(8), 0.0, Weights.uniform(8, 10**9))
+    error = np.sqrt(truth.var(ddof=1) / 8 + 2 / 64)
+    assert found.estimate[0] == pytest.approx(1 / 8)
+    assert found.high[0] == pytest.approx(1 / 8 + student.ppf(0.975, 7) * error, rel=1e-6)
+
+
+def test_a_class_without_verified_rows_is_unknown():
+    _, given, posterior, joint, _ = make()
+    verified = pp.Verified(given[:20], np.zeros(20, int), posterior[:20], joint)
+    found = pp.class_rate_intervals(verified, Weights.uniform(20, 3000))
+    assert (found.low[1], found.high[1]) == (0, 1)

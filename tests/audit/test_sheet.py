@@ -1,0 +1,142 @@
+"""The file that a person fills in: what is written comes back, and whatever was done to it is refused in one line."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from dualt.audit import Audit, as_audit, read_audit, read_sheet
+from dualt.audit.design import Draw
+from dualt.audit.sheet import Sheet
+from dualt.audit.verified_labels import labels_digest, posterior_digest
+from dualt.errors import InputError
+from dualt.rows import as_posterior
+
+LABELS = np.array(["cat", "=dog", "cat", "bird", "=dog", "=dog"])
+DRAWN = Draw(np.array([4, 0, 3]), np.array([1, 0, 1]), np.array([2, 4]))
+
+
+@pytest.fixture
+def path(tmp_path):
+    target = tmp_path / "audit.csv"
+    Sheet.of_draw(LABELS, DRAWN, ids=np.array(list("abcdef"))).save(target)
+    return target
+
+
+def edit(path, change):
+    """Rewrite the rows of the file, each as a dictionary."""
+    with path.open(newline="") as stream:
+        rows = [change(row) for row in csv.DictReader(stream)]
+    rows = [row for row in rows if row is not None]
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_what_is_written_comes_back(path):
+    assert path.read_text().splitlines()[0] == "index,id,given,true,probability,stratum,stratum_size,draw"
+    sheet = read_sheet(path)
+    assert sheet.rows.tolist() == [4, 0, 3]
+    assert sheet.given.tolist() == ["=dog", "cat", "bird"]
+    assert sheet.ids.tolist() == ["e", "a", "d"]
+    assert len(sheet.filled) == 0
+    np.testing.assert_allclose(sheet.probability, [0.5, 0.5, 0.5])
+
+
+def test_only_what_was_filled_in_counts_and_sorting_does_no_harm(path):
+    edit(path, lambda row: {**row, "true": "cat" if row["index"] != "3" else ""})
+    path.write_text("\n".join([*path.read_text().splitlines()[:1], *sorted(path.read_text().splitlines()[1:])]))
+    found = read_audit(path)
+    assert sorted(found.rows.tolist()) == [0, 4]
+    assert found.true.tolist() == ["cat", "cat"]
+    weights = found.weights(6)
+    assert weights.weight.sum() == pytest.approx(1)
+
+
+def test_a_later_sheet_keeps_the_truths(path):
+    edit(path, lambda row: {**row, "true": "bird" if row["index"] == "4" else ""})
+    larger = Sheet.of_draw(LABELS, Draw(np.array([3, 4, 1, 0]), np.array([1, 1, 1, 0]), np.array([2, 4])))
+    kept = larger.with_true_of(read_sheet(path))
+    assert kept.true.tolist() == ["", "bird", "", ""]
+    other = Sheet.of_draw(LABELS, Draw(np.array([3, 1]), np.array([1, 1]), np.array([2, 4])))
+    with pytest.raises(InputError, match=r"without row 4 \(and 1 more\)"):
+        other.with_true_of(read_sheet(path))
+
+
+def test_files_of_index_given_true_alone_are_random_samples(tmp_path):
+    (tmp_path / "a.csv").write_text("True,Index,given,note\ncat,3,bird,x\n,1,cat,\n\n1,2,cat,y\n")
+    found = read_audit(tmp_path / "a.csv")
+    assert repr(found) == "Audit(n_verified=2, drawn at random)"
+    assert found.true.tolist() == ["cat", "1"], "beside names, a number is a name"
+    assert found.rows.tolist() == [3, 2]
+
+
+def test_the_digest_is_the_same_whatever_holds_the_labels():
+    numbers = np.array([0, 1, 2, 2, 1, 0, 2])
+    posterior = as_posterior(np.full((7, 3), 1 / 3), numbers)
+    same = {labels_digest(numbers.astype(kind)) for kind in (np.int64, np.uint8, np.float32, str)}
+    assert same == {posterior_digest(posterior)}
+    names = np.array(["b", "a", "c"])
+    named = as_posterior(np.full((7, 3), 1 / 3), names[numbers], ["c", "b", "a"])
+    assert labels_digest(names[numbers]) == posterior_digest(named)
+    assert labels_digest(numbers) != labels_digest(numbers[::-1])
+    assert labels_digest(numbers) != labels_digest(numbers[:-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda row: {**row, "draw": row["draw"] + row["index"]}, "rows of one draw, got 3"),
+        (lambda row: {**row, "draw": "12"}, "a draw like 'audit-"),
+        (lambda row: {**row, "index": int(row["index"]) + 1}, "added, removed or changed"),
+        (lambda row: {**row, "stratum_size": 9}, "added, removed or changed"),
+        (lambda row: None if row["index"] == "0" else row, "added, removed or changed"),
+        (lambda row: {**row, "probability": 0.1}, r"probability 0.5 in stratum 1 .*not of this draw"),
+        (lambda row: {**row, "probability": 0}, "above 0 and at most 1, got 0"),
+        (lambda row: {**row, "probability": -0.5}, "above 0 and at most 1, got -0.5"),
+        (lambda row: {**row, "probability": "nan"}, "above 0 and at most 1, got nan"),
+        (lambda row: {**row, "probability": "half"}, "a number as probability in line 2 .*got 'half'"),
+        (lambda row: {**row, "stratum": "x"}, "a whole number as stratum in line 2"),
+        (lambda row: {k: v for k, v in row.items() if k != "draw"}, "stratum, stratum_size, draw of .* together"),
+        (lambda row: {k: v for k, v in row.items() if k != "given"}, "the header index,given,true"),
+    ],
+)
+def test_a_changed_file_is_refused(path, change, message):
+    edit(path, lambda row: {**row, "true": "cat"})
+    edit(path, change)
+    with pytest.raises(InputError, match=message):
+        read_audit(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "got an empty file"),
+        ("index,given,true\n", "rows of an audit below the header"),
+        ("index,given,true\n0,cat\n", "Expected 3 cells .* got 2 in line 2"),
+        ("index,given,true\n0,cat,cat\n1,cat,dog,?\n", "got 4 in line 3"),
+        ("index,given,true,true\n0,cat,cat,dog\n", "each column once"),
+        ("index,given,true\n0,cat,\n", "fill some in"),
+        ("index,given,true\n-1,cat,cat\n", "row number as index in line 2"),
+    ],
+)
+def test_malformed_files_are_refused(tmp_path, text, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_audit(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Audit([0.5], [1]), "list of integers"),
+        (lambda: Audit([0, 1], [1]), "2 rows and 1 values"),
+        (lambda: Audit([0, 1], [1, 1], probability=np.array([0.5, 2])), "got 2 at position 1"),
+        (lambda: Audit([0, 1], [1, 1], strata=np.array([0, 1])), "strata and their sizes together"),
+        (lambda: as_audit(3), "as an `Audit`, got int"),
+    ],
+)
+def test_audits_that_cannot_be_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -1,0 +1,92 @@
+"""Accuracy from noisy test labels, from files to words."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dualt
+from dualt import noise
+from dualt.cli import app
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 2000)
+    truth = noise.pair(3, 0.3)
+    given = noise.corrupt(clean, truth, random_state=1)
+    np.save("clean.npy", clean)
+    np.save("labels.npy", given)
+    np.save("good.npy", np.where(rng.random(2000) < 0.95, clean, 0))
+    np.save("bad.npy", np.eye(3)[np.where(rng.random(2000) < 0.6, clean, given)])
+    np.save("t.npy", truth)
+    dualt.estimate_transition(truth[clean] * 0.9 + 0.1 / 3, given).save("t.json")
+    assert run("audit", "labels.npy", "--size", 300, "-o", "audit.csv").exit_code == 0
+    with Path("audit.csv").open(newline="") as stream:
+        rows = [{**row, "true": clean[int(row["index"])]} for row in csv.DictReader(stream)]
+    with Path("audit.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_an_audit_gives_the_interval_and_the_better_model(folder):
+    result = run("evaluate", "good.npy", "labels.npy", "--verified", "audit.csv", "--against", "bad.npy", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    low, high = found["interval"]
+    assert low <= (np.load("good.npy") == np.load("clean.npy")).mean() <= high
+    assert (found["better"], found["n_verified"]) == ("first", 300)
+    shown = run("evaluate", "good.npy", "labels.npy", "--verified", "audit.csv", "--against", "bad.npy")
+    assert "measured on 300 verified labels" in shown.stdout
+    assert "The first model is better" in shown.stdout
+    assert "300 of 300 rows of audit.csv are verified" in shown.stderr
+
+
+@pytest.mark.parametrize("matrix", ["t.json", "t.npy"])
+def test_without_an_audit_the_bounds_come_first_and_the_assumption_is_named(folder, matrix):
+    lines = run("evaluate", "good.npy", "labels.npy", "--transition", matrix).stdout.splitlines()
+    assert lines[0].startswith("Accuracy between ")
+    assert "Through the matrix" in lines[2]
+    assert "errors have nothing to do with the label's" in lines[2]
+    assert "dualt audit" in lines[-1]
+
+
+def test_predictions_of_a_table(folder):
+    names = np.array(["ant", "bee", "cow"])
+    good = np.load("good.npy")
+    Path("names.txt").write_text("\n".join(names[np.load("labels.npy")]))
+    Path("p.csv").write_text(
+        "\n".join(["prediction,ant,bee,cow", *(f"{names[k]},{int(k == 0)},{int(k == 1)},{int(k == 2)}" for k in good)])
+    )
+    Path("q.csv").write_text("\n".join(["ant,bee,cow", *(f"{int(k == 0)},{int(k == 1)},{int(k == 2)}" for k in good)]))
+    wanted = json.loads(run("evaluate", "good.npy", "labels.npy", "--transition", "t.npy", "--json").stdout)
+    for table in ("p.csv", "q.csv"):
+        result = run("evaluate", table, "names.txt", "--transition", "t.npy", "--json")
+        assert json.loads(result.stdout) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["good.npy", "labels.npy"], "a transition or verified labels"),
+        (["missing.npy", "labels.npy", "--transition", "t.npy"], "missing.npy"),
+        (["good.npy", "clean.npy", "--verified", "audit.csv"], "Expected an audit of these 2,000 labels"),
+        (["good.npy", "labels.npy", "--transition", "t.npy", "--level", "2"], "level"),
+    ],
+)
+def test_wrong_use_gets_one_line(folder, arguments, message):
+    result = run("evaluate", *arguments)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert result.stderr.count("\n") == 1
