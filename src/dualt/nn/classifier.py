@@ -86,7 +86,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method_ : str
         The method that trained the network.
     distrust_ : str or None
-        Why the estimate was not used; `None`: nothing speaks against it.
+        Why the estimate is not to be trusted, and was not used but by the paper's recipe; `None`: it is.
     transition_estimate_ : TransitionEstimate or None
         How it was found.
     learned_transition_ : (n_classes, n_classes) or None

@@ -47,7 +47,8 @@ class RobustRun:
     estimate
         How it was found, if it was estimated.
     distrust
-        Why the estimate was not used, and its noise rate should not be told; `None`: nothing speaks against it.
+        Why its noise rate should not be told and, but by the paper's recipe, the estimate was not used; `None`:
+        nothing speaks against it.
     pred_probs, held_out_probs : (n, C) or None
         Noisy posterior on the training and on the validation part, if it was learned.
     posterior
@@ -201,7 +202,9 @@ def train_robustly(
     elif given is None and _needs_estimate(config.method):
         _check_estimator(config.estimator_name, clean_labels)
         estimate, doubt = _estimate(stages, clean_labels)
-        given, posterior = None if doubt else estimate.transition, stages.posterior()
+        posterior = stages.posterior()
+        # Whoever asks for the paper's recipe gets it whole, and is told.
+        given = None if doubt and config.recipe != "paper" else estimate.transition
     method = _chosen(config, estimate, doubt)
     transition = None
     if given is not None and _needs_estimate(method):
@@ -247,7 +250,7 @@ def _estimate(stages: Stages, clean_labels: NDArray[Any] | None) -> tuple[Transi
 
 def _chosen(config: TrainingConfig, estimate: TransitionEstimate | None, doubt: str | None) -> str:
     """Return the method to train with: plain cross entropy where the matrix it would need is not to be trusted."""
-    if doubt is not None:
+    if config.recipe != "paper" and doubt is not None:
         return "ce"
     if config.method != AUTO:
         return config.method
