@@ -168,5 +168,5 @@ def test_damaged_tensors_are_refused(tmp_path):
     content = bytearray(path.read_bytes())
     content[-3] ^= 0x40
     path.write_bytes(content)
-    with pytest.raises(FileError, match="tensors of the checkpoint .* are damaged"):
+    with pytest.raises(FileError, match=r"tensors of the checkpoint .* are damaged"):
         run("ce", path, resume=True)
