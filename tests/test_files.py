@@ -7,7 +7,16 @@ import threading
 import pytest
 
 from dualt.errors import FileError
-from dualt.files import atomic_write, check_readable, check_writable_target, open_input, read_json, read_text
+from dualt.files import (
+    atomic_write,
+    check_outputs,
+    check_readable,
+    check_writable_target,
+    keep_backup,
+    open_input,
+    read_json,
+    read_text,
+)
 
 
 def test_text_and_bytes_arrive_as_they_are(tmp_path):
@@ -64,14 +73,39 @@ def test_two_writers_do_not_share_a_file(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_prepared_link_is_not_followed(tmp_path):
-    victim = tmp_path / "victim"
-    victim.write_text("keep")
-    (tmp_path / "out").symlink_to(victim)
+def test_a_link_stays_a_link_and_a_mode_stays(tmp_path):
+    (tmp_path / "shelf").mkdir()
+    real = tmp_path / "shelf" / "real"
+    real.write_text("old")
+    real.chmod(0o640)
+    (tmp_path / "out").symlink_to(real)
     with atomic_write(tmp_path / "out") as stream:
         stream.write("new")
-    assert victim.read_text() == "keep"
-    assert (tmp_path / "out").read_text() == "new"
+    assert (tmp_path / "out").is_symlink()
+    assert real.read_text() == "new"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_outputs_are_neither_inputs_nor_each_other(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("1")
+    two.symlink_to(one)
+    (tmp_path / "three").hardlink_to(one)
+    check_outputs([tmp_path / "new", tmp_path / "newer"], [one, tmp_path / "none"])
+    for output in (one, two, tmp_path / "three", tmp_path / "x" / ".." / "one"):
+        with pytest.raises(FileError, match="to be read too"):
+            check_outputs([output], [one])
+    with pytest.raises(FileError, match="to be written too"):
+        check_outputs([tmp_path / "new", tmp_path / "new"])
+
+
+def test_no_backup_is_overwritten(tmp_path):
+    path = tmp_path / "mine.csv"
+    for content in "abc":
+        path.write_text(content)
+        keep_backup(path)
+    kept = {each.name: each.read_text() for each in tmp_path.iterdir() if each != path}
+    assert kept == {"mine.csv.bak": "a", "mine.csv.bak.1": "b", "mine.csv.bak.2": "c"}
 
 
 def test_permissions_are_those_of_any_new_file(tmp_path):

@@ -196,6 +196,7 @@ def test_good_probabilities_with_junk_labels(data, draw):
     estimate_or_refuse(probs, labels)
 
 
+@pytest.mark.filterwarnings("ignore:The probabilities are rounded")
 @given(posteriors(max_rows=6), JUNK_ARRAYS, st.floats(), st.integers(0, 5))
 def test_junk_probabilities_with_good_labels(data, junk, value, row):
     probs, labels = data

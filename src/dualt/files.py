@@ -6,8 +6,9 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -68,13 +69,16 @@ def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a temporary file beside `path`; rename it to `path` if the block ends well, else remove it.
 
-    The temporary name is drawn fresh and opened exclusively, so two writers never share one and no
-    prepared link is followed. Errors of the file system become `FileError`.
+    The temporary name is drawn fresh and opened exclusively, so two writers never share one and no link prepared
+    under it is followed. A file that is replaced keeps its mode, and a link stays a link to the file that is then
+    replaced. Errors of the file system become `FileError`.
     """
     path = Path(path)
     check_writable_target(path)
     temporary: str | None = None
     try:
+        path = path.resolve()
+        permissions = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
         # A part of the name is enough: the whole may leave no room for more.
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp")
         text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
@@ -82,7 +86,7 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).chmod(permissions)
         Path(temporary).replace(path)
         temporary = None
     except OSError as error:
@@ -108,6 +112,44 @@ def check_writable_target(path: str | Path) -> None:
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot write {path}: {error.strerror or error}.") from error
+
+
+def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = ()) -> None:
+    """Refuse an output that is one of the inputs, under whatever name, or another output."""
+    known = [(path, "read") for path in inputs]
+    for output in outputs:
+        for other, what in known:
+            if _is_same(output, other):
+                named = "" if output == other else f", which is {other}"
+                raise FileError(f"Cannot write {output}{named}: it is to be {what} too. Name another file.")
+        known.append((output, "written"))
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+    except (OSError, ValueError, RuntimeError):  # no such name can be, or a link leads to itself: opening it says so
+        return False
+
+
+def keep_backup(path: Path) -> Path:
+    """Copy a file to its name with `.bak`, or `.bak.1`, `.bak.2`… where there are earlier ones; return the copy."""
+    content = check_readable(path).read_bytes()
+    for number in count():
+        backup = path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}")
+        try:
+            with backup.open("xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            backup.chmod(stat.S_IMODE(path.stat().st_mode))
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise FileError(f"Cannot keep a backup of {path} as {backup}: {error.strerror or error}.") from error
+        else:
+            break
+    return backup
 
 
 def _umask() -> int:

@@ -71,6 +71,13 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
     return np.array(texts, dtype=str)
 
 
+def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which labels of a file are missing: the empty text, and NaN among numbers."""
+    if labels.ndim == 1 and labels.dtype.kind in "fU":
+        return np.asarray(labels == "" if labels.dtype.kind == "U" else np.isnan(labels))
+    return np.zeros(len(labels), dtype=bool)
+
+
 def _plain(value: Any, row: int) -> Any:
     """Return a label that is there and is one: bytes as text, everything else as it is."""
     if _is_missing(value):
@@ -127,6 +134,11 @@ class LabelCoder:
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.names)
+
+    @property
+    def label_texts(self) -> tuple[str, ...]:
+        """What the label of each class looks like in the data: its name, or its number."""
+        return self.names if self.by_name else tuple(map(str, range(self.n_classes)))
 
     def encode(self, chunk: NDArray[Any], start: int = 0) -> Codes:
         """Return the class index of every label; `start` is the row number of the first."""

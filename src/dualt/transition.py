@@ -6,13 +6,14 @@ Rows are clean classes and sum to one, so `noisy_posterior = clean_posterior @ t
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt import inversion, kernels
-from dualt.errors import DualtWarning
+from dualt.errors import DualtWarning, TransitionError
 from dualt.inversion import PosteriorSolver
 from dualt.kernels.posterior import PosteriorKernel, split_background
 from dualt.validation import (
@@ -47,6 +48,24 @@ def compose(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """Return the matrix of noise `first` followed by noise `second`: first @ second."""
     first = check_transition(first)
     return first @ check_transition(second, n_classes=len(first))
+
+
+def match_transition(
+    matrix: NDArray[np.float64], names: Sequence[str] | None, class_names: Sequence[str] | None
+) -> NDArray[np.float64]:
+    """Return the matrix with its classes, called `names`, in the order of `class_names`; mere numbers are no names."""
+    numbers = [str(number) for number in range(len(matrix))]
+    if names is None or class_names is None or list(names) == list(class_names):
+        return matrix
+    if list(names) == numbers or list(class_names) == numbers or len(class_names) != len(matrix):
+        return matrix
+    if {*names} != {*class_names}:
+        odd = sorted({*names} ^ {*class_names})[:4]
+        raise TransitionError(
+            f"Expected a matrix of the classes of the data, got another: {', '.join(map(repr, odd))} are not in both."
+        )
+    order = [list(names).index(name) for name in class_names]
+    return matrix[np.ix_(order, order)]
 
 
 def noise_rates(transition: ArrayLike) -> NDArray[np.float64]:

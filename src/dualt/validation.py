@@ -25,6 +25,25 @@ def is_frame(obj: Any) -> bool:
     return hasattr(obj, "columns") and hasattr(obj, "to_numpy")
 
 
+def index_of(obj: Any) -> Any:
+    """Return the index of a pandas data frame or series; None of anything else."""
+    index = getattr(obj, "index", None)
+    return index if hasattr(index, "equals") and hasattr(obj, "iloc") else None
+
+
+def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
+    """Return labels in the order of the probabilities where both have an index; refuse those of other rows."""
+    rows, own = index_of(pred_probs), index_of(noisy_labels)
+    if rows is None or own is None or len(rows) != len(own) or rows.equals(own):
+        return noisy_labels
+    if rows.is_unique and own.is_unique and own.isin(rows).all():
+        return noisy_labels.loc[rows]
+    raise InputError(
+        "Expected labels with the index of the probabilities, got another index: they may be of other rows. Pass"
+        " labels.loc[probabilities.index], or labels.to_numpy() if they are in the same order."
+    )
+
+
 def as_array(values: Any, expected: str, error: type[InputError]) -> NDArray[Any]:
     """Return anything array-like as a plain array, without copying arrays; a masked entry is refused."""
     try:

@@ -150,3 +150,37 @@ def test_mistakes_get_one_clear_line_and_nothing_is_written(folder, arguments, m
     assert message in result.output
     assert "Traceback" not in result.output
     assert list((folder / "out").iterdir()) == []
+
+
+def review_of(path, labels, decisions):
+    """Write a review as the page downloads it, of (row, new label)."""
+    lines = [f"{row},id-{row},{labels[row]},{new},digest" for row, new in decisions]
+    path.write_text("\n".join(["index,id,old,new,labels", *lines]) + "\n")
+
+
+def test_labels_that_a_review_kept_are_not_flagged_again(folder):
+    labels = np.load("labels.npy")
+    before = [row["index"] for row in json.loads(run("issues", "probs.npy", "labels.npy", "--json").output)["issues"]]
+    kept, changed, unflagged = before[0], before[1], next(i for i in range(300) if i not in before)
+    decisions = [(kept, labels[kept]), (changed, (labels[changed] + 1) % 3), (unflagged, labels[unflagged])]
+    review_of(folder / "review.csv", labels, decisions)
+    result = run("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "--report", "r.html", "--json")
+    assert result.exit_code == 0, result.output
+    assert [row["index"] for row in json.loads(result.output)["issues"]] == [row for row in before if row != kept]
+    numbers = json.loads((folder / "r.html").read_text().split('id="numbers">')[1].split("</script>")[0])
+    (rows,) = numbers["lists"]
+    assert {rows["index"][place]: code for place, code in rows["known"]} == dict(decisions)
+    # Once the review is applied, its new labels are kept labels too.
+    labels[changed] = (labels[changed] + 1) % 3
+    np.save("labels.npy", labels)
+    result = run("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "--json")
+    assert changed not in [row["index"] for row in json.loads(result.output)["issues"]]
+
+
+def test_a_review_of_other_labels_is_refused(folder):
+    labels = np.load("labels.npy")
+    review_of(folder / "review.csv", (labels + 1) % 3, [(4, (labels[4] + 2) % 3)])
+    result = run("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "-o", "issues.csv")
+    assert result.exit_code == 2
+    assert "made for other labels" in result.output
+    assert not (folder / "issues.csv").exists()

@@ -42,7 +42,7 @@ def run(*arguments):
 
 
 def inputs(data):
-    tables = ["--label", "given", "--probs-columns", "p_*"]
+    tables = ["--label", "given", "--probs", "p_*"]
     return {
         "pattern": [data / "p" / "*.npy", data / "y" / "part*.npy"],
         "folders": [data / "p", data / "y"],
@@ -91,7 +91,7 @@ def test_class_names_from_columns_and_from_a_file(data):
     frame.columns = [*(f"p_{name}" for name in names), "given"]
     frame["given"] = np.array(names)[frame["given"]]
     frame.to_parquet(data / "named.parquet")
-    tables = ["--label", "given", "--probs-columns", "p_*", "--json"]
+    tables = ["--label", "given", "--probs", "p_*", "--json"]
     assert json.loads(run("estimate", data / "named.parquet", *tables).stdout)["class_names"] == names
     for number, rows in enumerate(np.array_split(np.arange(N), 11)):
         np.save(data / "y" / f"part{number}.npy", frame["given"].to_numpy(str)[rows])
@@ -142,7 +142,7 @@ def test_the_next_step_can_be_typed_as_it_is_shown(data):
     shown = run("estimate", data / "p" / "*.npy", data / "y").stdout
     assert f"dualt issues '{data}/p/*.npy' {data}/y " in shown
     shown = run("issues", *inputs(data)["tables"]).stdout
-    assert f"dualt issues {data}/tables --label given --probs-columns 'p_*' --format parquet -o issues.csv" in shown
+    assert f"dualt issues {data}/tables --label given --probs 'p_*' --format parquet -o issues.csv" in shown
 
 
 def test_progress_shows_rows_and_speed_on_a_terminal_only(monkeypatch, capsys):

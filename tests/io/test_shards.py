@@ -5,10 +5,12 @@ import gc
 import mmap
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,7 @@ import dualt
 from dualt.cli import app
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import estimate_posterior
-from dualt.io import divide, find_shards, is_sharded, open_shards, parquet, shards
+from dualt.io import divide, find_shards, is_sharded, labelled_rows, open_shards, parquet, shards
 from dualt.io.parquet import ParquetTable
 from dualt.rows import NoisyPosterior
 
@@ -246,18 +248,23 @@ def test_parquet_columns_that_cannot_be_probabilities(tmp_path, whole):
     with pytest.raises(UnknownNameError, match="Did you mean 'given'"):
         open_shards(tmp_path / "a.parquet", label="givn")
     np.save(tmp_path / "y.npy", labels)
-    with pytest.raises(InputError, match=r"Expected numbers in column 'given'.*--probs-columns"):
+    with pytest.raises(InputError, match=r"Expected numbers in column 'given'.*--probs"):
         open_shards(tmp_path / "a.parquet", tmp_path / "y.npy")
 
 
-def test_missing_entries_of_parquet_are_refused_with_their_row(tmp_path, whole, monkeypatch):
+def test_missing_labels_of_parquet_are_left_out_and_missing_numbers_refused(tmp_path, whole, monkeypatch):
     monkeypatch.setattr(parquet, "_GROUP_BYTES", 0)
     monkeypatch.setattr(parquet, "_BATCH_BYTES", 4 * 3 * 50)
     probs, labels = whole
     given = pa.array([None if row == 120 else NAMES[label] for row, label in enumerate(labels)])
     write_parquet(tmp_path / "a.parquet", probs, given)
-    with pytest.raises(LabelsError, match=r"a\.parquet, got none at row 120"):
-        estimate(open_shards(tmp_path / "a.parquet", label="given", columns="p_*"))
+    opened = open_shards(tmp_path / "a.parquet", label="given", columns="p_*")
+    assert opened.blocks[0].missing == (120,)
+    kept = np.delete(np.arange(len(labels)), 120)
+    np.testing.assert_array_equal(labelled_rows(opened.blocks)[0], kept)
+    write_parquet(tmp_path / "dropped.parquet", probs[kept], np.array(NAMES)[labels[kept]])
+    dropped = open_shards(tmp_path / "dropped.parquet", label="given", columns="p_*")
+    np.testing.assert_array_equal(estimate(opened).transition, estimate(dropped).transition)
     table = pa.table({"a": pa.array([0.5, None, 0.5]), "b": [0.5, 0.5, 0.5], "given": [0, 1, 0]})
     pq.write_table(table, tmp_path / "b.parquet")
     with pytest.raises(ProbabilitiesError, match=r"In .*b\.parquet.*nan.*row 1"):
@@ -437,3 +444,25 @@ def test_a_command_parses_a_table_once(tmp_path, whole, kind, command, parses):
     ran = CliRunner().invoke(app, [command, str(tmp_path / f"0.{kind}"), "--label", "given", "--json", *report])
     assert ran.exit_code == 0, ran.output
     assert len(parses) == 1
+
+
+@pytest.mark.parametrize(
+    ("probs", "labels", "pairs"),
+    [
+        (["probs-2", "probs-10"], ["labels-2", "labels-10"], True),
+        (["a/part-01", "a/part-02"], ["b/part-1", "b/part-2"], True),
+        (["part-0", "part-1", "part-2"], ["other/part-1", "other/part-2", "other/part-3"], False),
+        (["p-10", "p-11"], ["y-20", "y-21"], False),
+        (["p_cat", "p_dog"], ["y_dog", "y_cat"], True),
+        (["x", "y"], ["u", "v"], False),
+    ],
+)
+def test_shards_are_paired_by_what_varies_in_their_names(probs, labels, pairs):
+    paths, others = ([Path(f"{name}.npy") for name in names] for names in (probs, labels))
+    if not pairs:
+        with pytest.raises(InputError, match=r"pair by name.*Rename"):
+            shards.pair_by_name(paths, others)
+        return
+    for path, other in shards.pair_by_name(paths, others):
+        ends = [re.findall("[0-9]+|cat|dog", each.stem)[-1].lstrip("0") for each in (path, other)]
+        assert ends[0] == ends[1]

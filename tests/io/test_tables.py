@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, UnknownNameError
-from dualt.io.load import open_table
+from dualt.io.load import load_labels, open_table
 from dualt.io.tables import numbers_if_all_are
 
 
@@ -141,8 +141,9 @@ def test_parquet_by_column(tmp_path):
     table = parquet(tmp_path, pa.table({"a": pa.array([1, 2], pa.int8()), "b": [0.5, 1.5], "label": ["x", None]}))
     assert table.names == ("a", "b", "label")
     np.testing.assert_array_equal(table.read_numbers([1, 0]), [[0.5, 1], [1.5, 2]])
+    assert table.read_column(2).tolist() == ["x", ""]
     with pytest.raises(LabelsError, match=r"t\.parquet, got none at row 1"):
-        table.read_column(2)
+        load_labels(tmp_path / "t.parquet", column="label")
     assert table.read_column(0).tolist() == [1, 2]
     with pytest.raises(InputError, match=r"numbers in column 'label'.*string"):
         table.read_numbers([0, 2])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.io.cells import guard_cell
-from dualt.issues.review import Decision, apply_review, read_review
+from dualt.issues.review import Decision, apply_review, decided_labels, read_review
 
 
 def write(path, text):
@@ -113,3 +113,26 @@ def test_no_decision_changes_nothing():
 def test_decisions_for_other_labels_are_refused_with_the_line(decision, message):
     with pytest.raises(LabelsError, match=message):
         apply_review(["a", "b", "a"], [Decision(1, "b", "a", 2), decision])
+
+
+def test_columns_are_found_by_name_and_ids_come_back_unguarded(tmp_path):
+    path = write(tmp_path / "review.csv", "id,note,new,index,old,labels\n'=1,seen,dog,3,cat,a1\n")
+    assert read_review(path) == [Decision(3, "cat", "dog", 2, "=1", "a1")]
+
+
+def test_decided_labels_are_found_by_id_where_there_are_ids():
+    decisions = [
+        Decision(0, "cat", "dog", 2, "b"),
+        Decision(1, "dog", "dog", 3, "a"),
+        Decision(2, "cat", "dog", 4, "gone"),
+    ]
+    assert decided_labels(decisions, ["dog", "cat"], ids=["a", "b"]) == {1: "dog", 0: "dog"}
+    assert decided_labels(decisions[:2], ["cat", "dog"]) == {0: "dog", 1: "dog"}
+    assert decided_labels(decisions[:2], ["dog", "dog"]) == {0: "dog", 1: "dog"}, "as after the review was applied"
+
+
+@pytest.mark.parametrize("given", [["cow", "dog"], ["cat"]])
+def test_decisions_on_other_labels_are_refused(given):
+    decisions = [Decision(0, "cat", "dog", 2), Decision(1, "dog", "dog", 3)]
+    with pytest.raises(LabelsError, match="made for other labels"):
+        decided_labels(decisions, given)

@@ -186,3 +186,12 @@ def test_hundreds_of_classes_are_solved_in_their_likeliest(seed):
         full *= (probs / (full @ transition)) @ transition.T
     np.testing.assert_array_equal(restricted.argmax(axis=1), full.argmax(axis=1))
     np.testing.assert_allclose(restricted.sum(axis=1), 1)
+
+
+def test_rows_can_be_taken_off_the_issues():
+    probs, labels = [[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4, [1, 1, 0, 0, 1, 1, 1, 1]
+    issues = dualt.find_label_issues(probs, labels, [[0.9, 0.1], [0.1, 0.9]], top=2)
+    fewer = issues.without([int(issues.indices[0])])
+    assert fewer.indices.tolist() == issues.indices[1:].tolist()
+    assert issues.is_issue.sum() == 2
+    assert fewer.expected_count == issues.expected_count

@@ -47,7 +47,7 @@ def test_the_sample_is_a_list_of_its_own(folder):
     page = render_report(issues.transition_estimate, issues, audit=np.array([7, 3, 5]))
     numbers = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))
     suspects, audit = numbers["lists"]
-    assert (suspects["key"], suspects["columns"]) == ("suspects", ["index", "old", "new"])
+    assert (suspects["key"], suspects["columns"]) == ("suspects", ["index", "id", "old", "new", "labels"])
     assert (audit["key"], audit["columns"]) == ("audit", ["index", "given", "true"])
     assert audit["index"] == [7, 3, 5]
     np.testing.assert_array_equal(audit["given"], labels[[7, 3, 5]])
@@ -154,3 +154,11 @@ def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(browser,
     found = read_sheet("audit-review.csv")
     assert (len(found.rows), len(found.filled)) == (75, 21)
     assert set(found.rows) == set(read_sheet("audit.csv").rows)
+
+
+def test_ids_travel_with_the_sample(folder):
+    issues = dualt.find_label_issues(np.load("probs.npy"), np.load("labels.npy"))
+    page = render_report(None, issues, audit=np.array([7, 3]), ids=[f"sku-{row}" for row in range(N_SAMPLES)])
+    audit = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))["lists"][1]
+    assert audit["columns"] == ["index", "id", "given", "true"]
+    assert audit["ids"] == ["sku-7", "sku-3"]

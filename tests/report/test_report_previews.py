@@ -82,15 +82,76 @@ def test_other_files_are_refused(tmp_path):
             image_previews(tmp_path / name, [0], n_samples=1)
 
 
-def test_files_of_a_folder_are_embedded_as_they_are_in_sorted_order(tmp_path):
+def test_files_of_a_folder_are_embedded_as_they_are_by_their_names(tmp_path):
     contents = {name: picture(kind) for name, kind in [("b", "JPEG"), ("a", "PNG"), ("d", "WEBP"), ("c", "GIF")]}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / ".hidden").write_text("not an image")
-    previews = image_previews(tmp_path, range(4), n_samples=4)
-    kinds = {"a": "png", "b": "jpeg", "c": "gif", "d": "webp"}
+    previews = image_previews(tmp_path, range(4), n_samples=4, ids=["d", "a", "c", "b"])
+    kinds = {"d": "webp", "a": "png", "c": "gif", "b": "jpeg"}
     expected = [(f"data:image/{kind};base64", contents[name]) for name, kind in kinds.items()]
     assert [decoded(previews.content[i]) for i in range(4)] == expected
+    assert previews.names == {0: "d", 1: "a", 2: "c", 3: "b"}
+
+
+def fill(folder, names):
+    """Write a picture of its own per name, and return them."""
+    pictures = {name: picture("PNG", colour=(place, 0, 0)) for place, name in enumerate(names)}
+    for name, content in pictures.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return pictures
+
+
+def bodies(previews):
+    return {row: decoded(uri)[1] for row, uri in previews.content.items()}
+
+
+@pytest.mark.parametrize(
+    ("names", "ids"),
+    [
+        (["b.png", "a.png", "c.png"], ["b", "a", "c"]),
+        (["b.png", "a.png", "c.png"], ["b.png", "a.png", "c.png"]),
+        (["cat/2.png", "dog/2.png", "cat/1.png"], ["cat/2.png", "dog/2.png", "cat/1.png"]),
+        (["x.v1.png", "x.v2.png", "x.v3.png"], ["x.v1", "x.v2", "x.v3"]),
+        (["10.png", "9.png", "2.png"], [10, 9, 2]),
+    ],
+)
+def test_a_picture_belongs_to_the_row_of_its_name(tmp_path, names, ids):
+    pictures = fill(tmp_path, names)
+    fill(tmp_path, ["zz.png"])
+    previews = image_previews(tmp_path, [2, 0], n_samples=3, ids=ids)
+    assert bodies(previews) == {2: pictures[names[2]], 0: pictures[names[0]]}
+    assert previews.names == {2: names[2], 0: names[0]}
+
+
+def test_numbers_as_names_are_row_numbers_not_an_alphabet(tmp_path):
+    pictures = fill(tmp_path, [f"{i}.png" for i in range(12)])
+    assert bodies(image_previews(tmp_path, range(12), n_samples=12)) == {i: pictures[f"{i}.png"] for i in range(12)}
+
+
+def test_a_mere_count_of_files_is_not_enough(tmp_path):
+    fill(tmp_path, ["b.png", "a.png"])
+    with pytest.raises(InputError, match=r"names tell their rows, got 'a\.png'\. Name the rows by their files"):
+        image_previews(tmp_path, [0], n_samples=2)
+
+
+def test_class_folders_must_have_the_labels(tmp_path):
+    names = ["cat/b.png", "dog/a.png", "cat/a.png"]
+    pictures = fill(tmp_path, names)
+    found = image_previews(tmp_path, range(3), n_samples=3, labels=["cat", "cat", "dog"])
+    assert bodies(found) == {0: pictures["cat/a.png"], 1: pictures["cat/b.png"], 2: pictures["dog/a.png"]}
+    for labels in (["cat", "dog", "cat"], ["dog", "dog", "cat"], None):
+        with pytest.raises(InputError, match="class folders"):
+            image_previews(tmp_path, range(3), n_samples=3, labels=labels)
+
+
+def test_an_id_without_a_file_or_with_two_is_refused(tmp_path):
+    fill(tmp_path, ["cat/1.png", "dog/1.png"])
+    with pytest.raises(InputError, match=r"row 1, 'cat/2\.png', got no file"):
+        image_previews(tmp_path, [0], n_samples=2, ids=["cat/1.png", "cat/2.png"])
+    with pytest.raises(InputError, match=r"row 0, '1', got cat/1\.png and dog/1\.png"):
+        image_previews(tmp_path, [0], n_samples=2, ids=["1", "1"])
 
 
 def test_a_folder_of_another_size_is_refused(tmp_path):
@@ -101,18 +162,17 @@ def test_a_folder_of_another_size_is_refused(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"<svg onload='alert(1)'/>", b"RIFF1234WAVE"])
 def test_what_is_no_image_is_refused(tmp_path, content):
-    (tmp_path / "a.png").write_bytes(content)
-    with pytest.raises(InputError, match=r"PNG, JPEG, GIF or WebP image, got something else in .*a\.png"):
+    (tmp_path / "0.png").write_bytes(content)
+    with pytest.raises(InputError, match=r"PNG, JPEG, GIF or WebP image, got something else in .*0\.png"):
         image_previews(tmp_path, [0], n_samples=1)
 
 
-def test_a_folder_inside_and_a_huge_file_are_refused(tmp_path):
-    (tmp_path / "a").mkdir()
+def test_an_empty_folder_and_a_huge_file_are_refused(tmp_path):
+    with pytest.raises(InputError, match="got none"):
+        image_previews(tmp_path, [0], n_samples=1)
     (tmp_path / "b.png").write_bytes(picture("PNG") + bytes(3 * 2**20))
-    with pytest.raises(InputError, match="only image files"):
-        image_previews(tmp_path, [0], n_samples=2)
     with pytest.raises(InputError, match=r"at most 2 MB, got 3.0 MB in .*b\.png"):
-        image_previews(tmp_path, [1], n_samples=2)
+        image_previews(tmp_path, [0], n_samples=1, ids=["b"])
 
 
 def test_too_many_megabytes_are_refused(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from dualt.report.words import facts, hardest_hit, verdict
     ],
 )
 def test_the_verdict_grows_with_the_rate(rate, words):
-    assert verdict(rate) == words
+    assert verdict(SampleEstimate(("a", "b"), rate)) == words
 
 
 def test_the_worst_class_is_named_with_its_usual_label():
@@ -26,6 +26,13 @@ def test_the_worst_class_is_named_with_its_usual_label():
     assert hardest_hit(SampleEstimate(("a", "b<", "c"), transition=transition)) == (
         "Class <bdi>b&lt;</bdi> is hit hardest: 50.0% of its examples carry another label, most often <bdi>c</bdi>."
     )
+
+
+def test_no_class_is_named_whose_interval_meets_another():
+    transition = np.array([[0.69, 0.31, 0.0], [0.15, 0.7, 0.15], [0.0, 0.0, 1.0]])
+    assert hardest_hit(SampleEstimate(("a", "b", "c"), transition=transition)) == ""
+    transition[0] = [0.67, 0.33, 0.0]
+    assert hardest_hit(SampleEstimate(("a", "b", "c"), transition=transition)).startswith("Class <bdi>a</bdi>")
 
 
 def test_confusions_are_given_then_true_largest_first():

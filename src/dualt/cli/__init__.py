@@ -14,12 +14,20 @@ from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.evaluate import evaluate
+from dualt.cli.guard import shared
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
 from dualt.cli.predict import predict
 from dualt.cli.reproduce import reproduce
 from dualt.cli.summarize import summarize
 from dualt.cli.train import train
+
+# What to do after Ctrl-C.
+_GO_ON = {
+    "train": "run the same command with --resume to go on from the last checkpoint.",
+    "reproduce": "run the same command to go on; finished runs are kept.",
+    "data": "run the same command; finished downloads are kept.",
+}
 
 
 class _Commands(TyperGroup):
@@ -39,7 +47,7 @@ class _Commands(TyperGroup):
                 raise
             _fail(f"error: {missing}", 2)
         except KeyboardInterrupt:
-            _fail("interrupted", 130)
+            _fail(f"interrupted: {_GO_ON.get(ctx.invoked_subcommand, 'nothing was written. Run it again.')}", 130)
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -52,7 +60,6 @@ app = typer.Typer(
     cls=_Commands,
     help="How noisy are your labels, which ones are wrong, and how to train well anyway.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -60,7 +67,7 @@ app = typer.Typer(
 for _command in (
     demo, estimate, issues, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
 ):  # fmt: skip
-    app.command()(_command)
+    app.command()(shared(_command))
 app.add_typer(data.app, name="data")
 
 
@@ -81,4 +88,7 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    from dualt.cli.plain import degrade_output
+
+    degrade_output()
     app()

@@ -36,10 +36,12 @@ def estimate(
     from dualt.issues import find_posterior_issues
 
     check_targets(output, page.report)
-    with data.opened() as posterior:
+    with data.opened(page.text_column) as posterior:
         chosen = estimation.estimate(posterior)
         others = _compare(posterior, chosen) if compare else {}
         found = None if page.report is None else find_posterior_issues(posterior, chosen)
+    if found is not None:
+        found = data.describe(found, posterior, page.text_column)
     if output is not None:
         chosen.save(output, level=estimation.level)
     page.write(chosen, found, comparison=tuple(others.values()), level=estimation.level)

@@ -6,8 +6,9 @@ that Typer reads. Each option is thus written once, and a command that takes a g
 
 from __future__ import annotations
 
+import logging
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
@@ -17,14 +18,20 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from dualt.cli.options import Classes, Header, LabelColumn, Level, Settings, parse_settings, save_report
+from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.progress import rows_progress
 
 if TYPE_CHECKING:
+    from dualt.io import Shards
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
     from dualt.rows import NoisyPosterior
     from dualt.rows.posterior import Progress
+
+
+_log = logging.getLogger(__name__)
+# How many rows a notice lists.
+_SHOWN = 12
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -75,8 +82,10 @@ class Data:
     header: Header = None
     classes: Classes = None
     columns: Annotated[
-        str | None, typer.Option("--probs-columns", help="Columns of probabilities: 'p_*', where * is the class.")
+        str | None,
+        typer.Option("--probs", help="Columns of probabilities: 'p_*', where * is the class, or a list: 'cat,dog'."),
     ] = None
+    id_column: IdColumn = None
     ending: Annotated[str | None, typer.Option("--format", help="Which files of a folder to read: parquet.")] = None
     n_jobs: Annotated[int, typer.Option(help="Number of threads that read the rows.")] = 1
     dask: Annotated[
@@ -84,14 +93,17 @@ class Data:
     ] = None
 
     @contextmanager
-    def opened(self) -> Iterator[NoisyPosterior]:
-        """Open the files; inside the block, progress is shown and the cluster of `--dask` is connected."""
+    def opened(self, *ignored: str | None) -> Iterator[NoisyPosterior]:
+        """Open the files; inside the block, progress is shown and the cluster of `--dask` is connected.
+
+        Columns in `ignored` are no probabilities.
+        """
         from dualt.rows.cluster import connected
 
         with rows_progress() as on_progress, connected(self.dask) if self.dask else nullcontext():
-            yield self._posterior(on_progress)
+            yield self._posterior(on_progress, [name for name in (self.id_column, *ignored) if name])
 
-    def _posterior(self, on_progress: Progress | None) -> NoisyPosterior:
+    def _posterior(self, on_progress: Progress | None, ignored: list[str]) -> NoisyPosterior:
         from dualt import io
         from dualt.rows import NoisyPosterior
 
@@ -100,9 +112,11 @@ class Data:
             # Workers look for the files from their own working folder.
             probs, labels = probs.absolute(), labels and labels.absolute()
         shards = io.open_shards(
-            probs, labels, label=self.label, columns=self.columns, ending=self.ending, header=self.header
-        )
+            probs, labels, label=self.label, columns=self.columns, ending=self.ending, header=self.header,
+            ignored=ignored,
+        )  # fmt: skip
         names = io.load_class_names(self.classes) if self.classes else shards.class_names
+        self._tell_missing(shards)
         if not self.dask:
             return NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=self.n_jobs, on_progress=on_progress)
         from dualt.rows.dask import DaskPosterior
@@ -110,9 +124,60 @@ class Data:
         blocks = io.divide(shards.blocks)
         return DaskPosterior.of(NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress))
 
+    def _tell_missing(self, shards: Shards) -> None:
+        """Say on stderr which rows have no label and are left out."""
+        import numpy as np
+
+        from dualt import io
+        from dualt.errors import LabelsError
+
+        rows, n_rows = io.labelled_rows(shards.blocks)
+        if rows is None:
+            return
+        missing = np.setdiff1d(np.arange(n_rows), rows)
+        if self.dask:
+            raise LabelsError(f"Expected a label in every row with --dask, got none at row {missing[0]}.")
+        shown = ", ".join(map(str, missing[:_SHOWN].tolist())) + (", …" if len(missing) > _SHOWN else "")
+        _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
+
+    def describe(self, found: LabelIssues, posterior: NoisyPosterior, text: str | None = None) -> LabelIssues:
+        """Return issues under the row numbers of the files, with the ids and texts of their tables."""
+        from dataclasses import replace
+
+        from dualt import io
+
+        rows, n_rows = io.labelled_rows(posterior.blocks)
+        if rows is not None:
+            found = found.spread(rows, n_rows)
+        return replace(found, ids=self._column(self.id_column, n_rows), texts=self._column(text, n_rows))
+
+    def _column(self, name: str | None, n_rows: int) -> list[str] | None:
+        """Return a column of the tables, those of labels if they have it."""
+        from dualt import io
+        from dualt.validation import check_same_length
+
+        if name is None:
+            return None
+        texts = [text for path in self._tables_with(name) for text in io.load_texts(path, name, header=self.header)]
+        check_same_length(n_rows, len(texts))
+        return texts
+
+    def _tables_with(self, column: str) -> list[Path]:
+        from dualt import io
+        from dualt.errors import DualtError
+
+        for path in filter(None, (self.labels, self.probs)):
+            files = io.find_shards(path, self.ending)
+            try:
+                if column in (io.open_table(files[0], column, self.header).names or ()):
+                    return files
+            except DualtError:
+                continue
+        return io.find_shards(self.probs, self.ending)
+
     def as_typed(self) -> str:
         """Return the arguments that name the data, to be typed again."""
-        options = {"--label": self.label, "--probs-columns": self.columns, "--format": self.ending}
+        options = {"--label": self.label, "--probs": self.columns, "--id": self.id_column, "--format": self.ending}
         words = [word for option, value in options.items() if value is not None for word in (option, value)]
         header = [] if self.header is None else ["--header" if self.header else "--no-header"]
         return shlex.join([*map(str, filter(None, (self.probs, self.labels))), *words, *header])
@@ -150,11 +215,22 @@ class Estimation:
 
 def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: Path) -> TransitionEstimate:
     """Correct the estimate by an audit, and say how many of its rows counted."""
+    from dataclasses import replace
+
+    import numpy as np
+
     from dualt.audit import read_sheet
+    from dualt.errors import LabelsError
     from dualt.estimators import estimate_verified
+    from dualt.io import labelled_rows
 
     sheet = read_sheet(path)
-    corrected = estimate_verified(posterior, chosen, sheet.audit())
+    audit, (numbers, _) = sheet.audit(), labelled_rows(posterior.blocks)
+    if numbers is not None:
+        if not np.isin(audit.rows, numbers).all():
+            raise LabelsError(f"Expected rows with a label in the audit {path}, got one that has none.")
+        audit = replace(audit, rows=np.searchsorted(numbers, audit.rows), labels_digest=None)
+    corrected = estimate_verified(posterior, chosen, audit)
     typer.echo(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {path} are verified.", err=True)
     return corrected
 
@@ -164,10 +240,34 @@ class Page:
     """The report, and what it shows beside each label."""
 
     report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None
-    images: Annotated[Path | None, typer.Option(help="Images for the report: a folder, or a .npy of them.")] = None
-    text: Annotated[Path | None, typer.Option(help="Texts for the report: one line per example.")] = None
+    images: Annotated[
+        Path | None, typer.Option(help="Images for the report: a folder of files named by row, or a .npy.")
+    ] = None
+    text: Annotated[
+        Path | None, typer.Option(help="Texts of the examples: a column of the table, or a file of one line each.")
+    ] = None
+
+    reviewed: Annotated[
+        Path | None, typer.Option(help="An earlier review, as the page downloads it: the page opens with it.")
+    ] = None
+
+    @property
+    def text_column(self) -> str | None:
+        """The column of texts, if `--text` names no file."""
+        return None if self.text is None or self.text.exists() else str(self.text)
+
+    def decided(self, found: LabelIssues, ids: Sequence[Any] | None = None) -> dict[int, str]:
+        """Return what the earlier review decided, by row number."""
+        from dualt.issues.review import decided_labels, read_review
+
+        if self.reviewed is None:
+            return {}
+        given = [found.class_names[code] for code in found.given.tolist()]
+        return decided_labels(read_review(self.reviewed), given, ids)
 
     def write(self, estimate: TransitionEstimate | None, found: LabelIssues | None, **options: Any) -> None:
         """Write the page, if one is wanted."""
         if self.report is not None:
+            if found is not None:
+                options.setdefault("reviewed", self.decided(found, options.get("ids")))
             save_report(self.report, estimate, found, images=self.images, text=self.text, **options)

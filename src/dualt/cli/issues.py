@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,22 +31,30 @@ def issues(
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.
 
-    As many are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise.
+    As many are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise;
+    labels that the review of --reviewed has kept are not flagged again.
 
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
     """
     from dualt import io
     from dualt.errors import InputError
     from dualt.issues import find_posterior_issues
+    from dualt.transition import match_transition
 
     if transition is not None and not (estimation.is_default and estimation.settings is None):
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     check_targets(output, page.report)
-    known = None if transition is None else io.load_transition(transition)
-    with data.opened() as posterior:
-        source = estimation.estimate(posterior) if known is None else known
+    with data.opened(page.text_column) as posterior:
+        if transition is None:
+            source: Any = estimation.estimate(posterior)
+        else:
+            matrix, names = io.load_named_transition(transition)
+            source = match_transition(matrix, names, posterior.coder.names)
         found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
-    page.write(found.transition_estimate, found, level=estimation.level)
+    found = data.describe(found, posterior, page.text_column)
+    decided = page.decided(found, found.ids)
+    found = found.without([row for row, label in decided.items() if label == found.class_names[found.given[row]]])
+    page.write(found.transition_estimate, found, reviewed=decided, level=estimation.level)
     if output is not None:
         found.save(output)
     if as_json:
@@ -62,8 +70,8 @@ def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: 
 
     out = picture.console()
     out.print(
-        f"\n[bold]About {found.expected_count:,.0f} of {len(found):,} labels are wrong[/] "
-        f"({found.expected_count / len(found):.1%}); {int(found.is_issue.sum()):,} flagged, most suspect first.\n"
+        f"\n[bold]About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong[/] "
+        f"({found.expected_count / found.n_labelled:.1%}); {int(found.is_issue.sum()):,} flagged, most suspect first.\n"
     )
     out.print(picture.issues_table(found, _SHOWN))
     out.print(picture.pairs_table(found, _SHOWN))

@@ -24,9 +24,10 @@ Classes = Annotated[
     Path | None, typer.Option("--classes", help="Class names in column order, one per line. Default: the header's.")
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Name of the column of ids in a table.")]
 Header = Annotated[
     bool | None,
-    typer.Option("--header/--no-header", help="Whether the first line of a table in text names its columns."),
+    typer.Option("--header/--no-header", help="Whether line 1 of a table names its columns.  [default: by its look]"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
 DataDir = Annotated[
@@ -45,6 +46,9 @@ def save_report(
     audit: Sheet | None = None,
     images: Any = None,
     text: Path | None = None,
+    ids: Sequence[Any] | None = None,
+    labels_digest: str | None = None,
+    reviewed: Mapping[int | str, str] | None = None,
     level: float = 0.95,
     title: str = "Label report",
 ) -> None:
@@ -56,14 +60,17 @@ def save_report(
         raise InputError("Expected --images or --text, got both.")
     previews = None
     if issues is not None:
-        shown = {*listed(issues).tolist(), *([] if audit is None else audit.rows.tolist())}
+        ids = issues.ids if ids is None else ids
+        shown = {*listed(issues, reviewed=reviewed, ids=ids).tolist(), *([] if audit is None else audit.rows.tolist())}
         if images is not None:
-            previews = image_previews(images, shown, n_samples=len(issues))
+            given = [issues.class_names[code] for code in issues.given.tolist()]
+            previews = image_previews(images, shown, n_samples=len(issues), ids=ids, labels=given)
         elif text is not None:
-            previews = text_previews(text, shown, n_samples=len(issues))
+            previews = text_previews(text if issues.texts is None else issues.texts, shown, n_samples=len(issues))
     write_report(
-        path, estimate, issues, comparison=comparison, audit=audit, previews=previews, level=level, title=title
-    )
+        path, estimate, issues, comparison=comparison, audit=audit, previews=previews, ids=ids,
+        labels_digest=labels_digest, reviewed=reviewed, level=level, title=title,
+    )  # fmt: skip
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:

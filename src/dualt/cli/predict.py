@@ -34,8 +34,10 @@ def predict(
 ) -> None:
     """Predict the clean class of every sample.
 
-    Columns of a table are matched by name with those of training, others are ignored, and no label is needed. Of a
-    named data set the test part is used. Example: `dualt predict model/ new.csv -o predictions.csv`
+        Columns of a table are matched by name with those of training; others are ignored. Of a named data set the test
+    part is used.
+
+    Example: `dualt predict model/ new.csv -o predictions.csv`
     """
     from dualt.errors import FileError
     from dualt.files import check_writable_target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ def rows_progress() -> Iterator[Progress | None]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.is_terminal or not logging.getLogger("dualt").isEnabledFor(logging.WARNING):
         yield None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dualt.nn.config import TrainingConfig
     from dualt.nn.pipeline import RobustRun
     from dualt.nn.training import EpochRecord
-    from dualt.rows import NoisyPosterior
 
 _OF_RECIPE = "Default: as the recipe says."
 
@@ -90,12 +89,18 @@ def train(
     from dualt.nn.training.distributed import joined_world
     from dualt.nn.training.folder import CHECKPOINTS, held_folder
     from dualt.nn.training.tensorboard import tensorboard_log
+    from dualt.transition import match_transition
 
+    options = {name: value for name, value in {"label": label, "size": size}.items() if value is not None}
+    dataset = load_dataset(data, data_dir, **options)
+    known = None if transition is None else match_transition(
+        *io.load_named_transition(transition), dataset.class_names
+    )  # fmt: skip
     config = TrainingConfig(
         network=network,
         method=method,
         estimator=estimator,
-        transition=None if transition is None else io.load_transition(transition),
+        transition=known,
         network_options={} if width == 1 else {"width": width},
         method_options=parse_settings(method_settings or []),
         weights=weights,
@@ -116,8 +121,6 @@ def train(
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    options = {name: value for name, value in {"label": label, "size": size}.items() if value is not None}
-    dataset = load_dataset(data, data_dir, **options)
     corruption = None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=random_state)
     split = split_dataset(
         dataset, corruption, random_state=random_state, validation_fraction=validation_fraction, n_samples=n_samples
@@ -240,37 +243,13 @@ def _write_report(run: RobustRun, dataset: Dataset, split: Split, path: Path) ->
 
     from dualt.cli.options import save_report
     from dualt.issues import find_posterior_issues
+    from dualt.nn.all_rows import posterior_of_all_rows
 
-    found = find_posterior_issues(_all_rows(run, dataset, split), run.estimate)
+    found = find_posterior_issues(posterior_of_all_rows(run, dataset, split), run.estimate)
     images = None
     if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
         images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
     save_report(path, run.estimate, found, images=images, title=dataset.name)
-
-
-def _all_rows(run: RobustRun, dataset: Dataset, split: Split) -> NoisyPosterior:
-    """Return probabilities and given labels of every row of the data, in its order, whatever part it was in."""
-    import numpy as np
-
-    from dualt.labels import LabelCoder
-    from dualt.nn.training import as_inputs, predict_probs
-    from dualt.rows import as_posterior
-
-    labels = dataset.train_y.copy()
-    probs = np.empty((len(labels), dataset.n_classes), np.float32)
-    parts = [
-        (split.train_index, run.pred_probs, split.train_noisy),
-        (split.val_index, run.held_out_probs, split.val_noisy),
-    ]
-    for rows, known, given in parts:
-        probs[rows], labels[rows] = known, given
-    unused = np.setdiff1d(np.arange(len(labels)), np.concatenate([split.train_index, split.val_index]))
-    if len(unused):
-        networks = [net for name, stage in run.stages.items() if name.startswith("ce") for net in stage.networks]
-        device = run.config.machine.torch_device
-        probs[unused] = predict_probs(networks, as_inputs(dataset.train_x[unused], dataset.mean, dataset.std, device))
-    coder = LabelCoder(tuple(dataset.class_names), by_name=False)
-    return as_posterior(probs, labels, coder=coder, out_of_fold=run.out_of_fold)
 
 
 def _show(run: RobustRun, content: dict[str, Any], output: Path) -> None:

@@ -9,6 +9,7 @@ from dualt.datasets.dataset import Dataset
 from dualt.errors import FileError, InputError
 from dualt.io.arrays import open_npz
 from dualt.io.load import open_table
+from dualt.io.tables import check_no_missing
 
 _ARRAYS = ("X", "y", "X_test", "y_test", "class_names")
 
@@ -44,4 +45,4 @@ def load_table(path: str | Path, *, label: str = "label", noisy: bool = False) -
     if not features:
         raise InputError(f"Expected columns of numbers beside {label!r} in {path}, got none.")
     x, y = table.read_all(features, labels)
-    return from_arrays(x, y, name=Path(path).stem, noisy=noisy)
+    return from_arrays(x, check_no_missing(y, Path(path)), name=Path(path).stem, noisy=noisy)

@@ -16,8 +16,9 @@ from dualt.errors import FileError, InputError
 from dualt.io.kept import Kept
 from dualt.io.load import TABLES, choose_columns, load_array, load_labels, open_table
 from dualt.io.tables import Table
-from dualt.labels import as_label_array
+from dualt.labels import as_label_array, is_missing
 from dualt.rows.blocks import Rows, in_block
+from dualt.rows.floats import scale_rounded
 from dualt.validation import check_probability_shape, check_same_length
 
 _log = logging.getLogger(__name__)
@@ -29,8 +30,9 @@ _UNKNOWN: np.dtype[Any] = np.dtype(np.float64)
 class FileBlock:
     """A file of probabilities, and its labels in another file or in one of its columns; options as in `open_shards`.
 
-    Of the file's rows, whose number is in `file_shape`, the block has those between `rows`. What was parsed is `kept`;
-    a copy that was sent elsewhere keeps nothing and parses in every pass.
+    Of the file's rows, whose number is in `file_shape`, the block has those between `rows`, except those without a
+    label, whose numbers in the file are `missing`. What was parsed is `kept`; a copy that was sent elsewhere keeps
+    nothing and parses in every pass.
     """
 
     path: Path
@@ -38,9 +40,11 @@ class FileBlock:
     label: str | None
     columns: str | None
     header: bool | None
+    ignored: tuple[str, ...] = ()
     file_shape: tuple[int, int] = (0, 0)
     dtype: np.dtype[Any] = _UNKNOWN
     rows: tuple[int, int] = (0, 0)
+    missing: tuple[int, ...] = ()
     kept: dict[str, list[list[Kept]]] | None = field(default_factory=dict, compare=False, repr=False)
 
     def open(self) -> tuple[FileBlock, tuple[str, ...] | None]:
@@ -55,10 +59,30 @@ class FileBlock:
             if len(probs):
                 check_probability_shape(probs)
             shape, dtype = (probs.shape[0], probs.shape[1]), probs.dtype
+        labels = self._all_labels(shape[0])
+        check_same_length(shape[0], len(labels))
+        missing = tuple(np.flatnonzero(is_missing(labels)).tolist()) if self._may_miss else ()
+        return replace(self, file_shape=shape, dtype=dtype, rows=(0, shape[0]), missing=missing), names
+
+    @property
+    def _may_miss(self) -> bool:
+        """Whether rows without a label are left out: those of tables are."""
+        return (self.labels or self.path).suffix.lower() in TABLES
+
+    def _all_labels(self, n_rows: int) -> NDArray[Any]:
+        """Return all labels; if they are known to be all there, something of the same length."""
         if self._own_label is None:
             labels = self._labels_apart()
-            check_same_length(shape[0], len(as_label_array(labels) if shape[0] else labels))
-        return replace(self, file_shape=shape, dtype=dtype, rows=(0, shape[0])), names
+            return as_label_array(labels) if n_rows else labels
+        if "_parse" in (self.kept or {}):
+            parts = [labels for _, labels in self._once(self.path, self._parse)]
+            return np.concatenate(parts) if parts else np.empty(0)
+        table = open_table(self.path, self.label, self.header)
+        place = table.position(self._own_label)
+        if not table.may_miss(place):
+            return np.broadcast_to(0, n_rows)
+        labels = table.read_column(place)
+        return as_label_array(labels) if len(labels) else labels
 
     @property
     def name(self) -> str:
@@ -68,7 +92,8 @@ class FileBlock:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of classes."""
-        return self.rows[1] - self.rows[0], self.file_shape[1]
+        low, high = np.searchsorted(self.missing, self.rows)
+        return self.rows[1] - self.rows[0] - int(high - low), self.file_shape[1]
 
     def read(self) -> Iterator[Rows]:
         """Yield (probabilities, labels): memory-mapped if the file can be, as kept if it was parsed before."""
@@ -78,7 +103,7 @@ class FileBlock:
             for probs, labels in self._portions():
                 if probs.shape[1:] != self.file_shape[1:] or len(labels) != len(probs):
                     raise self._changed(probs.shape, len(labels))
-                part = slice(max(low - start, 0), max(high - start, 0))
+                part = self._chosen(max(low, start), min(high, start + len(probs)), start)
                 if len(labels[part]):
                     yield probs[part], labels[part]
                 start += len(probs)
@@ -87,6 +112,13 @@ class FileBlock:
             raise in_block(error, self.name) from None
         if start != self.file_shape[0]:
             raise self._changed((start, self.file_shape[1]), start)
+
+    def _chosen(self, low: int, high: int, start: int) -> slice | NDArray[np.intp]:
+        """Return the places, counted from `start`, of the rows between two numbers that have a label."""
+        first, last = np.searchsorted(self.missing, (low, max(low, high)))
+        if first == last:
+            return slice(low - start, max(low, high) - start)
+        return np.setdiff1d(np.arange(low, high), self.missing[first:last]) - start
 
     def read_labels(self) -> Iterator[NDArray[Any]]:
         """Yield the labels alone."""
@@ -107,8 +139,10 @@ class FileBlock:
 
     def _table(self) -> tuple[Table, list[int], tuple[str, ...] | None]:
         own = self._own_label
-        table = open_table(self.path, own, self.header)
-        return table, *choose_columns(table, [] if own is None else [own], self.columns)
+        table = open_table(self.path, own or (self.ignored[0] if self.ignored else None), self.header)
+        others = [name for name in self.ignored if name in (table.names or ()) and name != own]
+        left_out = [*others, *([] if own is None else [own])]
+        return table, *choose_columns(table, left_out, self.columns)
 
     def _portions(self) -> Iterator[Rows]:
         apart = self._labels_apart() if self._own_label is None else None
@@ -127,13 +161,21 @@ class FileBlock:
             return
         table, places, _ = self._table()
         if self._own_label is None:
-            yield from ((probs,) for probs, _ in table.read(places))
+            yield from ((self._unrounded(probs),) for probs, _ in table.read(places))
         else:
             for probs, labels in table.read(places, table.position(self._own_label)):
-                yield probs, as_label_array(labels)
+                yield self._unrounded(probs), as_label_array(labels)
+
+    def _unrounded(self, probs: NDArray[Any]) -> NDArray[Any]:
+        scaled = scale_rounded(probs)
+        if scaled is probs:
+            return probs
+        _log.warning("The probabilities in %s are rounded to two decimals: each row was divided by its sum.", self.path)
+        return scaled
 
     def _parse_labels(self) -> Iterator[_Arrays]:
-        labels = load_labels(self.labels or self.path, column=self.label, header=self.header)
+        path = self.labels or self.path
+        labels = load_labels(path, column=self.label, header=self.header, missing=self._may_miss)
         yield (as_label_array(labels) if len(labels) else labels,)
 
     def _once(self, path: Path, parse: Callable[[], Iterator[_Arrays]]) -> Iterator[_Arrays]:

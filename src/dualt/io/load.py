@@ -16,11 +16,13 @@ from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import atomic_write, check_readable, read_json, read_text
 from dualt.io.arrays import read_npy, read_npz
 from dualt.io.cells import guard_cell
+from dualt.io.json_lines import JSON_LINES, JsonLinesTable
 from dualt.io.parquet import ParquetTable
-from dualt.io.tables import DELIMITERS, INDEX_COLUMNS, LABEL_COLUMNS, Table, TextTable, labels_of
+from dualt.io.tables import INDEX_COLUMNS, LABEL_COLUMNS, Table, check_no_missing, labels_of
+from dualt.io.text_table import DELIMITERS, TextTable
 from dualt.validation import check_class_names, check_transition
 
-TABLES = (*DELIMITERS, ".parquet")
+TABLES = (*DELIMITERS, ".parquet", *JSON_LINES)
 FORMATS = (".npy", ".npz", *TABLES, ".txt")
 _PROBABILITY_NAMES = ("pred_probs", "probs", "probabilities", "p", "arr_0")
 
@@ -40,6 +42,8 @@ def open_table(path: str | Path, column: str | None = None, header: bool | None 
     a usual name of a label column, or words above numbers.
     """
     path = check_readable(path)
+    if path.suffix.lower() in JSON_LINES:
+        return JsonLinesTable.open(path)
     return ParquetTable.open(path) if path.suffix.lower() == ".parquet" else TextTable.open(path, column, header)
 
 
@@ -65,7 +69,7 @@ def choose_columns(
 
     Columns named in `exclude`, and an index column without a name as data frames write it, are left out. With a
     `pattern` such as 'p_*', only the columns that match are taken, and what its star stands for is the name of the
-    class. Numbers 0, 1, 2… are no names.
+    class; or it is a list, 'cat,dog', of the columns to take, in this order. Numbers 0, 1, 2… are no names.
     """
     names, left_out = table.names, {table.position(name) for name in exclude}
     if names is None:
@@ -74,6 +78,9 @@ def choose_columns(
         raise InputError(
             f"Expected a header with columns that match {pattern!r} in {table.path}, got a table without one."
         )
+    if pattern is not None and pattern not in names and not any(sign in pattern for sign in "*?["):
+        listed = tuple(next(csv.reader([pattern], skipinitialspace=True)))
+        return [table.position(name) for name in listed], listed
     places = [place for place, name in enumerate(names) if place not in left_out and name not in INDEX_COLUMNS]
     places = [place for place in places if pattern is None or fnmatchcase(names[place], pattern)]
     if not places:
@@ -91,23 +98,39 @@ def _starred(name: str, pattern: str) -> str:
     return name[len(before) : len(name) - len(after)] or name
 
 
-def load_labels(path: str | Path, *, column: str | None = None, header: bool | None = None) -> NDArray[Any]:
-    """Read labels from `.npy`, `.npz`, `.csv`, `.tsv`, `.parquet` or a text file with one label per line.
+def load_labels(
+    path: str | Path, *, column: str | None = None, header: bool | None = None, missing: bool = False
+) -> NDArray[Any]:
+    """Read labels from `.npy`, `.npz`, a table, or a text file with one label per line.
 
     A table of several columns, the index of a data frame aside, needs `column`, unless one of them has a
     usual name ("label", "given", ...). `header` tells whether the first line of a table names its columns; see
-    `open_table`.
+    `open_table`. A missing label is refused, unless `missing`: then it comes as `labels_of` has it.
     """
     path = Path(path)
     if path.suffix.lower() == ".txt":
-        return labels_of(_lines(path), path)
-    if path.suffix.lower() not in TABLES:
+        labels = labels_of(_lines(path))
+    elif path.suffix.lower() not in TABLES:
         return load_array(path, (column,) if column else (*LABEL_COLUMNS, "arr_0"))
+    else:
+        table = open_table(path, column, header)
+        labels = table.read_column(label_place(table, column))
+    return labels if missing else check_no_missing(labels, path)
+
+
+def load_texts(path: str | Path, column: str, *, header: bool | None = None) -> list[str]:
+    """Return a column of a table as texts, such as that of ids; a missing one is empty."""
+    path = Path(path)
+    if path.suffix.lower() not in TABLES:
+        raise FileError(f"Expected a table with a column {column!r}, got {path.name!r}.")
     table = open_table(path, column, header)
-    return table.read_column(_label_place(table) if column is None else table.position(column))
+    return table.read_texts(table.position(column))
 
 
-def _label_place(table: Table) -> int:
+def label_place(table: Table, column: str | None = None) -> int:
+    """Return the place of a table's column of labels: that of the name, the only one, or one of a usual name."""
+    if column is not None:
+        return table.position(column)
     if table.n_columns == 1:
         return 0
     named = [name for name in table.names or () if name not in INDEX_COLUMNS]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError, LabelsError, naming_extra
+from dualt.errors import FileError, InputError, naming_extra
 from dualt.files import check_readable
 from dualt.io.tables import Table
 from dualt.rows.floats import working_dtype
@@ -47,21 +47,20 @@ class ParquetTable(Table):
         if dtype.kind not in "fiub":
             raise InputError(
                 f"Expected numbers in column {self.names[place]!r} of {self.path}, got {self.types[place]}. Drop that"
-                " column, name those of probabilities with --probs-columns, or that of labels with --label."
+                " column, name those of probabilities with --probs, or that of labels with --label."
             )
         return dtype
 
     def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield one portion of the rows after another."""
-        dtype, start = self.dtype(numbers) if len(numbers) else np.dtype(float), 0
+        dtype = self.dtype(numbers) if len(numbers) else np.dtype(float)
         places = [*numbers] if label is None else [*numbers, label]
         for n_rows, column_of in self._portions(places, dtype.itemsize * max(len(numbers), 1)):
             values = np.empty((n_rows, len(numbers)), dtype)
             for column, place in zip(values.T, numbers, strict=True):
                 column[:] = column_of(place).to_numpy(zero_copy_only=False)  # a missing number is NaN
-            yield values, np.empty(0) if label is None else self._labels(column_of(label), start)
+            yield values, np.empty(0) if label is None else self._labels(column_of(label))
             del values  # before the next portion is made
-            start += n_rows
 
     def _portions(self, places: list[int], row_bytes: int) -> Iterator[tuple[int, Callable[[int], Any]]]:
         """Yield the length of one portion of the rows after another, and what returns a column of it by its place.
@@ -100,12 +99,36 @@ class ParquetTable(Table):
         same = [number for number, other in enumerate(columns.schema.names) if other == name]
         return columns.column(same[self.names[:place].count(name)])
 
-    def _labels(self, column: Any, start: int) -> NDArray[Any]:
-        if column.null_count:
-            row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise LabelsError(f"Expected a label in every row of {self.path}, got none at row {row}. Drop that row.")
+    def read_texts(self, place: int) -> list[str]:
+        """Return one column as texts; a missing one is empty."""
+        texts: list[str] = []
+        for _, column_of in self._portions([place], 64):
+            texts += ["" if value is None else str(value) for value in column_of(place).to_pylist()]
+        return texts
+
+    def may_miss(self, place: int) -> bool:
+        """Tell by the file's statistics whether a label of this column may be missing."""
+        with _opened(self.path) as file:
+            schema, groups = file.metadata.schema, range(file.num_row_groups)
+            leaves = [at for at in range(len(schema)) if schema.column(at).path == self.names[place]]
+            if len(leaves) != 1:
+                return True
+            found = [file.metadata.row_group(group).column(leaves[0]).statistics for group in groups]
+            return any(
+                each is None or not each.has_null_count or each.null_count or not each.has_min_max
+                or each.min in ("", b"") or isinstance(each.min, float)
+                for each in found
+            )  # fmt: skip
+
+    def _labels(self, column: Any) -> NDArray[Any]:
+        """Return labels as `labels_of` does: a missing one is the empty text, and NaN among numbers."""
         values = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
-        return np.asarray(values.to_numpy(zero_copy_only=False))
+        labels = np.asarray(values.to_numpy(zero_copy_only=False))
+        if labels.dtype.kind != "O" or not values.null_count:
+            return labels
+        there = values.drop_null().to_pylist()
+        empty = float("nan") if all(isinstance(value, bool) for value in there) else ""
+        return np.array([empty if value is None else value for value in labels])
 
 
 @contextmanager

@@ -10,6 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dualt.errors import FileError, InputError
 from dualt.io.file_block import FileBlock
 from dualt.io.load import FORMATS
@@ -76,8 +79,11 @@ def open_shards(
     columns: str | None = None,
     ending: str | None = None,
     header: bool | None = None,
+    ignored: Sequence[str] = (),
 ) -> Shards:
-    """Open shards of probabilities and of labels, paired in order, and check that they belong together.
+    """Open shards of probabilities and of labels, paired by name, and check that they belong together.
+
+    Rows without a label are left out; the blocks' `missing` are their numbers.
 
     Parameters
     ----------
@@ -92,6 +98,8 @@ def open_shards(
         Which files of a folder to take.
     header
         Whether the first line of a table in text names its columns; see `open_table`.
+    ignored
+        Columns of the probabilities' tables that are something else, such as ids; those a table has not do no harm.
 
     Notes
     -----
@@ -109,8 +117,8 @@ def open_shards(
             f"Expected as many files of labels as of probabilities, got {len(paths)} for {probs} and"
             f" {len(label_paths)} for {labels}."
         )
-    pairs = zip(paths, label_paths, strict=True)
-    opened = [_open(FileBlock(path, given, label, columns, header)) for path, given in pairs]
+    pairs = zip(paths, label_paths, strict=True) if None in label_paths else pair_by_name(paths, label_paths)
+    opened = [_open(FileBlock(path, given, label, columns, header, tuple(ignored))) for path, given in pairs]
     first_names = opened[0][1]
     for block, names in opened[1:]:
         if names != first_names:
@@ -121,6 +129,44 @@ def open_shards(
     if not blocks:
         raise InputError(f"Expected at least one row of probabilities in {probs}, got none.")
     return Shards(blocks, first_names)
+
+
+def pair_by_name(paths: Sequence[Path], others: Sequence[Path | None]) -> list[tuple[Path, Path]]:
+    """Return files in pairs: probs-1 with labels-1. Only what varies within each list counts; 01 is 1."""
+    labels = [other for other in others if other is not None]
+    if len(paths) == 1:
+        return [(paths[0], labels[0])]
+    own, theirs = _varying(paths), _varying(labels)
+    alone = [str(path) for key, path in own.items() if key not in theirs]
+    if alone or len(own) != len(paths) or len(theirs) != len(labels):
+        raise InputError(
+            f"Expected files that pair by name, such as probs-1.npy and labels-1.npy, got none of labels for"
+            f" {alone[0] if alone else paths[0]}. Rename them so that the same part varies in both."
+        )
+    return [(path, theirs[key]) for key, path in own.items()]
+
+
+def _varying(paths: Sequence[Path]) -> dict[tuple[Any, ...], Path]:
+    """Return the files by the words and numbers of their names in which they differ, in their order."""
+    parts = [re.findall(r"[0-9]+|[^\W\d_]+", str(path.with_suffix(""))) for path in paths]
+    if len({*map(len, parts)}) > 1:
+        return {(path.stem,): path for path in paths}
+    places = [place for place, found in enumerate(zip(*parts, strict=True)) if len({*found}) > 1]
+    keys = (tuple(int(part[at]) if part[at].isdecimal() else part[at] for at in places) for part in parts)
+    return dict(zip(keys, paths, strict=True))
+
+
+def labelled_rows(blocks: Iterable[Block]) -> tuple[NDArray[np.intp] | None, int]:
+    """Return the numbers of the rows that have a label, counted over all files, and the number of all rows.
+
+    None if all have one.
+    """
+    numbers, start, missing = [], 0, False
+    for block in blocks:
+        n_rows, without = getattr(block, "file_shape", block.shape)[0], getattr(block, "missing", ())
+        numbers.append(start + np.setdiff1d(np.arange(n_rows), without))
+        start, missing = start + n_rows, missing or bool(without)
+    return (np.concatenate(numbers) if missing else None), start
 
 
 def _listed(names: tuple[str, ...] | None) -> str:

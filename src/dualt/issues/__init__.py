@@ -2,7 +2,7 @@
 
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.label_issues import LabelIssues
-from dualt.issues.review import Decision, apply_review, read_review
+from dualt.issues.review import Decision, apply_review, labels_digest, read_review
 from dualt.issues.scores import find_label_issues, find_posterior_issues
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "find_label_issues",
     "find_posterior_issues",
     "issue_rows",
+    "labels_digest",
     "read_review",
     "save_issues",
 ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
+from dualt.issues.review import digest_of_texts
 from dualt.results import TransitionEstimate
 
 if TYPE_CHECKING:
@@ -44,6 +46,14 @@ class LabelIssues:
         The matrix that was used.
     transition_estimate : TransitionEstimate or None
         Where it came from; None if it was given.
+    index
+        The index of the data frame or series that the rows came in, which `to_frame` keeps.
+    ids, texts : sequence of str or None
+        What the examples are called and what they say, for the tables that are written.
+    labelled : (n_samples,) or None
+        Which rows have a label at all; None if all have. Of the others nothing is known: their probabilities are NaN.
+    label_texts : tuple of str or None
+        What the label of each class looks like in the data, where that is not its name.
     """
 
     given: NDArray[Any]
@@ -55,6 +65,11 @@ class LabelIssues:
     class_names: tuple[str, ...]
     transition: NDArray[np.float64]
     transition_estimate: TransitionEstimate | None
+    index: Any = None
+    ids: Sequence[str] | None = None
+    texts: Sequence[str] | None = None
+    labelled: NDArray[np.bool_] | None = None
+    label_texts: tuple[str, ...] | None = None
 
     @cached_property
     def ranking(self) -> NDArray[np.intp]:
@@ -72,15 +87,59 @@ class LabelIssues:
         """Expected number of wrong labels: the off-diagonal of `by_pair`."""
         return float(self.by_pair.sum() - np.trace(self.by_pair))
 
+    def without(self, rows: ArrayLike) -> LabelIssues:
+        """Return the same with these row numbers no longer flagged, such as labels that a review has kept."""
+        is_issue = self.is_issue.copy()
+        is_issue[np.asarray(rows, dtype=np.intp)] = False
+        return replace(self, is_issue=is_issue)
+
+    @property
+    def n_labelled(self) -> int:
+        """Number of rows that have a label."""
+        return len(self) if self.labelled is None else int(self.labelled.sum())
+
+    @cached_property
+    def labels_digest(self) -> str:
+        """Checksum of the given labels, by which `apply_review` recognises a review of others."""
+        texts = np.array([*(self.label_texts or self.class_names), ""], dtype=object)
+        codes = self.given.astype(np.intp)
+        return digest_of_texts(texts[codes if self.labelled is None else np.where(self.labelled, codes, -1)])
+
+    def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
+        """Return the same for all `n_rows` rows of a file, of which those with these numbers have a label."""
+        labelled = np.zeros(n_rows, dtype=bool)
+        labelled[rows] = True
+
+        def wide(column: NDArray[Any], empty: Any) -> NDArray[Any]:
+            spread = np.full(n_rows, empty, column.dtype)
+            spread[rows] = column
+            return spread
+
+        return replace(
+            self,
+            given=wide(self.given, 0),
+            probability_right=wide(self.probability_right, np.nan),
+            suggested=wide(self.suggested, 0),
+            suggested_probability=wide(self.suggested_probability, np.nan),
+            is_issue=wide(self.is_issue, False),
+            labelled=labelled,
+        )
+
     def to_frame(self) -> Any:
-        """Return every label as a row of a pandas data frame, in the order of the data, with class names."""
+        """Return every label as a row of a pandas data frame, in the order of the data, with class names.
+
+        It has the index of the data frame or series that was passed.
+        """
         scores = Scores(self.given, self.probability_right, self.suggested, self.suggested_probability)
-        return issue_frame(scores, self.is_issue, self.class_names)
+        frame = issue_frame(scores, self.is_issue, self.class_names)
+        if self.labelled is not None:
+            frame.loc[~self.labelled, ["given", "suggested"]] = None
+        return frame if self.index is None else frame.set_index(self.index)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the flagged labels, most suspect first, as plain numbers, strings and lists."""
         return {
-            "n_samples": len(self),
+            "n_samples": self.n_labelled,
             "expected_count": self.expected_count,
             "flagged": len(self.indices),
             "class_names": list(self.class_names),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +15,56 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import check_readable
 from dualt.io.cells import is_row_number, unguard_cell
-from dualt.labels import LabelCoder, as_label_array, whole_values
+from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
 
 HEADER = ("index", "old", "new")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A person looked at example `index`, labelled `old`, and says that its class is `new`."""
+    """A person looked at example `index`, labelled `old`, and says that its class is `new`.
+
+    `id` is what the example is called, and `labels` the digest of all labels at that time; both are empty if the
+    review does not tell.
+    """
 
     index: int
     old: str
     new: str
     line: int
+    id: str = ""
+    labels: str = ""
+
+
+def labels_digest(labels: Any) -> str:
+    """Return a checksum of given labels, of any kind, by which a review recognises those it was made for.
+
+    It begins with letters, so that no spreadsheet takes it for a number.
+
+    Examples
+    --------
+    >>> labels_digest([0, 1, 1]) == labels_digest(["0", "1", "1"]) == labels_digest([[1, 0], [0, 1], [0, 1]])
+    True
+    """
+    array = as_label_array(labels)
+    if array.ndim == 2:
+        array = array.argmax(axis=1)
+    missing = is_missing(array)
+    if array.dtype.kind in "bf":
+        array = np.where(missing, 0, array).astype(np.int64)
+    return digest_of_texts("" if empty else str(label) for label, empty in zip(array.tolist(), missing, strict=True))
+
+
+def digest_of_texts(texts: Iterable[str]) -> str:
+    """Return the checksum of labels as texts; that of a missing one is empty."""
+    return f"sha256:{hashlib.sha256(chr(30).join(texts).encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def read_review(path: str | Path) -> list[Decision]:
-    """Read a CSV of ``index,old,new`` with class names, as the report page writes it.
+    """Read a CSV with the columns ``index,old,new`` and perhaps ``id,labels``, as the report page writes it.
 
-    Cells that were guarded against spreadsheets (`dualt.io.cells`) come back as they were. A row whose new
-    label equals the old one is a label that was looked at and kept.
+    Other columns are ignored. Cells that were guarded against spreadsheets (`dualt.io.cells`) come back as they
+    were. A row whose new label equals the old one is a label that was looked at and kept.
 
     Raises
     ------
@@ -64,10 +95,14 @@ def read_review(path: str | Path) -> list[Decision]:
     return list(decisions.values())
 
 
-def _decisions(stream: Iterable[str], path: Path) -> Iterator[Decision]:
-    reader = csv.reader(stream, strict=True)
+def _decisions(stream: IO[str], path: Path) -> Iterator[Decision]:
+    # Where the comma is the decimal sign, spreadsheets write semicolons.
+    delimiter = ";" if ";" in stream.readline() else ","
+    stream.seek(0)
+    reader = csv.reader(stream, strict=True, delimiter=delimiter)
     header = next(reader, [])
-    if tuple(cell.strip().lower() for cell in header) != HEADER:
+    names = [cell.strip().lower() for cell in header]
+    if not {*HEADER} <= {*names}:
         raise InputError(
             f"Expected the header {','.join(HEADER)} on line 1 of {path}, got {','.join(header)!r}."
             " Pass the file that the report page's download button gave."
@@ -75,50 +110,113 @@ def _decisions(stream: Iterable[str], path: Path) -> Iterator[Decision]:
     line = reader.line_num + 1
     for cells in reader:
         if cells:
-            yield _decision(cells, line, path)
+            yield _decision(names, cells, line, path)
         line = reader.line_num + 1
 
 
-def _decision(cells: list[str], line: int, path: Path) -> Decision:
-    if len(cells) != len(HEADER):
-        raise InputError(f"Expected the cells index, old, new on line {line} of {path}, got {len(cells)}.")
-    index = cells[0].strip()
+def _decision(names: list[str], cells: list[str], line: int, path: Path) -> Decision:
+    if len(cells) != len(names):
+        raise InputError(f"Expected the cells {', '.join(names)} on line {line} of {path}, got {len(cells)}.")
+    content = dict(zip(names, cells, strict=True))
+    index = content["index"].strip()
     if not is_row_number(index):
-        raise InputError(f"Expected a row number as index on line {line} of {path}, got {cells[0][:40]!r}.")
-    return Decision(int(index), unguard_cell(cells[1]), unguard_cell(cells[2]), line)
+        raise InputError(f"Expected a row number as index on line {line} of {path}, got {content['index'][:40]!r}.")
+    texts = {name: unguard_cell(content.get(name, "")) for name in ("old", "new", "id")}
+    return Decision(int(index), line=line, labels=content.get("labels", "").strip(), **texts)
+
+
+def decided_labels(
+    decisions: Sequence[Decision], given: Sequence[str], ids: Sequence[Any] | None = None
+) -> dict[int, str]:
+    """Return the label that was decided for each reviewed row, by row number.
+
+    An example is found by its id if the review has one and `ids` are passed, else by its row number; of ids that are
+    gone nothing is said. Its given label, a class name, must be the old one, or the new one if the review was applied.
+
+    Raises
+    ------
+    LabelsError
+        If a label is neither: the review was made for other labels.
+    """
+    rows = {} if ids is None else {str(each): row for row, each in enumerate(ids)}
+    found = {}
+    for decision in decisions:
+        row = rows.get(decision.id) if ids is not None and decision.id else decision.index
+        if row is None:
+            continue
+        now = given[row] if row < len(given) else "no such row"
+        if now not in (decision.old, decision.new):
+            raise LabelsError(
+                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} or {decision.new!r},"
+                f" as on line {decision.line} of the review, got {now!r}. The review was made for other labels."
+            )
+        found[row] = decision.new
+    return found
 
 
 def apply_review(
-    labels: Any, decisions: Sequence[Decision], *, class_names: Sequence[Any] | None = None
+    labels: Any,
+    decisions: Sequence[Decision],
+    *,
+    class_names: Sequence[Any] | None = None,
+    ids: Sequence[str] | None = None,
 ) -> NDArray[Any]:
     """Return `labels` with every decision put in, or raise and change nothing.
 
     Parameters
     ----------
     labels
-        The given labels that were reviewed: numbers, strings or one-hot rows. The result is of the same kind.
+        The given labels that were reviewed: numbers, strings or one-hot rows; missing ones (empty, or NaN) stay so.
+        The result is of the same kind.
     decisions
         From `read_review`.
     class_names
         Names of the classes in column order. Needed where the review speaks in names and the labels in
         numbers, or where a new label is a class that no example has yet.
+    ids
+        Ids of all examples, which must be those of the review.
 
     Raises
     ------
     LabelsError
-        If an example does not exist, its label is no longer `old`, or a label is no known class; the
-        message gives the line of the review.
+        If the review was made for other labels, an example does not exist, its label is no longer `old`, or a
+        label is no known class; the message gives the line of the review.
     """
     array = as_label_array(labels)
     readable = array.astype(np.int64) if array.dtype.kind == "b" else array
-    coder = _coder(readable, class_names)
+    there = ~is_missing(array)
+    if not there.any():
+        raise LabelsError("Expected at least one label, got none.")
+    coder = _coder(readable[there], class_names)
     codes = {name: code for code, name in enumerate(coder.names)}
-    current = coder.encode(readable)
+    current = np.full(len(array), -1, np.intp)
+    current[there] = coder.encode(readable[there])
+    # A page made in Python knows the labels by the names of their classes.
+    by_name = digest_of_texts(np.array([*coder.names, ""], dtype=object)[current])
+    _check_belonging({labels_digest(array), by_name}, decisions, ids)
     for decision in decisions:
         _check(decision, current, codes, coder.names)
     rows = np.array([decision.index for decision in decisions], dtype=np.intp)
     new = np.array([codes[decision.new] for decision in decisions], dtype=np.intp)
     return _replaced(array, rows, new, coder)
+
+
+def _check_belonging(own: set[str], decisions: Sequence[Decision], ids: Sequence[str] | None) -> None:
+    """Refuse a review that was made for labels of other digests than the `own`, or for examples of other ids."""
+    digests = {decision.labels for decision in decisions} - {""}
+    if len(digests) > 1 or not digests <= own:
+        raise LabelsError(
+            "Expected the labels that the review was made for, got others: the checksum in its column 'labels' is not"
+            " theirs. Nothing was changed. Apply it to the file that the page was made from, as it was then; of a file"
+            " that was corrected in place, that is the backup."
+        )
+    for decision in decisions if ids is not None else ():
+        known = ids[decision.index] if ids is not None and decision.index < len(ids) else decision.id
+        if decision.id and decision.id != known:
+            raise LabelsError(
+                f"Expected the id {known!r} of example {decision.index}, got {decision.id!r} on line {decision.line} of"
+                " the review. It was made for other data, or for these in another order."
+            )
 
 
 def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder:
@@ -139,6 +237,8 @@ def _check(decision: Decision, current: NDArray[np.intp], codes: dict[str, int],
             f"Expected an index below {len(current):,}, the number of labels, got {decision.index} on"
             f" {where}. The review was made for other labels."
         )
+    if current[decision.index] < 0:
+        raise LabelsError(f"Expected example {decision.index} to have a label, as on {where}, got none.")
     for name in (decision.old, decision.new):
         if name not in codes:
             raise LabelsError(

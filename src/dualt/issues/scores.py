@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
@@ -18,8 +19,8 @@ from dualt.issues.opinions import BayesScorer, CalibratedScorer, PooledScorer
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
-from dualt.transition import EarlyPosterior, clean_prior
-from dualt.validation import check_count, check_fraction, check_transition
+from dualt.transition import EarlyPosterior, clean_prior, match_transition
+from dualt.validation import check_count, check_fraction, check_transition, index_of
 
 Transition: TypeAlias = TransitionEstimate | ArrayLike
 Scorer: TypeAlias = BayesScorer | PooledScorer | CalibratedScorer
@@ -117,7 +118,9 @@ def find_label_issues(
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         transition, estimator = estimate_verified(posterior, estimate_posterior(posterior, estimator), verified), None
     if not isinstance(posterior, DaskPosterior):
-        return find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
+        found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
+        index = index_of(pred_probs)
+        return replace(found, index=index_of(noisy_labels) if index is None else index)
     known = _prepare(posterior, transition, estimator, threshold, top)
     cut = known.wanted if threshold is None else Cut(threshold)
     know = None if known.audit is None else partial(_know_verified, known.audit)
@@ -138,7 +141,8 @@ def find_posterior_issues(
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
     is_issue = _lowest(scores.right, known.wanted) if threshold is None else scores.right < threshold
-    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
+    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate,
+                       label_texts=posterior.coder.label_texts)  # fmt: skip
 
 
 class _Known(NamedTuple):
@@ -174,6 +178,11 @@ def _prepare(
         transition = estimate_posterior(posterior, estimator)
     estimate = transition if isinstance(transition, TransitionEstimate) else None
     matrix = check_transition(np.asarray(transition), posterior.n_classes)
+    source = estimate
+    if estimate is not None:
+        matched = _match(matrix, estimate, posterior.coder.names)
+        # The other figures of an estimate that was reordered are those of classes in another order.
+        estimate, matrix = estimate if matched is matrix else None, matched
     label_counts = posterior.summary.label_counts
     audit = None if estimate is None else _audit_of(estimate, posterior)
     if audit is not None:
@@ -181,7 +190,18 @@ def _prepare(
     else:
         by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
-    return _Known(matrix, estimate, _scorer(estimate, matrix, posterior), by_pair, wanted, audit)
+    return _Known(matrix, estimate, _scorer(source, matrix, posterior), by_pair, wanted, audit)
+
+
+def _match(matrix: NDArray[np.float64], estimate: TransitionEstimate, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the matrix of an estimate in the order of the data's classes."""
+    matched = match_transition(matrix, estimate.class_names, names)
+    if matched is not matrix and estimate.audit is not None:
+        raise InputError(
+            "Expected the classes in the order of the estimate, whose verified labels are in that order too, got them"
+            " in another. Reorder the columns of probabilities."
+        )
+    return matched
 
 
 def _scorer(estimate: TransitionEstimate | None, matrix: NDArray[np.float64], posterior: NoisyPosterior) -> Scorer:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,7 +19,7 @@ from dualt.files import atomic_write
 from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
 from dualt.report.previews import Previews
-from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed
+from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed, reviewed_rows
 from dualt.results.readings import told_as_range
 from dualt.transition import l1_error
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from dualt.results import TransitionEstimate
 
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
-_SCRIPTS = ("dom.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js", "card.js",
-            "review.js", "main.js")  # fmt: skip
+_SCRIPTS = ("dom.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js", "keys.js",
+            "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
 
 
 def write_report(
@@ -55,6 +55,9 @@ def render_report(
     comparison: Sequence[TransitionEstimate] = (),
     audit: Sheet | Codes | None = None,
     previews: Previews | None = None,
+    ids: Sequence[Any] | None = None,
+    labels_digest: str | None = None,
+    reviewed: Mapping[int | str, str] | None = None,
     level: float = 0.95,
     title: str = "Label report",
     limit: int = MAX_LISTED,
@@ -78,6 +81,14 @@ def render_report(
         say what each example probably is.
     previews
         Thumbnails or texts of the listed examples (`listed` names them).
+    ids
+        The names of all examples, one per row: shown, searched, and written into the download beside the row number.
+    labels_digest
+        A digest of the given labels, written into every row of the download, so that a review can be told from one of
+        other labels.
+    reviewed
+        Decisions of an earlier review: the class name by row number (an int) or by id (a str). These examples are on
+        the list, and the page opens with the decisions.
     level
         Confidence of the intervals.
     title
@@ -93,10 +104,18 @@ def render_report(
     else:
         raise InputError("Expected an estimate or label issues to report, got neither.")
     wrong = without_diagonal(pairs)
-    lists = [] if issues is None else [ReviewList("suspects", "Suspect labels", listed(issues, limit))]
+    if issues is not None:
+        ids = issues.ids if ids is None else ids
+        labels_digest = labels_digest or issues.labels_digest
+    if ids is not None and issues is not None and len(ids) != len(issues):
+        raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
+    lists = [] if issues is None else [_suspects(issues, limit, reviewed, ids)]
     if issues is not None and audit is not None:
         lists.append(audit_list(audit, shown.class_names))
-    content = payload(shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, level=level)
+    content = payload(
+        shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, ids=ids,
+        labels_digest=labels_digest, level=level,
+    )  # fmt: skip
     numbers = script_json(content)
     style, script = _joined(_STYLES), _script()
     template = _environment().get_template("page.html")
@@ -113,9 +132,9 @@ def render_report(
         script=Markup(script),  # noqa: S704
         numbers=Markup(numbers),  # noqa: S704
         policy=_policy(style, script),
-        digest=hashlib.sha256(numbers.encode("utf-8", "replace")).hexdigest()[:16],
+        digest=_digest(issues) if issues is not None else "",
         verdict=words.verdict(shown),
-        hardest_hit=words.hardest_hit(shown),
+        hardest_hit=words.hardest_hit(shown, level),
         level=f"{100 * level:g}%",
         facts=words.facts(shown),
         expected_wrong=wrong.sum(),
@@ -126,6 +145,20 @@ def render_report(
     )
     # A lone surrogate in a class name has no UTF-8 form.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _suspects(
+    issues: LabelIssues, limit: int, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None
+) -> ReviewList:
+    rows, decided = listed(issues, limit, reviewed=reviewed, ids=ids), reviewed_rows(issues, reviewed, ids)
+    known = {place: decided[row] for place, row in enumerate(rows.tolist()) if row in decided}
+    return ReviewList("suspects", "Suspect labels", rows, known=known)
+
+
+def _digest(issues: LabelIssues) -> str:
+    """Return a digest of the given labels, by which the browser knows that a page made anew is about the same ones."""
+    labels = repr(issues.class_names).encode("utf-8", "replace") + issues.given.astype("<i8").tobytes()
+    return hashlib.sha256(labels).hexdigest()[:16]
 
 
 @cache

@@ -43,6 +43,8 @@ def payload(
     wrong: NDArray[Any],
     comparison: Sequence[TransitionEstimate],
     previews: Previews | None,
+    ids: Sequence[Any] | None,
+    labels_digest: str | None,
     level: float,
 ) -> dict[str, Any]:
     """Return the numbers of the pictures and of the review lists.
@@ -52,11 +54,12 @@ def payload(
     return {
         "names": list(estimate.class_names),
         "level": level,
+        "labels": labels_digest or "",
         "matrix": _matrix(estimate, wrong, level),
         "rates": _rates(estimate, level),
         "methods": [{"name": other.estimator, "rates": _rounded(other.noise_rates, 4)} for other in comparison],
         "likely": {} if issues is None else _likely(lists, issues, wrong),
-        "lists": [] if issues is None else [_review_list(rows, issues, previews) for rows in lists],
+        "lists": [] if issues is None else [_review_list(rows, issues, previews, ids) for rows in lists],
     }
 
 
@@ -112,16 +115,20 @@ def _likely(lists: Sequence[ReviewList], issues: LabelIssues, wrong: NDArray[Any
     }
 
 
-def _review_list(rows: ReviewList, issues: LabelIssues, previews: Previews | None) -> dict[str, Any]:
+def _review_list(
+    rows: ReviewList, issues: LabelIssues, previews: Previews | None, ids: Sequence[Any] | None
+) -> dict[str, Any]:
     index = rows.index.tolist()
+    names = rows.ids if ids is None else [str(ids[row]) for row in index]
     return {
         "key": rows.key,
         "blind": rows.blind,
         "action": "Download verified labels" if rows.blind else "Download corrected labels",
-        "columns": ["index", "given", "true", *rows.how_drawn] if rows.blind else ["index", "old", "new"],
-        "more": [list(map(str, values)) for values in rows.how_drawn.values()],
+        "columns": _columns(rows, named=names is not None),
+        "more": {name: list(map(str, values)) for name, values in rows.how_drawn.items()},
         "known": [[place, code] for place, code in rows.known.items()],
         "index": index,
+        "ids": names,
         "given": issues.given[index].tolist(),
         "suggested": issues.suggested[index].tolist(),
         "right": _rounded(issues.probability_right[index], 3),
@@ -129,7 +136,15 @@ def _review_list(rows: ReviewList, issues: LabelIssues, previews: Previews | Non
         "kind": previews.kind if previews else None,
         "pixelated": bool(previews and previews.pixelated),
         "previews": [previews.content.get(row) for row in index] if previews else None,
+        "files": [previews.names.get(row) for row in index] if previews and previews.names else None,
     }
+
+
+def _columns(rows: ReviewList, *, named: bool) -> list[str]:
+    """Return the header of the download: the one of `dualt.audit.Sheet`, or the one that `apply-review` reads."""
+    if not rows.blind:
+        return ["index", "id", "old", "new", "labels"]
+    return ["index", *(["id"] if named else []), "given", "true", *rows.how_drawn]
 
 
 def without_diagonal(matrix: NDArray[Any]) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.files import check_readable
 from dualt.io.arrays import read_npy
+from dualt.report.matching import match_files
 from dualt.report.png import encode_png, thumbnail
 
 TEXT_LIMIT = 2_000
@@ -25,26 +26,38 @@ _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": 
 
 @dataclass(frozen=True)
 class Previews:
-    """A data URI or a text for each example, by row number."""
+    """A data URI or a text for each example, and the name of its file if it has one, by row number."""
 
     kind: Literal["image", "text"]
     content: Mapping[int, str]
     pixelated: bool = False
+    names: Mapping[int, str] = field(default_factory=dict)
 
 
-def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Previews:
+def image_previews(
+    source: Any,
+    indices: Iterable[int],
+    *,
+    n_samples: int,
+    ids: Sequence[Any] | None = None,
+    labels: Sequence[str] | None = None,
+) -> Previews:
     """Return a thumbnail for each of `indices`.
 
     Parameters
     ----------
     source
-        A uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3); an .npy file of one; or a folder
-        with one PNG, JPEG, GIF or WebP file per example, which are matched to the rows by sorted name
-        and embedded as they are. Anything else in the folder, SVG included, is refused.
+        A uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3), one image per row in the order of the rows;
+        an .npy file of one; or a folder of PNG, JPEG, GIF or WebP files, which may be in folders inside it. Files are
+        embedded as they are. They belong to the rows by their names, never by their order (`match_files`).
     indices
         Row numbers of the examples to show.
     n_samples
-        Rows in the data set; the source must have as many.
+        Rows in the data set; an array must have as many.
+    ids
+        Names of the rows, of which each is the name of its file: path inside the folder, file name or stem.
+    labels
+        Given labels as class names: a folder per class needs no `ids` if its files, in sorted order, have these labels.
 
     Raises
     ------
@@ -55,7 +68,7 @@ def image_previews(source: Any, indices: Iterable[int], *, n_samples: int) -> Pr
     """
     wanted = [int(index) for index in indices]
     if isinstance(source, (str, Path)) and Path(source).is_dir():
-        return _from_folder(Path(source), wanted, n_samples)
+        return _from_folder(match_files(Path(source), n_samples, ids, labels), wanted, Path(source))
     if isinstance(source, (str, Path)) and Path(source).suffix.lower() != ".npy":
         raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
     pixels = read_npy(source) if isinstance(source, (str, Path)) else np.asanyarray(source)
@@ -116,15 +129,9 @@ def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
         raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
 
 
-def _from_folder(folder: Path, wanted: list[int], n_samples: int) -> Previews:
+def _from_folder(files: Mapping[int, Path], wanted: list[int], folder: Path) -> Previews:
+    content, total = {}, 0
     try:
-        files = sorted(file for file in folder.iterdir() if not file.name.startswith("."))
-        if len(files) != n_samples:
-            raise InputError(
-                f"Expected {n_samples:,} image files in {folder}, one per label in the order of their sorted"
-                f" names, got {len(files):,}."
-            )
-        content, total = {}, 0
         for index in wanted:
             content[index] = _embed(files[index])
             total += len(content[index])
@@ -133,12 +140,10 @@ def _from_folder(folder: Path, wanted: list[int], n_samples: int) -> Previews:
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
-    return Previews("image", content)
+    return Previews("image", content, names={index: files[index].relative_to(folder).as_posix() for index in wanted})
 
 
 def _embed(file: Path) -> str:
-    if not file.is_file():
-        raise InputError(f"Expected only image files in the folder, got {file}.")
     if file.stat().st_size > FILE_LIMIT:
         raise InputError(
             f"Expected images of at most {FILE_LIMIT // 2**20} MB, got {file.stat().st_size / 2**20:.1f} MB"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.audit import Sheet
+from dualt.errors import InputError
 from dualt.report.previews import Previews
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ class ReportOptions(TypedDict, total=False):
     comparison: Sequence[TransitionEstimate]
     audit: Sheet | Codes | None
     previews: Previews | None
+    ids: Sequence[Any] | None
+    labels_digest: str | None
+    reviewed: Mapping[int | str, str] | None
     level: float
     title: str
     limit: int
@@ -37,7 +41,8 @@ class ReviewList:
     """Row numbers for a person to look at, in this order; `key` names the list in the page and its download.
 
     A blind list asks for the class first, and shows the given label and the suggestion only then. Its download has
-    the columns `how_drawn` too, and every row; `known` are the classes that were found before, by place in the list.
+    the columns `how_drawn` too, and every row; `known` are the classes that were found before, by place in the list,
+    and so are `ids`.
     """
 
     key: str
@@ -45,6 +50,7 @@ class ReviewList:
     index: Codes
     how_drawn: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     known: Mapping[int, int] = field(default_factory=dict)
+    ids: Sequence[str] | None = None
 
     @property
     def blind(self) -> bool:
@@ -59,12 +65,43 @@ def audit_list(audit: Sheet | Codes, class_names: Sequence[str]) -> ReviewList:
     codes = {str(code): code for code in range(len(class_names))} | {name: k for k, name in enumerate(class_names)}
     true = audit.true.tolist()
     known = {place: codes[true[place]] for place in audit.filled.tolist() if true[place] in codes}
-    return ReviewList("audit", "Random sample", audit.rows, audit.how_drawn(), known)
+    ids = None if audit.ids is None else audit.ids.tolist()
+    return ReviewList("audit", "Random sample", audit.rows, audit.how_drawn(), known, ids)
 
 
-def listed(issues: LabelIssues, limit: int = MAX_LISTED) -> Codes:
-    """Return the row numbers that a report lists: the flagged examples, most suspect first."""
-    return issues.indices[:limit]
+def listed(
+    issues: LabelIssues,
+    limit: int = MAX_LISTED,
+    *,
+    reviewed: Mapping[int | str, str] | None = None,
+    ids: Sequence[Any] | None = None,
+) -> Codes:
+    """Return the row numbers that a report lists: flagged examples, most suspect first, then those reviewed before."""
+    flagged = issues.indices[:limit]
+    decided = np.array(list(reviewed_rows(issues, reviewed, ids)), dtype=np.intp)
+    return np.concatenate([flagged, decided[~np.isin(decided, flagged)]]) if len(decided) else flagged
+
+
+def reviewed_rows(
+    issues: LabelIssues, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None = None
+) -> dict[int, int]:
+    """Return the class numbers that an earlier review chose, by row number; ids that are gone are left out."""
+    if not reviewed:
+        return {}
+    rows = {} if ids is None else {str(each): row for row, each in enumerate(ids)}
+    codes = {name: code for code, name in enumerate(issues.class_names)}
+    found = {}
+    for which, label in reviewed.items():
+        row = rows.get(which) if isinstance(which, str) else int(which)
+        if str(label) not in codes:
+            raise InputError(f"Expected a class as the reviewed label of {which!r}, got {str(label)[:80]!r}.")
+        if row is not None and not 0 <= row < len(issues):
+            raise InputError(f"Expected reviewed rows below {len(issues):,}, the number of labels, got {row}.")
+        if row is not None:
+            found[row] = codes[str(label)]
+    if not found:
+        raise InputError("Expected a review of these examples, got one in which no id is theirs.")
+    return found
 
 
 class GivenMatrix:

@@ -73,11 +73,16 @@ def verdict(estimate: Estimate) -> str:
     return f"{words}: {frequency(rate)}."
 
 
-def hardest_hit(estimate: Estimate) -> Markup:
-    """Return which class suffers most, or nothing if the labels look clean."""
-    if estimate.noise_rate < _VERDICTS[0][0]:
+def hardest_hit(estimate: Estimate, level: float = 0.95) -> Markup:
+    """Return which class suffers most, or nothing if the labels look clean or its interval meets another class's."""
+    rates = estimate.noise_rates
+    if isinstance(estimate, GivenMatrix):
+        low, high = rates, rates
+    else:
+        low, high = estimate.noise_rates_range if told_as_range(estimate) else estimate.noise_rates_interval(level)
+    worst = int(np.argmax(rates))
+    if estimate.noise_rate < _VERDICTS[0][0] or low[worst] <= np.delete(high, worst).max(initial=0):
         return Markup("")
-    worst = int(np.argmax(estimate.noise_rates))
     wrong = estimate.transition[worst].copy()
     wrong[worst] = 0
     return Markup("Class {} is hit hardest: {} of its examples carry another label, most often {}.").format(

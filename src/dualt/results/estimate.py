@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -12,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, naming_extra
-from dualt.files import atomic_write, check_writable_target
-from dualt.io.cells import guard_cell
+from dualt.errors import naming_extra
 from dualt.results.cleanlab import CleanlabMatrices, to_cleanlab
 from dualt.results.diagnostics import Diagnostics, Notice, notices
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html, estimate_text
 from dualt.results.readings import finding, undecided
-from dualt.results.saved import Saved, read_estimate
+from dualt.results.saved import Saved, read_estimate, write_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
@@ -294,18 +290,4 @@ class TransitionEstimate:
 
     def save(self, path: str | Path, *, level: float = 0.95) -> None:
         """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
-        path = Path(path)
-        check_writable_target(path)
-        suffix = path.suffix.lower()
-        if suffix not in (".json", ".npy", ".csv"):
-            raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")
-        content = self.to_dict(level) if suffix == ".json" else {}
-        with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
-            if suffix == ".json":
-                stream.write(json.dumps(content, indent=1) + "\n")
-            elif suffix == ".npy":
-                np.save(stream, self.transition, allow_pickle=False)
-            else:
-                writer = csv.writer(stream, lineterminator="\n")
-                writer.writerow([guard_cell(name) for name in self.class_names])
-                writer.writerows([f"{value:.10g}" for value in row] for row in self.transition)
+        write_estimate(path, self, level)

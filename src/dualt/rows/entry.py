@@ -5,16 +5,18 @@ It stands apart from `NoisyPosterior` because it also opens the collections of D
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from dualt.errors import LabelsError
+from dualt.errors import DualtWarning, LabelsError
 from dualt.labels import LabelCoder, as_label_array
 from dualt.rows.blocks import ArrayBlock
 from dualt.rows.dask import DaskPosterior, is_dask
 from dualt.rows.dask_input import open_collections
+from dualt.rows.floats import scale_rounded
 from dualt.rows.posterior import NoisyPosterior, Progress
-from dualt.validation import as_probability_table, check_n_jobs, check_same_length
+from dualt.validation import align_labels, as_probability_table, check_n_jobs, check_same_length
 
 
 def as_posterior(
@@ -34,6 +36,7 @@ def as_posterior(
     pred_probs : (n_samples, n_classes)
         Array, memory map, list, data frame, or one of Dask's collections, which stays where it is.
     noisy_labels : (n_samples,) or one-hot (n_samples, n_classes)
+        A series is brought into the order of the index that a data frame of probabilities has.
     class_names
         In the order of the columns; by default those of a data frame's columns, else those of the labels.
     coder
@@ -50,7 +53,12 @@ def as_posterior(
         blocks, coder = open_collections(pred_probs, noisy_labels, class_names, coder)
         return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold)
     table, columns = as_probability_table(pred_probs)
-    labels = as_label_array(noisy_labels)
+    scaled = scale_rounded(table)
+    if scaled is not table:
+        message = "The probabilities are rounded to two decimals: each row was divided by its sum."
+        warnings.warn(message, DualtWarning, stacklevel=3)
+        table = scaled
+    labels = as_label_array(align_labels(pred_probs, noisy_labels))
     check_same_length(len(table), len(labels))
     if coder is None:
         coder = LabelCoder.for_labels(labels, table.shape[1], columns if class_names is None else class_names)

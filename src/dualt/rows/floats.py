@@ -28,3 +28,24 @@ def surest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return where each row is largest, the first of equals, and that entry; none is negative."""
     best = kernels.argmax_rows(rows) if kernels.library and rows.flags.c_contiguous else rows.argmax(axis=1)
     return best, rows[np.arange(len(best)), best]
+
+
+def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
+    """Return probabilities that were rounded to two decimals with rows that sum to one again; others as they are.
+
+    Rounded are those that all have at most two decimals and whose rows miss one by 0.05 at most, some by 0.01 or more.
+    """
+    if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:256]):
+        return table
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = table.sum(axis=1, dtype=np.float64)
+        excess = np.abs(sums - 1).max()
+    if not 0.005 < excess < 0.055 or not _has_two_decimals(table):
+        return table
+    return np.asarray(table / sums[:, None], dtype=table.dtype)
+
+
+def _has_two_decimals(table: NDArray[Any]) -> bool:
+    with np.errstate(invalid="ignore", over="ignore"):
+        hundredths = np.asarray(table, np.float64) * 100
+        return bool((np.abs(hundredths - np.rint(hundredths)) < 1e-4).all())

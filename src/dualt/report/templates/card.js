@@ -9,13 +9,6 @@ const offered = (rows, row) => {
   return [...new Set(likely)].slice(0, 8);
 };
 
-// Classes named by a digit answer to that digit (0 keeps, unless the list is blind), others to their place among the buttons.
-const named = page.names.every((text) => /^\d$/.test(text));
-const keyOf = (code, place, blind) => {
-  if (named) return page.names[code] === "0" && !blind ? null : page.names[code];
-  return place < 9 ? String(place + 1) : null;
-};
-
 const button = (text, action, attributes = {}) => {
   const node = el("button", { type: "button", ...attributes }, text);
   node.addEventListener("click", action);
@@ -25,16 +18,18 @@ const key = (text) => el("kbd", { "aria-hidden": "true" }, text);
 
 // The example being judged, large, with everything one can decide about it.
 class Card {
-  constructor(rows, decide, move) {
+  constructor(rows, decide, move, leave) {
     this.rows = rows;
     this.number = el("span");
     this.place = el("span");
+    this.ident = el("div", { class: "ident", dir: "auto" });
     this.view = el("div", { class: "view" });
     this.given = el("dd");
     this.suggested = el("dd");
     this.keep = button("", () => decide(rows.given[this.row]), { class: "big" });
     this.take = button("", () => decide(rows.suggested[this.row]), { class: "big main" });
     this.classes = el("div", { class: "choices", role: "group", "aria-label": "Choose a class" });
+    this.finder = page.names.some((_, code) => code >= FEW_CLASSES || !keyOf(code, code)) ? new Finder(`${rows.key}-found`, decide, leave) : null;
     this.labels = el(
       "dl",
       {},
@@ -47,10 +42,11 @@ class Card {
       "div",
       { class: "card", tabindex: "-1", role: "group", "aria-label": "The selected example" },
       el("div", { class: "head" }, this.number, this.place),
+      this.ident,
       this.view,
       ...(rows.blind ? [this.question, this.labels] : [this.labels, el("div", { class: "choices" }, this.keep, this.take)]),
       this.classes,
-      page.names.length > FEW_CLASSES ? this.others(decide) : "",
+      this.finder?.node ?? "",
       el("div", { class: "choices" }, button("Previous", () => move(-1)), button("Next", () => move(1))),
       ...(rows.blind ? [this.verdict] : []),
     );
@@ -60,13 +56,6 @@ class Card {
     });
   }
 
-  others(decide) {
-    const options = page.names.map((_, code) => el("option", { value: code }, shown(code)));
-    const select = el("select", { "aria-label": "Another class" }, ...options);
-    const set = button("Set", () => decide(Number(select.value)), { "aria-label": "Set the class chosen in the menu" });
-    return el("div", { class: "choices" }, select, set);
-  }
-
   show(row, place, chosen) {
     const { rows } = this;
     this.row = row;
@@ -74,10 +63,12 @@ class Card {
     const suggested = rows.suggested[row];
     this.number.textContent = `Example ${rows.index[row]}`;
     this.place.textContent = place;
+    this.ident.textContent = identity(rows, row);
+    this.ident.hidden = !this.ident.textContent;
     this.given.replaceChildren(name(given), " ", el("small", {}, `${percent(rows.right[row])} likely`));
     this.suggested.replaceChildren(name(suggested), " ", el("small", {}, `${percent(rows.probability[row])} likely`));
-    this.keep.replaceChildren(key("x"), "Keep ", name(given));
-    this.take.replaceChildren(key("a"), "Take ", name(suggested));
+    this.keep.replaceChildren(key(keyFor("keep")), "Keep ", name(given));
+    this.take.replaceChildren(key(keyFor("take")), "Take ", name(suggested));
     this.keep.setAttribute("aria-pressed", chosen === given);
     this.take.setAttribute("aria-pressed", chosen === suggested);
     this.view.hidden = !rows.previews;
@@ -94,7 +85,7 @@ class Card {
     while (this.classes.children.length < codes.length) this.classes.append(el("button", { type: "button" }));
     codes.forEach((code, place) => {
       const node = this.classes.children[place];
-      const hint = keyOf(code, place, this.rows.blind);
+      const hint = keyOf(code, place);
       node.dataset.code = code;
       node.dataset.key = hint ?? "";
       node.setAttribute("aria-pressed", chosen === code);
@@ -117,6 +108,13 @@ class Card {
     return node && Number(node.dataset.code);
   }
 }
+
+// What the user calls an example: its id and the name of its file, once if they are the same. Where the class is still to
+// be judged, the folder, which may be named by the label, is left out.
+const identity = (rows, row) => {
+  const names = [rows.ids?.[row], rows.files?.[row]].filter(Boolean);
+  return [...new Set(rows.blind ? names.map((text) => text.split("/").at(-1)) : names)].join(" · ");
+};
 
 const preview = (rows, row) => {
   const content = rows.previews?.[row];

@@ -1,4 +1,5 @@
-const drawHeatmap = (host, tip) => {
+// `listed(given, true)` tells how many labels to review a cell has, `open` shows them.
+const drawHeatmap = (host, tip, listed, open) => {
   const { classes, value, low, high, others } = page.matrix;
   const fine = classes.length > 12;
   const upright = classes.some((code) => shown(code).length > (fine ? 2 : 4));
@@ -7,6 +8,7 @@ const drawHeatmap = (host, tip) => {
   const largest = Math.max(0.001, ...wrong);
 
   const level = `${Number((100 * page.level).toFixed(2))}%`;
+  const onList = (row, column) => (column === classes.length ? 0 : listed(classes[column], classes[row]));
   const shareOf = (row, column) => (column === classes.length ? others[row] : value[row][column]);
 
   // What a cell says: the classes, the value, and the interval if there is one.
@@ -15,6 +17,7 @@ const drawHeatmap = (host, tip) => {
     const given = aside ? "any class not shown" : shown(classes[column]);
     const said = [`True ${shown(classes[row])}, given ${given}`, percent(shareOf(row, column), 2)];
     if (low && !aside) said.push(`${level} interval ${percent(low[row][column], 2)} to ${percent(high[row][column], 2)}`);
+    if (onList(row, column)) said.push(`${whole(onList(row, column))} to review: click`);
     return said;
   };
 
@@ -23,11 +26,14 @@ const drawHeatmap = (host, tip) => {
     // Wrong labels get the whole scale of colour, right ones stay grey; the root tells 1 % from 3 % beside 30 %.
     const neutral = row === column || column === classes.length;
     const tone = neutral ? 0.8 * share : Math.sqrt(share / largest);
-    const node = el("td", { role: "gridcell", tabindex: "-1", "aria-label": words(row, column).join(", ") });
+    // The spoken name has the number as it is seen.
+    const text = fine || share < 0.0005 ? "" : (100 * share).toFixed(1);
+    const [pair, exact, ...more] = words(row, column);
+    const spoken = [pair, text ? `${text} percent` : exact, ...more].join(", ");
+    const node = el("td", { role: "gridcell", tabindex: "-1", "aria-label": spoken }, text);
     node.className = neutral ? "neutral" : "";
-    node.classList.toggle("deep", tone > 0.55);
+    node.classList.toggle("leads", onList(row, column) > 0);
     node.style.setProperty("--v", tone.toFixed(3));
-    if (!fine) node.textContent = share >= 0.0005 ? (100 * share).toFixed(1) : "";
     place.set(node, [row, column]);
     return node;
   };
@@ -76,8 +82,17 @@ const drawHeatmap = (host, tip) => {
     const move = moves[event.key];
     return move && [row + move[0], column + move[1]];
   };
+  const follow = (node) => {
+    const [row, column] = place.get(node) ?? [0, classes.length];
+    if (onList(row, column)) open(classes[column], classes[row]);
+  };
+  table.addEventListener("click", ({ target: node }) => follow(node));
   table.addEventListener("keydown", (event) => {
     if (event.key === "Escape") return hide();
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      return follow(event.target);
+    }
     const to = place.has(event.target) && target(event, ...place.get(event.target));
     if (!to) return;
     event.preventDefault();

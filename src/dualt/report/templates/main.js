@@ -1,5 +1,4 @@
 startTheme(document.getElementById("theme"));
-drawHeatmap(document.getElementById("heatmap"), document.getElementById("tip"));
 drawBars(document.getElementById("bars"));
 if (page.methods.length) drawCompared(document.getElementById("compared"));
 
@@ -13,7 +12,17 @@ for (const rows of page.lists) {
     link.addEventListener("click", () => review.focus());
   }
 }
+
+// A confusion leads to its labels on the list of suspects, from the matrix and from the table beside it.
+const suspects = reviews.get("suspects");
+const pairs = new Map();
+suspects?.rows.given.forEach((given, row) => {
+  const pair = `${given} ${suspects.rows.suggested[row]}`;
+  pairs.set(pair, (pairs.get(pair) ?? 0) + 1);
+});
+const listed = (given, actual) => pairs.get(`${given} ${actual}`) ?? 0;
+drawHeatmap(document.getElementById("heatmap"), document.getElementById("tip"), listed, (given, actual) =>
+  suspects.showPair(given, actual));
 for (const node of document.querySelectorAll("button[data-given]")) {
-  const [review] = reviews.values();
-  node.addEventListener("click", () => review?.showPair(node.dataset.given, node.dataset.suggested));
+  node.addEventListener("click", () => suspects?.showPair(node.dataset.given, node.dataset.suggested));
 }

@@ -1,15 +1,17 @@
 class Review {
   constructor(host, rows) {
     this.rows = rows;
-    this.choices = new Choices(`dualt-review:${document.body.dataset.digest}:${rows.key}`, rows.index.length, rows.known);
+    this.choices = new Choices(rows);
     this.visible = [];
     this.position = 0;
     this.sieve = new Sieve(rows, this.choices, () => this.sift());
     this.box = el("div", { class: "list", role: "listbox", tabindex: "0", "aria-label": "Labels to review" });
     this.list = new Scroller(this.box, (position) => this.option(position));
-    this.card = new Card(rows, (code) => this.decide(code), (step) => this.go(this.position + step));
+    this.card = new Card(rows, (code) => this.decide(code), (step) => this.go(this.position + step), () =>
+      this.box.focus({ preventScroll: true }));
+    this.clearButton = button("Clear filters", () => this.showPair("", ""), { class: "quiet" });
     this.undoButton = button("Undo", () => this.undo());
-    this.undoButton.prepend(key("u"));
+    this.undoButton.prepend(key(keyFor("undo")));
     this.saveButton = button(rows.action, () => this.save(), { class: "main" });
     this.bar = el("progress", { max: rows.index.length, "aria-label": "Reviewed" });
     this.tally = el("span");
@@ -25,10 +27,15 @@ class Review {
   }
 
   layout() {
-    const judge = this.rows.blind ? [] : [["a", "take the suggestion"], ["x", "or 0 keep"]];
-    const help = [["j", "next"], ["k", "previous"], ...judge, ["1–9", "choose a class"], ["u", "undo"]].map(([pressed, text]) => el("span", {}, el("kbd", {}, pressed), text));
+    const byName = keyNames.size ? ["its name", "choose a class"] : null;
+    const byPlace = digitsAreNames || page.names.every((text) => keyNames.has(text)) ? null : [page.names.length > 9 && page.names.length <= FEW_CLASSES ? "1–9, 0" : "1–9", "choose a class"];
+    const judge = this.rows.blind ? [] : [[keyFor("take"), "take the suggestion"], [keyFor("keep"), "keep the label"]];
+    const help = [
+      [keyFor("next"), "next"], [keyFor("previous"), "previous"], ...judge,
+      byName, byPlace, this.card.finder && [keyFor("find"), "find a class by typing"], [keyFor("undo"), "undo"],
+    ].filter(Boolean).map(([pressed, text]) => el("span", {}, el("kbd", {}, pressed), text));
     return [
-      el("div", { class: "tools" }, ...this.sieve.labels, el("span", { class: "gap" }), this.undoButton, this.saveButton),
+      el("div", { class: "tools" }, ...this.sieve.labels, this.clearButton, el("span", { class: "gap" }), this.undoButton, this.saveButton),
       el("div", { class: "progress" }, this.bar, this.tally, this.voice),
       el("div", { class: "desk" }, this.box, this.card.node),
       el("p", { class: "keys" }, "Keys, once you have clicked or tabbed into the list: ", ...help),
@@ -38,6 +45,7 @@ class Review {
   // Shows what passes the filters; the selected example stays selected if it does.
   sift() {
     const selected = this.visible[this.position];
+    this.clearButton.hidden = this.sieve.isOpen;
     this.visible = this.sieve.passing();
     this.list.reset(this.visible.length);
     const again = this.visible.indexOf(selected);
@@ -63,9 +71,10 @@ class Review {
     const changed = chosen !== undefined && chosen !== given;
     const image = rows.kind === "image" ? preview(rows, row) : null;
     const text = rows.kind === "text" ? rows.previews[row] : null;
+    const called = identity(rows, row);
     const hidden = rows.blind && chosen === undefined;
-    const about = hidden ? "to judge" : `example ${rows.index[row]}, ${percent(rows.right[row])} likely right`;
-    const pair = [name(given), " → ", name(rows.suggested[row])];
+    const about = hidden ? called || "to judge" : `${called || `example ${rows.index[row]}`}, ${percent(rows.right[row])} likely right`;
+    const pair = [name(given), el("span", {}, "→"), name(rows.suggested[row])];
     image?.setAttribute("alt", "");
     return el(
       "div",
@@ -81,8 +90,8 @@ class Review {
       el(
         "span",
         { class: "what" },
-        el("span", {}, ...(hidden ? [`Example ${rows.index[row]}`] : pair)),
-        el("span", { class: "about", dir: "auto" }, text || about),
+        hidden ? el("span", {}, `Example ${rows.index[row]}`) : el("span", { class: "pair" }, ...pair),
+        el("span", { class: "about", dir: "auto" }, text ? [called, text].filter(Boolean).join(" · ") : about),
       ),
       el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${shown(chosen)}` : chosen === given ? "kept" : ""),
     );
@@ -154,46 +163,57 @@ class Review {
   }
 
   save() {
-    const { index, given, key: list, columns, more, blind } = this.rows;
+    const { index, ids, given, key: list, columns, more, blind } = this.rows;
     const { made } = this.choices;
     const label = (code) => (code === undefined ? "" : guardCell(page.names[code]));
+    const [before, after] = [(row) => label(given[row]), (row) => label(made.get(row))];
+    const cells = {
+      index: (row) => String(index[row]),
+      id: (row) => guardCell(ids?.[row] ?? ""),
+      old: before, given: before, new: after, true: after,
+      labels: () => page.labels,
+    };
+    for (const [column, values] of Object.entries(more)) cells[column] = (row) => guardCell(values[row]);
     // How rows were drawn tells something only if all of them are there, judged or not.
-    const wanted = index.map((_, row) => row).filter((row) => (blind && more.length) || made.has(row));
+    const wanted = index.map((_, row) => row).filter((row) => (blind && Object.keys(more).length) || made.has(row));
     wanted.sort((a, b) => index[a] - index[b]);
-    const drawn = (row) => more.map((values) => guardCell(values[row]));
-    const body = wanted.map((row) => [String(index[row]), label(given[row]), label(made.get(row)), ...drawn(row)]);
-    download(`${list}-review.csv`, toCsv([columns, ...body]));
+    download(`${list}-review.csv`, toCsv([columns, ...wanted.map((row) => columns.map((column) => cells[column](row)))]));
   }
 
   press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select")) return;
-    const row = this.visible[this.position];
-    const { given, suggested, blind } = this.rows;
-    const inList = event.target === this.box;
-    const leap = Math.max(1, Math.floor(this.box.clientHeight / this.list.height) - 1);
-    const actions = {
-      j: () => this.go(this.position + 1),
-      k: () => this.go(this.position - 1),
-      ...(!blind && {
-        a: () => this.decide(suggested[row]),
-        x: () => this.decide(given[row]),
-        0: () => this.decide(given[row]),
-      }),
-      u: () => this.undo(),
-      ...(inList && {
-        ArrowDown: () => this.go(this.position + 1),
-        ArrowUp: () => this.go(this.position - 1),
-        PageDown: () => this.go(this.position + leap),
-        PageUp: () => this.go(this.position - leap),
-        Home: () => this.go(0),
-        End: () => this.go(this.visible.length - 1),
-      }),
-    };
-    const pressed = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const code = (blind ? /^[0-9]$/ : /^[1-9]$/).test(pressed) ? this.card.keyed(pressed) : undefined;
-    const action = code === undefined ? actions[pressed] : () => this.decide(code);
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input")) return;
+    const { key: pressed } = event;
+    const code = keyNames.get(pressed) ?? this.card.keyed(pressed);
+    const command = commandAt.get(pressed.length === 1 ? pressed.toLowerCase() : pressed);
+    const action = code !== undefined ? () => this.decide(code) : this.commands()[command] ?? this.moves(event)[pressed];
     if (!action) return;
     event.preventDefault();
     action();
+  }
+
+  commands() {
+    const row = this.visible[this.position];
+    const { given, suggested, blind } = this.rows;
+    return {
+      next: () => this.go(this.position + 1),
+      previous: () => this.go(this.position - 1),
+      ...(!blind && { take: () => this.decide(suggested[row]), keep: () => this.decide(given[row]) }),
+      undo: () => this.undo(),
+      find: () => this.card.finder?.input.focus(),
+    };
+  }
+
+  // In the list the arrow keys move too; elsewhere they scroll the page.
+  moves({ target }) {
+    if (target !== this.box) return {};
+    const leap = Math.max(1, Math.floor(this.box.clientHeight / this.list.height) - 1);
+    return {
+      ArrowDown: () => this.go(this.position + 1),
+      ArrowUp: () => this.go(this.position - 1),
+      PageDown: () => this.go(this.position + leap),
+      PageUp: () => this.go(this.position - leap),
+      Home: () => this.go(0),
+      End: () => this.go(this.visible.length - 1),
+    };
   }
 }

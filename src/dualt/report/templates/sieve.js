@@ -1,4 +1,4 @@
-// The filters over a review list: by class pair, and by what is still to do.
+// The filters over a review list: by class pair, by what is still to do, and by a text in what is known of an example.
 class Sieve {
   constructor(rows, choices, changed) {
     this.rows = rows;
@@ -7,9 +7,11 @@ class Sieve {
     this.given = this.classes(rows.given);
     this.suggested = this.classes(rows.suggested);
     this.state = this.select([["all", "all"], ["open", "to review"], ["done", "reviewed"]]);
+    this.search = el("input", { type: "search", autocomplete: "off", placeholder: rows.kind === "text" ? "id or text" : "id or name" });
+    this.search.addEventListener("input", this.changed);
     // Where the class is still to be judged, no filter may tell the label.
     const byClass = rows.blind ? [] : [["Given", this.given], ["Suggested", this.suggested]];
-    this.labels = [...byClass, ["Show", this.state]].map(([text, select]) => el("label", {}, text, select));
+    this.labels = [["Search", this.search], ...byClass, ["Show", this.state]].map(([text, field]) => el("label", {}, text, field));
   }
 
   select(options) {
@@ -25,6 +27,18 @@ class Sieve {
     return this.select([["", "any"], ...sorted.map(([code, n]) => [code, `${shown(code)} (${whole(n)})`])]);
   }
 
+  // What the search looks through: made when it is first needed.
+  get texts() {
+    const { rows } = this;
+    const words = (row) => [rows.index[row], identity(rows, row), rows.kind === "text" ? rows.previews[row] : ""];
+    this.searched ??= rows.index.map((_, row) => words(row).join("\n").toLowerCase());
+    return this.searched;
+  }
+
+  get isOpen() {
+    return !(this.given.value || this.suggested.value || this.byState || this.search.value);
+  }
+
   get byState() {
     return this.state.value !== "all";
   }
@@ -36,6 +50,8 @@ class Sieve {
     if (this.given.value) tests.push((row) => rows.given[row] === Number(this.given.value));
     if (this.suggested.value) tests.push((row) => rows.suggested[row] === Number(this.suggested.value));
     if (this.byState) tests.push((row) => choices.made.has(row) === (this.state.value === "done"));
+    const wanted = this.search.value.trim().toLowerCase();
+    if (wanted) tests.push((row) => this.texts[row].includes(wanted));
     return rows.index.map((_, row) => row).filter((row) => tests.every((test) => test(row)));
   }
 
@@ -44,6 +60,7 @@ class Sieve {
     this.given.value = given;
     this.suggested.value = suggested;
     this.state.value = "all";
+    this.search.value = "";
     for (const select of [this.given, this.suggested]) if (select.selectedIndex < 0) select.value = "";
   }
 }

@@ -1,0 +1,111 @@
+"""Tables of JSON lines: one object per line, whose keys name the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import FileError, InputError, LabelsError
+from dualt.files import open_input
+from dualt.io.tables import Table, labels_of
+from dualt.labels import as_text_array
+
+JSON_LINES = (".jsonl", ".ndjson")
+_SPACE = " \t\r\n"
+
+
+@dataclass(frozen=True)
+class JsonLinesTable(Table):
+    """A file of JSON lines; the columns are the keys of its first line. Empty lines are no rows."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def open(cls, path: Path) -> JsonLinesTable:
+        """Read the first line."""
+        first = next(_objects(path), None)
+        if first is None:
+            raise FileError(f"Cannot read {path}: it is empty.")
+        return cls(path, tuple(first), len(first), None)
+
+    def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield all rows at once."""
+        names = [self.names[place] for place in numbers]
+        values: list[list[float]] = []
+        labels: list[Any] = []
+        for row, content in enumerate(_objects(self.path)):
+            values.append([_number(content.get(name), name, row, self.path) for name in names])
+            if label is not None:
+                labels.append(content.get(self.names[label]))
+        numbers_read = np.array(values, dtype=np.float64).reshape(len(values), len(names))
+        yield numbers_read, np.empty(0) if label is None else _labels(labels, self.path)
+
+    def read_texts(self, place: int) -> list[str]:
+        """Return one column as texts; a missing one is empty."""
+        return [_text(content.get(self.names[place])) for content in _objects(self.path)]
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with open_input(path, "r") as stream:
+            for line, text in enumerate(stream, start=1):
+                if not text.strip():
+                    continue
+                content = json.loads(text)
+                if not isinstance(content, dict):
+                    raise InputError(f"Expected an object on line {line} of {path}, got {type(content).__name__}.")
+                yield content
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FileError(f"Cannot read {path} as JSON lines: {error}.") from None
+
+
+def _number(value: Any, name: str, row: int, path: Path) -> float:
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"Expected numbers as {name!r} in {path}, got {str(value)[:40]!r} in row {row}.")
+    return float(value)
+
+
+def _labels(values: list[Any], path: Path) -> NDArray[Any]:
+    for row, value in enumerate(values):
+        if isinstance(value, (list, dict)):
+            raise LabelsError(f"Expected one label per row of {path}, got {str(value)[:40]} in row {row}.")
+    if all(value is None or isinstance(value, (bool, int, float)) for value in values) and values != [None] * len(
+        values
+    ):
+        return np.array([np.nan if value is None else value for value in values])
+    texts = list(map(_text, values))
+    # Texts that look like numbers are texts here, where numbers are written as such.
+    return as_text_array(texts) if all(isinstance(value, str) for value in values if value) else labels_of(texts)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def value_span(line: str, key: str) -> tuple[int, int] | None:
+    """Return where the value of `key` begins and ends in the object that `line` is; None without such a key."""
+    place = _skip(line, line.index("{") + 1)
+    found = None
+    while line[place] != "}":
+        name, place = json.JSONDecoder().raw_decode(line, place)
+        start = _skip(line, _skip(line, place) + 1)  # behind the colon
+        _, end = json.JSONDecoder().raw_decode(line, start)
+        if name == key:
+            found = start, end  # the last one counts, as in `json.loads`
+        place = _skip(line, end)
+        place = _skip(line, place + 1) if line[place] == "," else place
+    return found
+
+
+def _skip(line: str, place: int) -> int:
+    while line[place] in _SPACE:
+        place += 1
+    return place

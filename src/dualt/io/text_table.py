@@ -1,0 +1,205 @@
+"""Tables in text, `.csv` and `.tsv`: which delimiter they have, whether they have a header, and where each cell is."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import FileError, InputError
+from dualt.files import open_input
+from dualt.io.cells import unguard_cell
+from dualt.io.tables import LABEL_COLUMNS, Table, labels_of
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_OTHER_DELIMITERS = (";", "\t", "|")
+# How many rows are looked at to tell the delimiter and the decimal sign.
+_LOOKED_AT = 50
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TextTable(Table):
+    """A table in text, whose first `header_lines` lines name the columns; `decimal` is the sign before decimals."""
+
+    delimiter: str
+    header_lines: int
+    decimal: str = "."
+
+    @classmethod
+    def open(cls, path: Path, column: str | None = None, header: bool | None = None) -> TextTable:
+        """Look at the first lines; those who know tell by `header` whether the first names the columns.
+
+        Else it does if it has a cell `column`, or if it looks like a header, see `_is_header`.
+        """
+        with _explained(path):
+            delimiter, decimal = _dialect(path)
+            with open_input(path, "r") as stream:
+                reader = csv.reader(stream, delimiter=delimiter)
+                rows = filter(None, reader)
+                first = [unguard_cell(cell.strip()) for cell in next(rows, [])]
+                header_lines = reader.line_num
+                second = next(rows, [])
+                if header is None:
+                    header = column in first or _is_header(first, second, rows, decimal)
+        if not first:
+            raise FileError(f"Cannot read {path}: it is empty.")
+        if header and not second:
+            raise InputError(f"Expected rows below the header of {path}, got none.")
+        shown = f"{delimiter!r} between cells, {decimal!r} before decimals"
+        decided = f"line {header_lines} as its header" if header else "no header: its first line is a row"
+        _log.info("%s: %s, %s.", path, shown, decided)
+        names = tuple(first) if header else None
+        return cls(path, names, len(first), None, delimiter, header_lines if header else 0, decimal)
+
+    def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield all rows at once, parsed in one pass."""
+        read = self._read_plain if self.decimal == "." else self._read_commas
+        try:
+            with open_input(self.path, "r") as stream:
+                values, texts = read(stream, list(numbers), label)
+        except csv.Error as error:
+            raise FileError(f"Cannot read {self.path} as text: {error}.") from None
+        except ValueError as error:
+            reason = str(error).rstrip(".")
+            raise InputError(
+                f"Cannot read {self.path}: {reason}. (Rows are counted from 0 below the header.)"
+            ) from None
+        yield values, np.empty(0) if texts is None else labels_of(list(map(unguard_cell, texts)))
+
+    def read_texts(self, place: int) -> list[str]:
+        """Return one column as it is written."""
+        return list(map(unguard_cell, self._read_cells([place])[0]))
+
+    def _read_plain(self, stream: IO[str], numbers: list[int], label: int | None) -> tuple[NDArray[Any], Any]:
+        fields: list[Any] = [("numbers", np.float64, (len(numbers),))] if numbers else []
+        places = numbers
+        if label is not None:
+            fields, places = [*fields, ("label", object)], [*places, label]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
+            found: Any = np.loadtxt(
+                stream, dtype=np.dtype(fields), delimiter=self.delimiter, skiprows=self.header_lines,
+                usecols=places, ndmin=1, comments=None, quotechar='"',
+            )  # fmt: skip
+        values = np.ascontiguousarray(found["numbers"]) if numbers else np.empty((len(found), 0))
+        return values, None if label is None else found["label"]
+
+    def _read_commas(self, stream: IO[str], numbers: list[int], label: int | None) -> tuple[NDArray[Any], Any]:
+        columns = self._read_cells(numbers if label is None else [*numbers, label])
+        values = np.empty((len(columns[0]), len(numbers)))
+        for number, texts in enumerate(columns[: len(numbers)]):
+            values[:, number] = [_as_number(text.replace(self.decimal, "."), row) for row, text in enumerate(texts)]
+        return values, None if label is None else columns[-1]
+
+    def _read_cells(self, places: Sequence[int]) -> list[list[str]]:
+        columns: list[list[str]] = [[] for _ in places]
+        with _explained(self.path), open_input(self.path, "r") as stream:
+            rows = filter(None, csv.reader(stream, delimiter=self.delimiter))
+            for row, cells in enumerate(islice(rows, 1 if self.header_lines else 0, None)):
+                if len(cells) <= max(places):
+                    raise InputError(f"Expected {self.n_columns} cells in row {row} of {self.path}, got {len(cells)}.")
+                for column, place in zip(columns, places, strict=True):
+                    column.append(cells[place])
+        return columns
+
+
+class _explained:  # noqa: N801
+    """Turn what reading text that is none raises into a `FileError`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, (UnicodeDecodeError, csv.Error)):
+            raise FileError(f"Cannot read {self.path} as text: {error}.") from None
+
+
+def _dialect(path: Path) -> tuple[str, str]:
+    """Return the delimiter and the decimal sign.
+
+    The delimiter is the usual one of the file's ending, unless another divides the first rows into equally many cells
+    and the usual one does not; or into numbers with decimal commas.
+    """
+    usual = DELIMITERS.get(path.suffix.lower(), ",")
+    found = [(usual, _first_rows(path, usual))]
+    found += [(other, _first_rows(path, other)) for other in _OTHER_DELIMITERS if other != usual]
+    dividing = [(sign, rows) for sign, rows in found if rows and len(rows[0]) > 1 and len({*map(len, rows)}) == 1]
+    for sign, rows in dividing:
+        cells = chain.from_iterable(rows[1:] if len(rows) > 1 else rows)
+        if sign != "," and any(map(_DECIMAL_COMMA.fullmatch, cells)):
+            return sign, ","
+    return (dividing[0][0] if dividing else usual), "."
+
+
+def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
+    with open_input(path, "r") as stream:
+        return list(islice(filter(None, csv.reader(stream, delimiter=delimiter)), _LOOKED_AT))
+
+
+def _is_header(first: Sequence[str], second: Sequence[str], rest: Iterator[list[str]], decimal: str = ".") -> bool:
+    """Tell whether the first line names columns.
+
+    It does if it has a word where the line below has a number; if its cells count 0, 1, 2… as data frames
+    without names are written, the columns of an index and of labels aside; if it has words only, a usual name
+    of a label column among them; but a single word must not be a label of any other row, nor a letter above letters.
+    """
+    numbered = [cell for cell in first if cell.lower() not in ("", *LABEL_COLUMNS)]
+    if len(numbered) > 1 and numbered == [str(number) for number in range(len(numbered))]:
+        return True
+    first, second = ([cell.replace(decimal, ".") for cell in cells] for cells in (first, second))
+    if any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=False)):
+        return True
+    if any(map(_is_number, first)) or not any(cell.lower() in LABEL_COLUMNS for cell in first):
+        return False
+    if len(first) > 1:
+        return True
+    others = {row[0].strip() for row in chain([second] if second else [], rest)}
+    alike = len(first[0]) == 1 and any(len(other) == 1 for other in others)  # y and n
+    return bool(others) and first[0] not in others and not alike
+
+
+def _as_number(text: str, row: int) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"could not convert string {text!r} to a number at row {row}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def cell_spans(text: str, delimiter: str) -> Iterator[list[tuple[int, int]]]:
+    """Yield where each cell of one row after another begins and ends in `text`, quotes included; as `csv` reads it."""
+    stop = re.escape(delimiter)
+    cell = re.compile(rf'("(?:[^"]|"")*"?[^{stop}\r\n]*|[^{stop}\r\n]*)({stop}|\r\n|\n|\r|\Z)')
+    start = 1 if text.startswith("\ufeff") else 0
+    row: list[tuple[int, int]] = []
+    while start < len(text) or row:
+        found = cell.match(text, start)
+        if found is None:  # no text is without a next cell
+            raise AssertionError(start)
+        row.append(found.span(1))
+        start = found.end()
+        if found[2] != delimiter:
+            if row != [(found.start(), found.start())]:
+                yield row
+            row = []

@@ -1,0 +1,93 @@
+"""Which file of a folder belongs to which row: by name, because the order of files tells nothing of the labels'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dualt.errors import FileError, InputError
+
+_REMEDY = (
+    "Name the rows by their files (ids), name the files by their row numbers (0.png, 1.png, ...), or pass the images"
+    " as one array."
+)
+
+
+def match_files(
+    folder: Path, n_samples: int, ids: Sequence[Any] | None = None, labels: Sequence[str] | None = None
+) -> Mapping[int, Path]:
+    """Return the file of each row.
+
+    With `ids`, a row's file is the one whose path inside the folder, whose name or whose stem is its id; other files
+    are left alone. Without, the files must be named by the row numbers 0 to n - 1, or be in a folder per class such
+    that the sorted classes, and the sorted files in each, have the given `labels` in their order.
+
+    Raises
+    ------
+    InputError
+        If a row has no file or several, or if no name tells which row a file belongs to.
+    FileError
+        If the folder cannot be read.
+    """
+    files = _files(folder)
+    if ids is not None:
+        return _by_id(folder, files, [str(each) for each in ids])
+    if len(files) != n_samples:
+        raise InputError(
+            f"Expected {n_samples:,} image files in {folder}, one per label, got {len(files):,}. {_REMEDY}"
+        )
+    by_number = {int(file.stem): file for file in files if file.stem.isascii() and file.stem.isdigit()}
+    if by_number.keys() == set(range(n_samples)):
+        return by_number
+    classes = [file.relative_to(folder).parts[0] for file in files if file.parent != folder]
+    if labels is not None and classes == list(labels):
+        return dict(enumerate(files))
+    if len(classes) == n_samples:
+        raise InputError(
+            f"Expected the class folders of {folder} as labels, in sorted order, got other labels or another order."
+            f" {_REMEDY}"
+        )
+    raise InputError(f"Expected files in {folder} whose names tell their rows, got {files[0].name!r}. {_REMEDY}")
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files in a folder, sorted; those in folders inside it class by class."""
+    try:
+        inside = sorted(child for child in folder.iterdir() if not child.name.startswith("."))
+        nested = [
+            sorted(file for file in child.rglob("*") if file.is_file()) if child.is_dir() else [child]
+            for child in inside
+        ]
+    except OSError as error:
+        raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
+    files = [file for group in nested for file in group if not file.name.startswith(".")]
+    if not files:
+        raise InputError(f"Expected image files in {folder}, got none.")
+    return files
+
+
+def _by_id(folder: Path, files: Sequence[Path], ids: Sequence[str]) -> dict[int, Path]:
+    names: tuple[Callable[[Path], str], ...] = (
+        lambda file: file.relative_to(folder).as_posix(),
+        lambda file: file.name,
+        lambda file: file.stem,
+    )
+    known: list[dict[str, list[Path]]] = []
+    for name in names:
+        called: dict[str, list[Path]] = {}
+        for file in files:
+            called.setdefault(name(file), []).append(file)
+        known.append(called)
+    matched = {}
+    for row, each in enumerate(ids):
+        found = next((called[each] for called in known if each in called), [])
+        if len(found) != 1:
+            got = (
+                "no file of that name"
+                if not found
+                else f"{found[0].relative_to(folder)} and {found[1].relative_to(folder)}"
+            )
+            raise InputError(f"Expected one image in {folder} for row {row}, {each[:80]!r}, got {got}.")
+        matched[row] = found[0]
+    return matched

@@ -1,0 +1,195 @@
+"""`dualt apply-review`: the same table comes back, other labels aside, and a review of other labels is refused."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dualt.cli import app
+from dualt.issues import labels_digest
+
+LABELS = ["cat", "dog", "", 'a, "b"\nc', "dog", "007", "cat"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def write_review(path="review.csv", rows=((1, "dog", "cat"), (4, "dog", 'a, "b"\nc'), (6, "cat", "cat")), **columns):
+    with Path(path).open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["index", "old", "new", *columns])
+        writer.writerows([*row, *(values[at] for values in columns.values())] for at, row in enumerate(rows))
+
+
+def apply(source, target, *options):
+    result = run("apply-review", source, "review.csv", "-o", target, *options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+TEXT = (
+    '\ufeff"sku";text;label;price\r\n'
+    'a1;"emoji 🦊; ""quoted""";"cat";1,50\r\n'
+    "a2;plain;dog;2,00\r\n"
+    "a2;no label;;3,00\r\n"
+    "\r\n"
+    'a4;"two\r\nlines";"a, ""b""\nc";\r\n'
+    "a5;; dog;1e3\r\n"
+    "007;x;007;-1\r\n"
+    "a7;last line has no end;cat;0"
+)
+
+
+def test_a_csv_comes_back_to_the_character(tmp_path):
+    (tmp_path / "mine.csv").write_bytes(TEXT.encode())
+    write_review(rows=[(1, "dog", "cat"), (3, 'a, "b"\nc', "dog"), (5, "007", 'a, "b"\nc'), (6, "cat", "cat")])
+    apply("mine.csv", "out.csv", "--label", "label")
+    expected = (
+        TEXT.replace("plain;dog", "plain;cat").replace('"a, ""b""\nc"', '"dog"').replace("x;007;", 'x;"a, ""b""\nc";')
+    )
+    assert (tmp_path / "out.csv").read_bytes().decode() == expected
+    assert (tmp_path / "mine.csv").read_bytes().decode() == TEXT
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl", "npz"])
+def test_every_format_comes_back_with_all_it_had(tmp_path, kind):
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            "id": ["007", "2", "2", "=1+1", "é", "", "z"],
+            "price": [1.5, 2.0, np.nan, 1e300, -0.1, 0.1, 3.0],
+            "label": [label or None for label in LABELS],
+            "n": range(7),
+        }
+    )
+    if kind == "npz":
+        np.savez_compressed("mine.npz", label=np.array(LABELS), x=frame["price"].to_numpy(), ids=frame["id"].tolist())
+    elif kind == "parquet":
+        frame.astype({"label": "category"}).to_parquet("mine.parquet", compression="gzip", row_group_size=3)
+    elif kind == "jsonl":
+        frame.to_json("mine.jsonl", orient="records", lines=True)
+    else:
+        frame.to_csv(f"mine.{kind}", index=False, sep="\t" if kind == "tsv" else ",")
+    write_review()
+    apply(f"mine.{kind}", f"out.{kind}", "--label", "label")
+    expected = [*LABELS]
+    expected[1], expected[4] = "cat", 'a, "b"\nc'
+    if kind == "npz":
+        with np.load("mine.npz") as old, np.load("out.npz") as new:
+            assert list(new) == list(old)
+            assert new["label"].tolist() == expected
+            for name in ("x", "ids"):
+                np.testing.assert_array_equal(new[name], old[name])
+        return
+    read = {
+        "parquet": pd.read_parquet,
+        "jsonl": lambda path: pd.read_json(path, lines=True, dtype=False),
+        "csv": lambda path: pd.read_csv(path, dtype={"id": str, "label": str}),
+        "tsv": lambda path: pd.read_csv(path, dtype={"id": str, "label": str}, sep="\t"),
+    }[kind]
+    old, new = read(f"mine.{kind}"), read(f"out.{kind}")
+    assert new["label"].astype(object).where(new["label"].notna(), "").tolist() == expected
+    pd.testing.assert_frame_equal(new.drop(columns="label"), old.drop(columns="label"))
+    assert list(new.columns) == list(old.columns)
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        before, after = pq.ParquetFile("mine.parquet"), pq.ParquetFile("out.parquet")
+        assert after.schema_arrow.equals(before.schema_arrow, check_metadata=True)
+        assert after.num_row_groups == before.num_row_groups
+        assert after.metadata.row_group(0).column(0).compression == "GZIP"
+
+
+def test_numbers_are_written_as_the_column_writes_them(tmp_path):
+    (tmp_path / "mine.csv").write_text("id,label\na,0.0\nb,1.0\nc,\nd,2.0\n")
+    write_review(rows=[(0, "0", "2"), (3, "2", "1")])
+    apply("mine.csv", "out.csv", "--label", "label")
+    assert (tmp_path / "out.csv").read_text() == "id,label\na,2.0\nb,1.0\nc,\nd,1.0\n"
+
+
+def test_an_input_is_only_replaced_in_place_and_a_copy_is_kept(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("id,label\na,cat\nb,dog\n")
+    path.chmod(0o600)
+    write_review(rows=[(1, "dog", "cat")])
+    for options in (["-o", "mine.csv"], ["-o", "review.csv"], [], ["-o", "x.csv", "--in-place"]):
+        result = run("apply-review", "mine.csv", "review.csv", "--label", "label", *options)
+        assert result.exit_code == 2, options
+        assert path.read_text() == "id,label\na,cat\nb,dog\n"
+    result = run("apply-review", "mine.csv", "review.csv", "--label", "label", "--in-place")
+    assert result.exit_code == 0, result.output
+    assert "mine.csv.bak" in result.output
+    assert path.read_text() == "id,label\na,cat\nb,cat\n"
+    assert (tmp_path / "mine.csv.bak").read_text() == "id,label\na,cat\nb,dog\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_table_is_not_turned_into_another_format_with_less_in_it(tmp_path):
+    (tmp_path / "mine.csv").write_text("id,label\na,cat\nb,dog\n")
+    write_review(rows=[(1, "dog", "cat")])
+    assert run("apply-review", "mine.csv", "review.csv", "--label", "label", "-o", "out.tsv").exit_code == 2
+    apply("mine.csv", "out.npy", "--label", "label")
+    assert np.load("out.npy").tolist() == ["cat", "cat"]
+
+
+def test_a_review_of_other_labels_is_refused_whole(tmp_path):
+    (tmp_path / "mine.csv").write_text("id,label\na,cat\nb,dog\nc,cat\n")
+    rows = [(1, "dog", "cat")]
+    own = labels_digest(["cat", "dog", "cat"])
+    write_review(rows=rows, labels=[labels_digest(["cat", "dog", "dog"])])
+    result = run("apply-review", "mine.csv", "review.csv", "--label", "label", "-o", "out.csv")
+    assert result.exit_code == 2
+    assert "made for" in result.output
+    assert not (tmp_path / "out.csv").exists()
+    write_review(rows=rows, id=["b"], labels=[own])
+    apply("mine.csv", "out.csv", "--label", "label", "--id", "id")
+    write_review(rows=rows, id=["c"], labels=[own])
+    result = run("apply-review", "mine.csv", "review.csv", "--label", "label", "--id", "id", "-o", "out.csv")
+    assert result.exit_code == 2
+    assert "id 'b'" in result.output
+
+
+def test_a_review_survives_a_spreadsheet_with_semicolons(tmp_path):
+    (tmp_path / "mine.csv").write_text("id,label\na,cat\nb,dog\n")
+    digest = labels_digest(["cat", "dog"])
+    (tmp_path / "review.csv").write_text(f"\ufeffindex;id;old;new;labels;note\n1;b;dog;cat;{digest};sure\n")
+    result = apply("mine.csv", "out.csv", "--label", "label", "--json")
+    assert json.loads(result.output)["changed"] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["issues", "p.npy", "l.npy", "-o", "l.npy"],
+        ["issues", "p.npy", "l.npy", "--report", "p.npy"],
+        ["issues", "p.npy", "l.npy", "-o", "x.csv", "--report", "./x.csv"],
+        ["issues", "p.npy", "l.npy", "--classes", "names.txt", "--report", "names.txt"],
+        ["issues", "p*.npy", "l*.npy", "-o", "l.npy"],
+        ["estimate", "p.npy", "l.npy", "-o", "p.npy"],
+        ["summarize", "p.npy", "l.npy", "-o", "p.npy"],
+        ["audit", "l.npy", "-o", "l.npy"],
+        ["corrupt", "l.npy", "--noise", "sym-0.2", "-o", "link.npy"],
+        ["merge", "s.npz", "-o", "s.npz"],
+    ],
+)
+def test_no_command_writes_over_what_it_reads(tmp_path, arguments):
+    np.save("p.npy", np.tile([[0.9, 0.1], [0.1, 0.9]], (20, 1)))
+    np.save("l.npy", np.tile([0, 1], 20))
+    (tmp_path / "link.npy").symlink_to("l.npy")
+    (tmp_path / "names.txt").write_text("a\nb\n")
+    run("summarize", "p.npy", "l.npy", "-o", "s.npz")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Cannot write" in result.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

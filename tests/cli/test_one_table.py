@@ -1,0 +1,166 @@
+"""One table in: labels, ids, texts and probabilities are columns of it, and row numbers are those of the file."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dualt.cli import app
+
+NAMES = ["cat", "dog", "owl"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """300 rows of three clear classes, one in ten labels wrong, one in twenty missing."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    clean = rng.integers(0, 3, 300)
+    given = np.where(rng.random(300) < 0.1, (clean + 1) % 3, clean)
+    labels = np.array(NAMES, dtype=object)[given]
+    labels[rng.random(300) < 0.05] = None
+    labels[0] = None
+    probs = np.eye(3)[clean] * 0.8 + rng.dirichlet(np.ones(3), 300) * 0.2
+    frame = pd.DataFrame(
+        {
+            "sku": [f"s{i // 2:03}" for i in range(300)],
+            "title": [f'text, "{i}"\n🦊' for i in range(300)],
+            "label": labels,
+        }
+    )
+    for column, name in enumerate(NAMES):
+        frame[f"p_{name}"] = probs[:, column]
+    frame["price"] = rng.random(300)
+    frame.attrs["wrong"] = [i for i in range(300) if labels[i] is not None and given[i] != clean[i]]
+    return frame
+
+
+OPTIONS = ["--label", "label", "--id", "sku", "--text", "title", "--probs", "p_*"]
+
+
+def write(frame, name):
+    if name.endswith(".parquet"):
+        frame.to_parquet(name)
+    elif name.endswith(".jsonl"):
+        frame.to_json(name, orient="records", lines=True)
+    elif name == "comma.csv":
+        frame.to_csv(name, index=False, sep=";", decimal=",")
+    else:
+        frame.to_csv(name, index=False, sep="\t" if name.endswith(".tsv") else "|" if "pipe" in name else ",")
+    return name
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.parquet", "data.jsonl", "comma.csv", "pipe.csv"])
+def test_issues_of_one_table(tmp_path, table, name):
+    write(table, name)
+    result = run("issues", name, *OPTIONS, "--json", "-o", "issues.csv", "--report", "page.html")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    missing = np.flatnonzero(table["label"].isna())
+    assert f"{len(missing)} of 300 rows have no label and are left out: 0, {missing[1]}" in result.stderr
+    assert found["n_samples"] == 300 - len(missing)
+    assert {row["index"] for row in found["issues"]} == {*table.attrs["wrong"]}
+    for row in found["issues"]:
+        at = row["index"]
+        assert (row["given"], row["id"], row["text"]) == tuple(table.loc[at, ["label", "sku", "title"]])
+    with (tmp_path / "issues.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(int(row["index"]), row["id"], row["text"]) for row in rows] == [
+        (row["index"], row["id"], row["text"]) for row in found["issues"]
+    ]
+    assert found["issues"][0]["text"].splitlines()[0].replace('"', '\\"') in (tmp_path / "page.html").read_text()
+
+
+def test_columns_may_be_listed_and_need_no_common_name(table):
+    renamed = table.rename(columns={f"p_{name}": name for name in NAMES})
+    write(renamed, "data.csv")
+    write(table, "starred.csv")
+    one = run("issues", "data.csv", "--label", "label", "--probs", "owl, cat,dog", "--json")
+    other = run("issues", "starred.csv", "--label", "label", "--probs", "p_*", "--json")
+    assert one.exit_code == 0, one.output
+    one, other = (json.loads(result.stdout) for result in (one, other))
+    assert one["class_names"] == ["owl", "cat", "dog"]
+    assert [row["index"] for row in one["issues"]] == [row["index"] for row in other["issues"]]
+
+
+def test_estimate_and_summarize_take_the_same_table(table):
+    write(table, "data.csv")
+    clear = table.dropna(subset="label")
+    write(clear, "clear.csv")
+    options = ["--label", "label", "--probs", "p_*", "--json"]
+    whole, dropped = (run("estimate", name, *options) for name in ("data.csv", "clear.csv"))
+    assert json.loads(whole.stdout)["transition"] == json.loads(dropped.stdout)["transition"]
+    result = run("summarize", "data.csv", "--label", "label", "--probs", "p_*", "--json", "-o", "s.npz")
+    assert json.loads(result.stdout)["n_samples"] == len(clear)
+
+
+def test_verified_rows_are_rows_of_the_file(table):
+    write(table, "data.csv")
+    rows = np.flatnonzero(table["label"].notna())[::3]
+    lines = [f"{row},{table['label'][row]},{table['label'][row]}" for row in rows]
+    Path("audit.csv").write_text("\n".join(["index,given,true", *lines]))
+    result = run("estimate", "data.csv", *OPTIONS[:2], *OPTIONS[-2:], "--verified", "audit.csv", "--json")
+    assert result.exit_code == 0, result.output
+
+
+def test_probabilities_of_two_decimals_are_accepted(table):
+    rounded = table.round({f"p_{name}": 2 for name in NAMES})
+    sums = rounded[[f"p_{name}" for name in NAMES]].sum(axis=1)
+    assert (sums - 1).abs().max() > 0.005
+    write(rounded, "data.csv")
+    result = run("issues", "data.csv", *OPTIONS, "--json")
+    assert result.exit_code == 0, result.output
+    assert {row["index"] for row in json.loads(result.stdout)["issues"]} == {*table.attrs["wrong"]}
+
+
+def test_a_header_is_what_the_user_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("p.npy", np.tile([[0.9, 0.1], [0.1, 0.9]], (20, 1)))
+    (tmp_path / "l.csv").write_text("label\n" + "other\n" * 19 + "other\n" * 20)
+    assert run("estimate", "p.npy", "l.csv", "--json").exit_code == 2
+    (tmp_path / "l.csv").write_text("label\n" + "other\n" * 39)
+    result = run("estimate", "p.npy", "l.csv", "--no-header", "--json", "--verbose")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["class_names"] == ["label", "other"]
+    assert "no header" in result.stderr
+
+
+def test_a_matrix_is_matched_by_name(table):
+    write(table, "data.csv")
+    run("estimate", "data.csv", *OPTIONS[:2], "--probs", "p_*", "-o", "t.json")
+    turned = ["--label", "label", "--probs", "p_owl,p_cat,p_dog"]
+    Path("names.txt").write_text("owl\ncat\ndog\n")
+    one = run("issues", "data.csv", *OPTIONS[:2], "--probs", "p_*", "--transition", "t.json", "--json")
+    other = run("issues", "data.csv", *turned, "--classes", "names.txt", "--transition", "t.json", "--json")
+    one, other = (json.loads(result.stdout) for result in (one, other))
+    assert [row["index"] for row in one["issues"]] == [row["index"] for row in other["issues"]]
+    content = json.loads(Path("t.json").read_text())
+    content["class_names"] = ["cat", "fox", "owl"]
+    Path("t.json").write_text(json.dumps(content))
+    result = run("issues", "data.csv", *OPTIONS[:2], "--probs", "p_*", "--transition", "t.json")
+    assert result.exit_code == 2
+    assert "'dog', 'fox'" in result.output
+
+
+def test_a_dash_is_standard_input_and_output(table):
+    text = table.to_csv(index=False)
+    result = CliRunner().invoke(app, ["issues", "-", *OPTIONS, "-o", "-"], input=text)
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader(result.stdout.splitlines(keepends=True)))
+    assert {int(row["index"]) for row in rows} == {*table.attrs["wrong"]}
+    assert "labels are wrong" in result.stderr
+
+
+def test_quiet_says_nothing_on_stderr(table):
+    write(table, "data.csv")
+    result = run("estimate", "data.csv", "--label", "label", "--probs", "p_*", "--quiet", "--json")
+    assert result.exit_code == 0
+    assert result.stderr == ""

@@ -1,0 +1,187 @@
+"""From a raw table to the corrected one, as somebody who has a CSV would go; nothing that they had is lost."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from dualt.cli import app
+from dualt.issues import labels_digest
+
+CLASSES = {
+    "animals, small": ["fox", "hen", "cat"],
+    'the "sea"': ["ship", "wave", "salt"],
+    "café ☕": ["cup", "milk", "cake"],
+}
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def read(path):
+    with Path(path).open(encoding="utf-8", newline="") as stream:
+        return list(csv.reader(stream))
+
+
+def raw_table(n_rows=240):
+    """Rows of sku, title, label and note, with all that tables have in them; and the true labels."""
+    rng = np.random.default_rng(5)
+    names = list(CLASSES)
+    rows, truth = [["sku", "title", "label", "note"]], []
+    for number in range(n_rows):
+        true = int(rng.integers(3))
+        words = rng.choice(CLASSES[names[true]], 6)
+        title = " ".join(words) + rng.choice(["", ', "so to say"', "\nsecond line", " 🦊", "; =1+1"])
+        label = names[(true + 1) % 3] if rng.random() < 0.1 else names[true]
+        rows.append(
+            [f"{number // 3:04}", title, "" if rng.random() < 0.05 else label, rng.choice(["", "007", "1,5", "'x"])]
+        )
+        truth.append(names[true])
+    rows[20] = rows[19]
+    truth[19] = truth[18]
+    return [list(map(str, row)) for row in rows], truth
+
+
+def write_probabilities(rows, path):
+    """Out-of-fold probabilities of a plain model of the titles; rows without a label get some too."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.pipeline import make_pipeline
+
+    titles, labels = (np.array([row[at] for row in rows[1:]]) for at in (1, 2))
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
+    there = labels != ""
+    names = sorted(CLASSES)
+    probs = np.full((len(labels), 3), 1 / 3)
+    probs[there] = cross_val_predict(model, titles[there], labels[there], cv=3, method="predict_proba")
+    with Path(path).open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([names, *probs.tolist()])
+
+
+@pytest.mark.parametrize("dialect", [{}, {"delimiter": ";", "quoting": csv.QUOTE_ALL}, {"lineterminator": "\n"}])
+def test_from_a_raw_csv_to_the_corrected_one(tmp_path, monkeypatch, dialect):
+    monkeypatch.chdir(tmp_path)
+    rows, truth = raw_table()
+    with Path("raw.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream, **dialect).writerows(rows)
+    write_probabilities(rows, "probs.csv")
+    before = Path("raw.csv").read_bytes()
+    columns = ["--label", "label", "--id", "sku"]
+    run("issues", "probs.csv", "raw.csv", *columns, "--text", "title", "-o", "issues.csv", "--report", "page.html")
+    flagged = read("issues.csv")
+    assert flagged[0] == ["index", "given", "suggested", "probability_right", "suggested_probability", "id", "text"]
+    digest = labels_digest([row[2] for row in rows[1:]])
+    review, expected = [["index", "id", "old", "new", "labels"]], [list(row) for row in rows]
+    for index, old, *_, sku, title in flagged[1:]:
+        row = rows[1 + int(index)]
+        assert [old, sku] == [row[2], row[0]]
+        assert title.removeprefix("'") == row[1].removeprefix("'")
+        review.append([index, sku, old, truth[int(index)], digest])
+        expected[1 + int(index)][2] = truth[int(index)]
+    assert len(review) > 10
+    with Path("review.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows(review)
+    run("apply-review", "raw.csv", "review.csv", *columns, "-o", "corrected.csv")
+    with Path("corrected.csv").open(encoding="utf-8", newline="") as stream:
+        corrected = list(csv.reader(stream, **{k: v for k, v in dialect.items() if k == "delimiter"}))
+    assert corrected == expected
+    wrong = [sum(row[2] not in ("", true) for row, true in zip(t[1:], truth, strict=True)) for t in (rows, corrected)]
+    assert wrong[1] < 0.2 * wrong[0]
+    assert Path("raw.csv").read_bytes() == before
+    stranger = CliRunner().invoke(app, ["apply-review", "corrected.csv", "review.csv", *columns, "-o", "again.csv"])
+    assert stranger.exit_code == 2, "a review is applied to what was reviewed, once"
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+LABEL = st.sampled_from(["", "a", "b", "a, b", '"', "007", "7", "-1", "é\n", " x", "=1"])
+
+
+@st.composite
+def tables(draw):
+    """Header and rows: an id, a text, a label, two probabilities; at least two classes occur."""
+    n_rows = draw(st.integers(2, 8))
+    labels = draw(st.lists(LABEL, min_size=n_rows, max_size=n_rows).filter(lambda found: len({*found} - {""}) > 1))
+    cells = draw(st.lists(st.tuples(TEXT, TEXT), min_size=n_rows, max_size=n_rows))
+    shares = draw(st.lists(st.integers(1, 9), min_size=n_rows, max_size=n_rows))
+    rows = [[a, b, y, str(p / 10), str((10 - p) / 10)] for (a, b), y, p in zip(cells, labels, shares, strict=True)]
+    return [["id", "text, \n", "label", "p_1", "p_2"], *rows]
+
+
+DIALECTS = st.fixed_dictionaries(
+    {
+        "delimiter": st.sampled_from([",", ";", "\t", "|"]),
+        "quoting": st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+        "lineterminator": st.sampled_from(["\n", "\r\n"]),
+    }
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(tables(), DIALECTS, st.booleans(), st.data())
+def test_a_review_changes_labels_and_nothing_else(tmp_path_factory, rows, dialect, marked, data):
+    folder = tmp_path_factory.mktemp("table")
+    stream = io.StringIO(newline="")
+    csv.writer(stream, **dialect).writerows(rows)
+    content = (b"\xef\xbb\xbf" if marked else b"") + stream.getvalue().encode()
+    (folder / "raw.csv").write_bytes(content)
+    there = [number for number, row in enumerate(rows[1:]) if row[2]]
+    names = sorted({rows[1 + number][2] for number in there})
+    chosen = data.draw(st.dictionaries(st.sampled_from(there), st.sampled_from(names), min_size=1))
+    with (folder / "review.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerow(["index", "old", "new", "labels"])
+        digest = labels_digest([row[2] for row in rows[1:]])
+        csv.writer(stream).writerows([number, rows[1 + number][2], new, digest] for number, new in chosen.items())
+    run("apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "-o", folder / "out.csv")
+    expected = [list(row) for row in rows]
+    for number, new in chosen.items():
+        expected[1 + number][2] = new
+    text = (folder / "out.csv").read_bytes().decode("utf-8-sig")
+    assert list(csv.reader(io.StringIO(text, newline=""), **dialect)) == expected
+    assert (folder / "raw.csv").read_bytes() == content
+    assert (folder / "out.csv").read_bytes().startswith(b"\xef\xbb\xbf") == marked
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(tables(), DIALECTS, st.data())
+def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, data):
+    """Whatever the command and wherever its output goes, the files that were there are there, byte for byte."""
+    folder = tmp_path_factory.mktemp("commands")
+    stream = io.StringIO(newline="")
+    csv.writer(stream, **dialect).writerows(rows)
+    (folder / "raw.csv").write_bytes(stream.getvalue().encode())
+    (folder / "review.csv").write_text("index,old,new\n")
+    (folder / "names.txt").write_text("x\ny\n")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    target = folder / data.draw(
+        st.sampled_from(["raw.csv", "review.csv", "names.txt", "new.csv", "new.npy", "raw.csv.bak"])
+    )
+    given_table = [folder / "raw.csv", "--label", "label"]
+    command = data.draw(
+        st.sampled_from(
+            [
+                ["issues", *given_table, "--probs", "p_*", "--classes", folder / "names.txt", "-o", target],
+                ["estimate", *given_table, "--probs", "p_*", "-o", target],
+                ["issues", *given_table, "--probs", "p_*", "--report", target],
+                ["summarize", *given_table, "--probs", "p_*", "-o", target],
+                ["audit", *given_table, "-o", target, "--size", "2"],
+                ["corrupt", *given_table, "--noise", "sym-0.2", "-o", target],
+                ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "-o", target],
+                ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "--in-place"],
+            ]
+        )
+    )
+    result = CliRunner().invoke(app, [str(argument) for argument in command])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    for path, content in before.items():
+        if path != target or command.count(path) > 1:
+            assert path.read_bytes() == content, f"{command[0]} changed {path.name}"

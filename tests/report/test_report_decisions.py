@@ -1,0 +1,295 @@
+"""Decisions on the page: by which keys, about which examples, and where they are found again."""
+
+import csv
+
+import numpy as np
+import pytest
+from report_samples import CLASSES, flagged, report, sample_issues, texts
+
+from dualt.errors import InputError
+from dualt.issues.review import read_review
+from dualt.report import Previews, listed, render_report
+
+pytestmark = pytest.mark.browser
+NUMBERS = [str(i) for i in range(14)]
+LETTERS = list("abcdejkxu")
+
+
+def start(page):
+    page.locator(".list").focus()
+
+
+def tally(page):
+    return page.locator(".progress span").first.inner_text()
+
+
+def marks(page):
+    return page.locator(".list .mark").all_inner_texts()
+
+
+def example(page):
+    return int(page.locator(".card .head span").first.inner_text().removeprefix("Example "))
+
+
+def downloaded(page, tmp_path):
+    with page.expect_download() as event:
+        page.get_by_role("button", name="Download corrected labels").click()
+    path = tmp_path / event.value.suggested_filename
+    event.value.save_as(path)
+    return path
+
+
+def ids_of(arguments):
+    return [f"sku-{row}" for row in range(len(arguments["issues"]))]
+
+
+@pytest.mark.parametrize("names", [CLASSES, NUMBERS, LETTERS, ["A", "b", "X"]])
+def test_a_key_that_names_a_class_chooses_it(open_report, names):
+    given = np.arange(8) % len(names)
+    page = open_report(report(8, names, issues=sample_issues(8, names, given=given)))
+    start(page)
+    # The third example is labelled by the third class, and so on: its own key keeps it, another changes it.
+    pressed = [name for name in names if len(name) == 1][:8]
+    expected = []
+    for place, name in enumerate(reversed(pressed)):
+        page.keyboard.press(name.lower())
+        expected.append("kept" if names[given[place]] == name else f"→ {name}")
+    assert marks(page)[: len(pressed)] == expected
+
+
+def test_zero_chooses_the_class_zero_and_keeps_nothing(open_report):
+    rows = flagged(report())
+    place = int(np.flatnonzero(rows.given != 0)[0])
+    page = open_report(report())
+    start(page)
+    for _ in range(place):
+        page.keyboard.press("j")
+    page.keyboard.press("0")
+    assert marks(page)[place] == "→ 0"
+
+
+def test_a_command_whose_key_is_a_class_moves_to_another(open_report):
+    page = open_report(report(8, LETTERS))
+    help_text = page.locator(".keys").inner_text()
+    assert "+" in help_text
+    assert "=" in help_text
+    start(page)
+    page.keyboard.press("+")
+    page.keyboard.press("=")
+    assert tally(page) == "2 of 8 reviewed: 1 changed, 1 kept."
+    page.keyboard.press("Backspace")
+    assert tally(page) == "1 of 8 reviewed: 1 changed, 0 kept."
+
+
+def test_classes_without_digits_answer_to_their_place_and_the_tenth_to_zero(open_report):
+    names = [f"class {i}" for i in range(11)]
+    page = open_report(report(8, names, issues=sample_issues(8, names, given=np.full(8, 10))))
+    start(page)
+    for key in ("1", "9", "0"):
+        page.keyboard.press(key)
+    assert marks(page)[:3] == ["→ class 0", "→ class 8", "→ class 9"]
+    assert "1–9, 0" in page.locator(".keys").inner_text()
+
+
+def test_every_class_is_found_by_typing(open_report):
+    names = [f"class {i}" for i in range(50)]
+    page = open_report(report(8, names, issues=sample_issues(8, names, given=np.zeros(8, int))))
+    start(page)
+    page.keyboard.press("/")
+    page.keyboard.type("CLASS 4")
+    field = page.get_by_role("combobox", name="Find a class")
+    assert field.get_attribute("aria-expanded") == "true"
+    found = page.locator(".found [role=option]").all_inner_texts()
+    assert found == ["class 4", *(f"class {i}" for i in range(40, 50))]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    assert marks(page)[0] == "→ class 40"
+    assert page.evaluate("document.activeElement.className") == "list"
+    assert page.locator(".found").is_hidden()
+    page.keyboard.press("/")
+    page.keyboard.type("nothing of the kind")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    assert tally(page) == "1 of 8 reviewed: 1 changed, 0 kept."
+    assert page.evaluate("document.activeElement.className") == "list"
+
+
+def test_the_download_has_ids_and_the_digest_of_the_labels(open_report, tmp_path):
+    data = report()
+    rows = flagged(data)
+    ids = ids_of(data)
+    ids[rows.index[0]] = '=1+1, "quoted"\nnew line 🙂'
+    page = open_report(data | {"ids": ids, "labels_digest": "a1b2c3"})
+    start(page)
+    page.keyboard.press("a")
+    page.keyboard.press("x")
+    path = downloaded(page, tmp_path)
+    with path.open(newline="", encoding="utf-8") as stream:
+        assert next(csv.reader(stream)) == ["index", "id", "old", "new", "labels"]
+    decisions = read_review(path)
+    assert [decision.id for decision in decisions] == [ids[row] for row in rows.index[:2]]
+    assert {decision.labels for decision in decisions} == {"a1b2c3"}
+    assert [decision.new for decision in decisions] == [str(rows.suggested[0]), str(rows.given[1])]
+
+
+def test_ids_and_files_are_shown(open_report):
+    data = report()
+    row = int(flagged(data).index[0])
+    ids = ids_of(data)
+    pictures = Previews("image", {row: "data:image/gif;base64,R0lGODlhAQABAAAAACw="}, names={row: "cat/1.gif"})
+    page = open_report(data | {"ids": ids, "previews": pictures})
+    assert page.locator(".card .ident").inner_text() == f"sku-{row} · cat/1.gif"
+    assert page.locator(".list .about").first.inner_text().startswith(f"sku-{row} · cat/1.gif, ")
+
+
+def reordered(data, ids):
+    """Return the same examples as `data` in another order, with ids and texts."""
+    issues, order = data["issues"], np.random.default_rng(1).permutation(len(ids))
+    moved = type(issues)(
+        issues.given[order], issues.probability_right[order], issues.suggested[order],
+        issues.suggested_probability[order], issues.by_pair, issues.is_issue[order], issues.class_names,
+        issues.transition, None,
+    )  # fmt: skip
+    shuffled = [ids[row] for row in order]
+    return data | {"issues": moved, "ids": shuffled, "previews": Previews("text", dict(enumerate(shuffled)))}
+
+
+def test_a_page_made_anew_keeps_what_was_decided_by_id_and_content(browser, tmp_path):
+    data = report()
+    ids = ids_of(data)
+    first = data | {"ids": ids, "previews": Previews("text", dict(enumerate(ids)))}
+    chosen = flagged(data).index[:3].tolist()
+    context = browser.new_context()
+    page = context.new_page()
+    path = tmp_path / "report.html"
+    path.write_text(render_report(**first), encoding="utf-8")
+    page.goto(path.as_uri())
+    start(page)
+    for key in "aax":
+        page.keyboard.press(key)
+    page.wait_for_timeout(100)
+    again = reordered(data, ids)
+    changed = dict(again["previews"].content)
+    changed[again["ids"].index(ids[chosen[0]])] = "another text"
+    for arguments, expected in ((again, chosen), (again | {"previews": Previews("text", changed)}, chosen[1:])):
+        path.write_text(render_report(**arguments), encoding="utf-8")
+        page.goto(path.as_uri())
+        decisions = read_review(downloaded(page, tmp_path))
+        assert {decision.id for decision in decisions} == {ids[row] for row in expected}
+        assert all(again["ids"][decision.index] == decision.id for decision in decisions)
+    context.close()
+
+
+def test_without_ids_other_labels_are_other_examples(browser, tmp_path):
+    context = browser.new_context()
+    page = context.new_page()
+    path = tmp_path / "report.html"
+    given = flagged(report()).given
+    other = np.where(np.arange(40) == 5, (given + 1) % 10, given)
+    expected = [
+        (report(), "0 of 40"),
+        (report(noise_rates=np.full(10, 0.3)), "1 of 40"),
+        (report(issues=sample_issues(given=other)), "0 of 40"),
+    ]
+    for arguments, words in expected:
+        path.write_text(render_report(**arguments), encoding="utf-8")
+        page.goto(path.as_uri())
+        assert tally(page).startswith(words)
+        if arguments is expected[0][0]:
+            start(page)
+            page.keyboard.press("a")
+            page.wait_for_timeout(100)
+    context.close()
+
+
+def test_examples_that_are_twice_there_are_decided_one_by_one(open_report):
+    data = report()
+    same = ["twice"] * len(data["issues"])
+    page = open_report(data | {"ids": same, "previews": Previews("text", dict(enumerate(same)))})
+    start(page)
+    page.keyboard.press("a")
+    page.wait_for_timeout(100)
+    page.reload()
+    assert tally(page).startswith("1 of 40")
+
+
+def test_a_page_opens_with_an_earlier_review(open_report, tmp_path):
+    data = report()
+    rows, ids = flagged(data), ids_of(data)
+    unflagged = int(np.flatnonzero(~data["issues"].is_issue)[0])
+    reviewed = {int(rows.index[0]): str(rows.given[0]), f"sku-{rows.index[1]}": "7", unflagged: "3", "sku-gone": "1"}
+    page = open_report(data | {"ids": ids, "reviewed": reviewed})
+    assert "3 of 41 reviewed" in tally(page)
+    assert page.get_by_role("button", name="Undo").is_disabled()
+    assert example(page) == rows.index[2]
+    start(page)
+    page.keyboard.press("a")
+    decisions = {decision.index: decision.new for decision in read_review(downloaded(page, tmp_path))}
+    assert decisions == {
+        int(rows.index[0]): str(rows.given[0]),
+        int(rows.index[1]): "7",
+        int(rows.index[2]): str(rows.suggested[2]),
+        unflagged: "3",
+    }
+
+
+def test_a_word_of_ones_own_outdoes_the_earlier_review_and_undo_brings_it_back(open_report):
+    data = report()
+    row = int(flagged(data).index[0])
+    page = open_report(data | {"reviewed": {row: "7"}})
+    start(page)
+    page.keyboard.press("Home")
+    page.keyboard.press("5")
+    assert marks(page)[0] == "→ 5"
+    page.keyboard.press("u")
+    assert marks(page)[0] == "→ 7"
+
+
+@pytest.mark.parametrize(
+    ("reviewed", "message"),
+    [({0: "no class"}, "a class as the reviewed label"), ({10_000: "1"}, "below"), ({"gone": "1"}, "no id is theirs")],
+)
+def test_a_review_of_other_examples_is_refused(reviewed, message):
+    with pytest.raises(InputError, match=message):
+        render_report(**report(), reviewed=reviewed)
+
+
+def test_ids_of_another_number_are_refused():
+    with pytest.raises(InputError, match="ids, one per label, got 2"):
+        render_report(None, sample_issues(), ids=["a", "b"])
+
+
+def test_reviewed_rows_are_listed_last():
+    issues = sample_issues()
+    assert listed(issues, 2, reviewed={0: "1", 1: "1"}).tolist() == [0, 3, 1]
+
+
+@pytest.mark.parametrize(("wanted", "found"), [("SKU-6", 6), ("text of example 27", 27), ("33", 33)])
+def test_a_search_finds_ids_texts_and_numbers(open_report, wanted, found):
+    data = report(previews=texts(40))
+    page = open_report(data | {"ids": [f"sku-{row}!" for row in range(len(data["issues"]))]})
+    page.get_by_label("Search").fill(f"{wanted}!" if "SKU" in wanted else wanted)
+    assert page.locator(".list [role=option]").count() == 1
+    assert example(page) == found
+    page.get_by_role("button", name="Clear filters").click()
+    assert page.locator(".card .head").inner_text().endswith("of 40")
+    assert page.get_by_role("button", name="Clear filters").is_hidden()
+
+
+@pytest.mark.parametrize("by", ["click", "key"])
+def test_a_cell_leads_to_its_labels(open_report, by):
+    data = report(400)
+    rows = flagged(data)
+    page = open_report(data)
+    cell = page.locator("#heatmap tbody tr").nth(3).locator("td").nth(4)
+    if by == "click":
+        cell.click()
+    else:
+        cell.focus()
+        page.keyboard.press("Enter")
+    n_pairs = int(((rows.given == 4) & (rows.suggested == 3)).sum())
+    assert f"1 of {n_pairs}" in page.locator(".card .head").inner_text()
+    page.locator("#heatmap tbody tr").nth(3).locator("td").nth(3).click()
+    assert f"1 of {n_pairs}" in page.locator(".card .head").inner_text(), "no label to review is on the diagonal"
