@@ -28,7 +28,7 @@ def table(tmp_path_factory):
 
 def train(table, out, *more, **options):
     """Three epochs; a checkpoint is written after each, then the model, the run and the page."""
-    settings = ("--method", "ce", "--network", "mlp-small", "--epochs", "3", "--n-jobs", "1", "--device", "cpu")
+    settings = ("--method", "ce", "--network", "mlp-small", "--recipe", "paper", "--epochs", "3", "--n-jobs", "1")
     return dualt("train", table, *settings, "-o", out, *more, **options)
 
 
@@ -45,7 +45,7 @@ def undisturbed(table, tmp_path_factory):
 
 def test_control_c_while_a_checkpoint_is_written(table, out, undisturbed):
     error = train(table, out, fault="interrupt-at-fsync", at=2, code=130)
-    assert one_line(error) == "interrupted"
+    assert "the same command with --resume goes on" in one_line(error)
     assert list(content(out)) == ["checkpoints/ce.safetensors"], "the first one stands; nothing claims to be a model"
     train(table, out, "--resume")
     assert weights(out) == weights(undisturbed), "taken up where it was, it comes to the same"

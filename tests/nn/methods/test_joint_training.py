@@ -107,7 +107,9 @@ def data():
 
 
 def config(name, **changes):
-    return TrainingConfig("mlp-small", name, **{"epochs": 6, "batch_size": 32, "learning_rate": 0.1, **changes})
+    return TrainingConfig(
+        "mlp-small", name, recipe="paper", **{"epochs": 6, "batch_size": 32, "learning_rate": 0.1, **changes}
+    )
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -155,7 +157,13 @@ def test_as_a_classifier(tmp_path):
     features = rng.normal(size=(600, 5)) + 3 * clean[:, None]
     given = noise.corrupt(clean, MATRIX, 0)
     model = dualt.RobustNetClassifier(
-        method="volminnet", epochs=10, learning_rate=0.1, random_state=0, method_options={"volume_weight": 1e-3}
+        method="volminnet",
+        recipe="paper",
+        epochs=10,
+        batch_size=15,
+        learning_rate=0.1,
+        random_state=0,
+        method_options={"volume_weight": 1e-3},
     ).fit(features, given)
     assert (model.predict(features) == clean).mean() > 0.95
     assert (model.transition_, model.transition_estimate_, model.out_of_fold_) == (None, None, None)

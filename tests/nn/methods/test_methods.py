@@ -153,12 +153,13 @@ def data_of(name, transition):
 def test_every_method_beats_chance_by_far(name, dataset):
     n_classes, shape = (2, (10,)) if dataset == "synthetic" else (10, (1, 8, 8))
     transition = noise.symmetric(n_classes, 0.2)
-    method = build_method(name, transition, n_classes=n_classes)
+    data = data_of(dataset, transition)
+    method = build_method(name, transition, n_classes=n_classes, n_samples=len(data.train.labels))
     networks = [build_network("mlp", shape, n_classes, random_state=k, dropout=0.0) for k in range(method.n_networks)]
     recipe = METHODS[name].recipe.changed(epochs=10, batch_size=32, learning_rate=0.05)
     if recipe.optimizer == "adam":
         recipe = recipe.changed(learning_rate=2e-3)
-    trained = train(networks, method, data_of(dataset, transition), recipe)
+    trained = train(networks, method, data, recipe)
     assert trained.test_accuracy > (0.9 if dataset == "synthetic" else 0.75)
 
 
@@ -169,3 +170,16 @@ def test_bad_requests_are_named():
         build_method("forward")
     with pytest.raises(TransitionError, match="square"):
         build_method("forward", np.ones((2, 3)) / 3)
+
+
+def test_the_floor_of_forward_is_the_entropy_of_the_noise():
+    matrix = noise.pair(4, 0.3)
+    expected = -sum(value * np.log(value) for row in matrix for value in row if value > 0) / 4
+    method = build_method("forward", matrix, floor=True)
+    assert method.floor == pytest.approx(expected, rel=1e-5)
+    labels = torch.arange(4)
+    memorised = Batch(torch.eye(4) * 20, labels, 0, np.random.default_rng(0))
+    plain = build_method("forward", matrix)([lambda x: x], memorised)[0]
+    floored = method([lambda x: x], memorised)[0]
+    assert plain < expected
+    assert floored.item() == pytest.approx(2 * expected - plain.item(), rel=1e-5)

@@ -26,7 +26,9 @@ def scalars(folder, tag):
 
 
 def test_a_classifier_logs_every_epoch_of_every_stage(tmp_path):
-    model = dualt.RobustNetClassifier(epochs=3, tensorboard=tmp_path, random_state=0, n_jobs=1).fit(SAMPLES, CLEAN)
+    model = dualt.RobustNetClassifier(recipe="paper", epochs=3, tensorboard=tmp_path, random_state=0, n_jobs=1).fit(
+        SAMPLES, CLEAN
+    )
     for stage in ("ce", "forward"):
         for name in ("loss", "validation_accuracy"):
             steps, values = scalars(tmp_path, f"{stage}/{name}")
@@ -36,7 +38,9 @@ def test_a_classifier_logs_every_epoch_of_every_stage(tmp_path):
 
 def test_logging_changes_nothing(tmp_path):
     plain, logged = (
-        dualt.RobustNetClassifier(epochs=2, tensorboard=folder, random_state=0, n_jobs=1).fit(SAMPLES, CLEAN)
+        dualt.RobustNetClassifier(recipe="paper", epochs=2, tensorboard=folder, random_state=0, n_jobs=1).fit(
+            SAMPLES, CLEAN
+        )
         for folder in (None, tmp_path)
     )
     np.testing.assert_array_equal(plain.predict_proba(SAMPLES), logged.predict_proba(SAMPLES))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from dualt.nn.losses import forward_loss
@@ -16,11 +18,20 @@ RECIPE = Recipe(epochs=200, learning_rate=0.01, milestones=(50, 100, 150))
 class Forward(TransitionMethod):
     """−log (softmax(f(x)) @ transition)[label].
 
+    With `floor=True` the loss of a batch is pushed up where it falls below what a network that knows every clean class
+    would have, the mean entropy of the matrix's rows (classes taken as equally frequent): below it lies memorising.
+
     References
     ----------
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
+    Toner and Storkey, Label noise: correcting the forward-correction, 2023 (the floor).
     """
+
+    def __init__(self, transition: Any, *, floor: bool = False) -> None:
+        super().__init__(transition)
+        self.floor = float(torch.special.entr(self.transition).sum(1).mean()) if floor else None
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean forward loss of the batch."""
-        return [forward_loss(networks[0](batch.x), batch.labels, self.transition)]
+        loss = forward_loss(networks[0](batch.x), batch.labels, self.transition)
+        return [loss if self.floor is None else (loss - self.floor).abs() + self.floor]

@@ -50,22 +50,35 @@ def _make_empty(folder: Path, *, overwrite: bool) -> None:
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Hold a lock that ends with the process, however it ends; where the system has none, go without."""
-    try:
-        import fcntl
-    except ImportError:
+    if os.name != "posix":
         yield
         return
+    handle = _held(path)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-    except OSError as error:
-        raise FileError(f"Cannot write {path}: {error.strerror}.") from error
-    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _held(path: Path) -> int:
+    """Return the open lock file, held; one that its last holder has just removed is opened anew."""
+    import fcntl
+
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except OSError as error:
+            raise FileError(f"Cannot write {path}: {error.strerror}.") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InputError(
-                f"Another training is at work in {path.parent}: wait for it, or name another folder."
-            ) from None
-        yield
-    finally:
+            os.close(handle)
+            message = f"Another training is at work in {path.parent}: wait for it, or name another folder."
+            raise InputError(message) from None
+        try:
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except FileNotFoundError:
+            pass
         os.close(handle)
