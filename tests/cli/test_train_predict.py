@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import typer
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import dualt
@@ -17,12 +24,12 @@ from dualt.cli.predict import predict
 from dualt.cli.train import train
 from dualt.datasets import load_dataset
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.rows import NoisyPosterior
+from dualt.nn.training.folder import held_folder
 
 app = typer.Typer()
 app.command()(train)
 app.command()(predict)
-QUICK = ["--epochs", "10", "--learning-rate", "0.1", "--batch-size", "32", "--n-jobs", "1"]
+PAPER = ["--recipe", "paper", "--epochs", "10", "--learning-rate", "0.1", "--batch-size", "32", "--n-jobs", "1"]
 
 
 def run(*arguments):
@@ -36,7 +43,7 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("train") / "model"
-    return folder, json.loads(run("train", "digits", "--noise", "sym-0.2", *QUICK, "-o", folder, "--json"))
+    return folder, json.loads(run("train", "digits", "--noise", "sym-0.2", *PAPER, "-o", folder, "--json"))
 
 
 def test_train_prints_and_keeps_everything(trained):
@@ -49,25 +56,32 @@ def test_train_prints_and_keeps_everything(trained):
     assert printed["l1_error"] == pytest.approx(10 * printed["l1_error_per_class"])
     kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     checkpoints = ["checkpoints/ce.safetensors", "checkpoints/forward.safetensors"]
-    assert kept == [*checkpoints, "model.json", "report.html", "run.json", "weights.safetensors"]
+    assert kept == [".lock", *checkpoints, "model.json", "report.html", "run.json", "weights.safetensors"]
 
 
-def test_the_report_does_not_read_the_rows_again(tmp_path, monkeypatch):
-    passes, summary = [], vars(NoisyPosterior)["summary"]
-    summarize = summary.func
-
-    def counted(self):
-        passes.append(self)
-        return summarize(self)
-
-    monkeypatch.setattr(summary, "func", counted)
-    run("train", "digits", "--method", "ce", *QUICK, "--epochs", "1", "-o", tmp_path / "m", "--json")
-    assert (tmp_path / "m" / "report.html").exists()
-    assert len(passes) == 1
+def test_the_report_counts_the_rows_of_the_data(tmp_path):
+    """Whatever part a row was in, its number in the report is that of the user's data."""
+    rng = np.random.default_rng(0)
+    clean = rng.integers(3, size=400)
+    given = clean.copy()
+    wrong = rng.choice(400, 40, replace=False)
+    given[wrong] = (clean[wrong] + 1) % 3
+    x = rng.normal(size=(400, 4)) + 6 * np.eye(3, 4)[clean]
+    np.savez(tmp_path / "data.npz", X=x, y=given)
+    options = ["--folds", "2", "--epochs", "15", "--n-jobs", "1", "-o", tmp_path / "m"]
+    run("train", tmp_path / "data.npz", *options, "--n-samples", "300")
+    page = (tmp_path / "m" / "report.html").read_text()
+    listed = {int(number) for number in re.findall(r'"index": ?(\d+)', page)}
+    listed |= {
+        row
+        for rows in re.findall(r'"(?:index|rows|indices)": ?\[([0-9, ]+)\]', page)
+        for row in map(int, rows.split(","))
+    }
+    assert len(listed & {*wrong.tolist()}) > 35
 
 
 def test_a_learned_matrix_is_kept_and_compared(tmp_path):
-    arguments = ["train", "digits", "--noise", "pair-0.3", "--method", "volminnet", *QUICK, "-o", tmp_path / "m"]
+    arguments = ["train", "digits", "--noise", "pair-0.3", "--method", "volminnet", *PAPER, "-o", tmp_path / "m"]
     printed = json.loads(run(*arguments, "--set", "volume_weight=1e-3", "--json"))
     assert list(printed["stages"]) == ["volminnet"]
     assert (printed["transition"], printed["estimate"], printed["out_of_fold"]) == (None, None, None)
@@ -80,16 +94,89 @@ def test_a_learned_matrix_is_kept_and_compared(tmp_path):
 
 
 def test_the_page_for_people(tmp_path):
-    output = run("train", "digits", "--method", "ce", *QUICK, "-o", tmp_path / "m")
+    output = run("train", "digits", "--method", "ce", *PAPER, "-o", tmp_path / "m")
     assert "of the clean test labels right" in output
-    assert "P(given label | true class)" in output
+    assert "Method ce: 10 epochs of batches of 32, sgd at a rate of 0.1 (steps)" in output
 
 
 def test_resume_continues(trained):
     folder, printed = trained
-    again = json.loads(run("train", "digits", "--noise", "sym-0.2", *QUICK, "-o", folder, "--json", "--resume"))
+    again = json.loads(run("train", "digits", "--noise", "sym-0.2", *PAPER, "-o", folder, "--json", "--resume"))
     assert again["test_accuracy"] == printed["test_accuracy"]
     assert again["stages"] == printed["stages"]
+
+
+def test_a_run_is_not_replaced_unasked(trained, tmp_path):
+    folder, _ = trained
+    again = ["train", "digits", "--noise", "sym-0.2", *PAPER, "-o", folder, "--json"]
+    with pytest.raises(InputError, match="pass --resume to go on with it, --overwrite to replace it"):
+        run(*again)
+    with pytest.raises(InputError, match="got both"):
+        run(*again, "--resume", "--overwrite")
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    with held_folder(copy, resume=True, overwrite=False), pytest.raises(InputError, match="Another training is at"):
+        run(*again[:-2], copy, "--json", "--resume")
+    run("train", "digits", "--method", "ce", *PAPER, "--epochs", "1", "-o", copy, "--overwrite")
+    assert sorted(path.name for path in (copy / "checkpoints").iterdir()) == ["ce.safetensors"]
+    again = json.loads((copy / "run.json").read_text())
+    assert again["total_seconds"] == pytest.approx(sum(again["seconds"].values()))
+
+
+def test_an_interrupted_user_is_told_how_to_go_on(tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dualt.nn.pipeline.train_robustly", interrupt)
+    result = CliRunner().invoke(app, ["train", "digits", "-o", str(tmp_path / "m")])
+    assert result.exit_code == 130
+    assert "the same command with --resume goes on" in result.output
+
+
+def test_weights_of_another_run_are_refused(trained, tmp_path):
+    folder, _ = trained
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    run("train", "digits", "--method", "ce", *PAPER, "--epochs", "1", "-o", tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "weights.safetensors", copy)
+    with pytest.raises(FileError, match="come from different runs"):
+        run("predict", copy, "digits", "-o", tmp_path / "p.npy")
+
+
+TOYS = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_clean_toy_data_by_the_defaults(name, tmp_path):
+    x, y = TOYS[name](return_X_y=True)
+    x, x_test, y, y_test = train_test_split(x, y, test_size=0.25, random_state=0, stratify=y)
+    np.savez(tmp_path / "data.npz", X=x, y=y, X_test=x_test, y_test=y_test)
+    found = json.loads(run("train", tmp_path / "data.npz", "-o", tmp_path / "m", "--n-jobs", "1", "--json"))
+    if found["distrust"] is None:
+        assert found["estimate"]["noise_rate_range"][0] <= 0.05
+    plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(x, y).score(x_test, y_test)
+    assert found["test_accuracy"] >= plain - 0.02
+
+
+def test_digits_with_pair_noise_by_the_defaults(tmp_path):
+    options = ["--noise", "pair-0.3", "-o", tmp_path / "m", "--n-jobs", "1", "--json"]
+    found = json.loads(run("train", "digits", *options))
+    assert (found["method"], found["distrust"]) == ("forward", None)
+    assert found["test_accuracy"] > 0.9
+    low, high = found["estimate"]["noise_rate_range"]
+    assert low <= 0.3 <= high
+
+
+def test_labels_that_nothing_can_be_learned_from_give_no_rate(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "data.npz", X=rng.normal(size=(300, 5)), y=rng.integers(3, size=300))
+    output = run("train", tmp_path / "data.npz", "-m", "forward", "--folds", "2", "-o", tmp_path / "m", "--n-jobs", "1")
+    assert "No noise rate can be claimed: the network is right about" in output.replace("\n", " ")
+    assert "plain cross entropy" in output
+    assert "in 100 labels" not in output
+    assert not (tmp_path / "m" / "report.html").exists()
+    found = json.loads((tmp_path / "m" / "run.json").read_text())
+    assert (found["method"], found["asked_method"], found["transition"]) == ("ce", "forward", None)
 
 
 def test_predict_from_every_kind_of_file(trained, tmp_path):
@@ -117,17 +204,28 @@ def test_tables_and_a_known_matrix(tmp_path):
     table.write_text("\n".join(lines))
     matrix = tmp_path / "matrix.csv"
     matrix.write_text("0.9,0.1\n0.1,0.9\n")
-    known = ["--label", "kind", "--transition", matrix, "--network", "mlp-small"]
-    output = run("train", table, *known, *QUICK, "--epochs", 60, "-o", tmp_path / "m")
+    known = ["--label", "kind", "--transition", matrix, "--network", "mlp-small", "--n-jobs", "1"]
+    output = run("train", table, *known, "-o", tmp_path / "m")
     assert "The model is in" in output
-    run("predict", tmp_path / "m", table, "--label", "kind", "-o", tmp_path / "p.csv")
-    chosen = [line.split(",")[0] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+
+    def predicted(lines):
+        (tmp_path / "new.csv").write_text("\n".join(lines))
+        run("predict", tmp_path / "m", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+        return [line.split(",")[0] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+
+    chosen = predicted(lines)
     assert np.mean([c == ["no", "yes"][y] for c, y in zip(chosen, labels, strict=True)]) > 0.95
+    turned = ["c,extra,b,a", *(",".join(map(str, [row[2], 7, row[1], row[0]])) for row in x)]
+    assert predicted(turned) == chosen, "columns are matched by name, others ignored, no label needed"
+    with pytest.raises(InputError, match="none of the name c"):
+        predicted(["a,b,kind", "1,2,no"])
+    with pytest.raises(InputError, match="NaN or infinity in row 1"):
+        predicted(["a,b,c", "1,2,3", "1,nan,3"])
 
 
 @pytest.mark.slow
 def test_two_processes_give_what_one_gives(tmp_path):
-    arguments = ["digits", "--noise", "sym-0.2", *QUICK, "--epochs", "2", "--json", "-o"]
+    arguments = ["digits", "--noise", "sym-0.2", *PAPER, "--epochs", "2", "--json", "-o"]
     alone = json.loads(run("train", *arguments, tmp_path / "alone"))
     script = tmp_path / "run.py"
     script.write_text("import typer; from dualt.cli.train import train; typer.run(train)")

@@ -38,30 +38,39 @@ def test_the_experiments_use_the_same_words():
     assert TrainingSpec().validation_fraction == TrainingConfig().validation_fraction
 
 
-@pytest.mark.parametrize(("n_samples", "batch_size"), [(None, 128), (50_000, 128), (4096, 128), (1600, 50), (20, 8)])
-def test_few_samples_get_small_batches(n_samples, batch_size):
-    assert TrainingConfig().recipe("ce", n_samples).batch_size == batch_size
-    assert TrainingConfig(batch_size=77).recipe("ce", n_samples).batch_size == 77
+@pytest.mark.parametrize(
+    ("n_samples", "batch_size", "epochs"), [(1_000_000, 128, 15), (4096, 128, 22), (1600, 50, 22), (120, 16, 60)]
+)
+def test_batches_and_epochs_suit_the_number_of_samples(n_samples, batch_size, epochs):
+    recipe = TrainingConfig().recipe_of("ce", n_samples)
+    assert (recipe.batch_size, recipe.epochs, recipe.schedule) == (batch_size, epochs, "one-cycle")
+    assert TrainingConfig(batch_size=77).recipe_of("ce", n_samples).batch_size == 77
     own = TrainingConfig(recipes={"ce": Recipe(epochs=3)})
-    assert own.recipe("ce", n_samples).batch_size == 128
+    assert own.recipe_of("ce", n_samples) == Recipe(epochs=3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_paper_stays_whole(method):
+    config = TrainingConfig(method=method, recipe="paper")
+    assert config.recipe_of(method, 100) == METHODS[method].recipe
+    assert (config.n_folds(100), config.estimator_name) == (1, "dual-t")
 
 
 def test_a_rate_belongs_to_its_optimizer():
-    config = TrainingConfig(method="revision", learning_rate=1e-3, momentum=0.5, weight_decay=0.0)
-    revision, ce = config.recipe("revision"), config.recipe("ce-fold-2")
+    config = TrainingConfig(method="revision", recipe="paper", learning_rate=1e-3, momentum=0.5, weight_decay=0.0)
+    revision, ce = config.recipe_of("revision", 100), config.recipe_of("ce-fold-2", 100)
     assert (revision.learning_rate, revision.momentum, revision.weight_decay) == (1e-3, 0.5, 0.0)
     assert ce == METHODS["ce"].recipe
-    adam = TrainingConfig(method="forward", optimizer="adam", learning_rate=1e-3, epochs=10)
+    adam = TrainingConfig(method="forward", recipe="paper", optimizer="adam", learning_rate=1e-3, epochs=10)
     for stage in ("ce", "forward"):
-        recipe = adam.recipe(stage)
+        recipe = adam.recipe_of(stage, 100)
         assert (recipe.optimizer, recipe.learning_rate, recipe.epochs) == ("adam", 1e-3, 10)
-    assert adam.recipe("forward").milestones == (2, 5, 8)
+    assert adam.recipe_of("forward", 100).milestones == (2, 5, 8)
 
 
-def test_folds_suit_the_estimator():
-    assert TrainingConfig().n_folds(100) == 1
-    assert TrainingConfig(estimator="clean-count").n_folds(100) == 5
-    assert TrainingConfig(estimator="clean-count", transition=np.eye(2)).n_folds(100) == 1
+def test_folds_suit_the_number_of_samples():
+    assert [TrainingConfig().n_folds(n) for n in (100, 50_000, 1_000_000)] == [5, 3, 2]
+    assert TrainingConfig(transition=np.eye(2)).n_folds(100) == 1
     assert TrainingConfig(folds=7).n_folds(100) == 7
     with pytest.raises(InputError, match="from 1 to 3 folds, got 4"):
         TrainingConfig(folds=4).n_folds(3)
@@ -71,7 +80,9 @@ def test_folds_suit_the_estimator():
     ("changes", "error", "message"),
     [
         ({"method": "foward"}, UnknownNameError, "Did you mean 'forward'"),
-        ({"method_options": {"volume": 1}}, InputError, "no option 'volume'"),
+        ({"method": "volminnet", "method_options": {"volume": 1}}, InputError, "no option 'volume'"),
+        ({"method_options": {"q": 0.5}}, InputError, "got method 'auto'"),
+        ({"recipe": "own"}, InputError, "Expected recipe"),
         ({"augment": "rotate"}, UnknownNameError, "Unknown augmentation 'rotate'"),
         ({"validation_fraction": 1.5}, InputError, "validation_fraction"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from dualt.errors import InputError, TransitionError, UnknownNameError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.pipeline import learn_posterior, train_robustly, training_data
-from dualt.nn.training import Recipe
+from dualt.nn.training import Recipe, as_inputs
 
 MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
-QUICK = {"network": "mlp-small", "epochs": 6, "batch_size": 32}
+QUICK = {"network": "mlp-small", "recipe": "paper", "epochs": 6, "batch_size": 32}
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +39,14 @@ def test_every_method_runs_from_end_to_end(method, sample):
         "decoupling": ["decoupling"],
         "revision": ["ce", "reweighting", "revision"],
         "volminnet": ["volminnet"],
+        "gce": ["gce"],
+        "elr": ["elr"],
         "total-variation": ["total-variation"],
     }.get(method, ["ce", method])
     assert list(run.stages) == expected
     takes_part = METHODS[method].takes_transition or method == "ce"
     assert (run.estimate is not None) == takes_part
+    assert run.method == method, run.distrust
     assert run.to_dict() == json.loads(json.dumps(run.to_dict()))
 
 
@@ -88,7 +92,7 @@ def test_the_oracle_counts_clean_labels(sample):
 def test_out_of_fold_probabilities_come_from_other_networks(sample):
     data, split = sample
     in_sample = TrainingConfig(method="ce", estimator="confident-joint", folds=1, learning_rate=0.1, **QUICK)
-    out_of_fold = TrainingConfig(method="ce", estimator="confident-joint", learning_rate=0.1, **QUICK)
+    out_of_fold = TrainingConfig(method="ce", estimator="confident-joint", folds=5, learning_rate=0.1, **QUICK)
     run = train_robustly(data, 2, out_of_fold)
     assert list(run.stages) == [*(f"ce-fold-{number}" for number in range(1, 6)), "ce"]
     assert run.out_of_fold
@@ -132,7 +136,7 @@ def test_bad_requests_are_named(sample):
         train_robustly(data, 2, TrainingConfig(transition=np.eye(3), **QUICK))
     with pytest.raises(TransitionError, match="no sample is ever labelled 0"):
         train_robustly(data, 2, TrainingConfig(transition=[[0, 1], [0, 1]], **QUICK))
-    with pytest.raises(UnknownNameError, match="Known: ce, mixup"):
+    with pytest.raises(UnknownNameError, match="Known: auto, ce, mixup"):
         train_robustly(data, 2, TrainingConfig(method="sgd", **QUICK))
 
     def fail(stage, record):
@@ -142,3 +146,30 @@ def test_bad_requests_are_named(sample):
         train_robustly(data, 2, TrainingConfig(estimator="dual", **QUICK), on_epoch=fail)
     with pytest.raises(InputError, match="needs the clean labels"):
         train_robustly(data, 2, TrainingConfig(estimator="oracle", **QUICK), on_epoch=fail)
+
+
+def test_seconds_count_every_part_of_a_resumed_run(sample, tmp_path):
+    data, _ = sample
+    config = TrainingConfig(method="gce", learning_rate=0.1, **QUICK)
+    first = train_robustly(data, 2, config, folder=tmp_path)
+    again = train_robustly(data, 2, config, folder=tmp_path, resume=True)
+    assert again.seconds == first.seconds
+
+
+def test_other_features_or_precision_are_not_resumed(sample, tmp_path):
+    data, _ = sample
+    config = TrainingConfig(method="gce", **QUICK)
+    train_robustly(data, 2, config, folder=tmp_path)
+    other = data._replace(train=data.train._replace(inputs=as_inputs(np.zeros((1200, 10), np.float32))))
+    with pytest.raises(InputError, match="features_checksum"):
+        train_robustly(other, 2, config, folder=tmp_path, resume=True)
+    with pytest.raises(InputError, match="precision = 'float32', not 'bf16'"):
+        train_robustly(data, 2, replace(config, precision="bf16"), folder=tmp_path, resume=True)
+
+
+def test_probabilities_of_the_validation_part_come_from_the_same_networks(sample):
+    data, split = sample
+    config = TrainingConfig(method="ce", folds=2, learning_rate=0.1, **QUICK)
+    run = train_robustly(data, 2, config)
+    assert run.held_out_probs.shape == (len(split.val_noisy), 2)
+    assert (run.held_out_probs.argmax(axis=1) == split.val_clean).mean() > 0.9

@@ -91,7 +91,7 @@ def _networks(random_state: int) -> dict[str, Any]:
         return {}
     from dualt.nn.classifier import RobustNetClassifier
 
-    settings: dict[str, Any] = {"epochs": 30, "learning_rate": 0.1, "n_jobs": 1, "random_state": random_state}
+    settings: dict[str, Any] = {"n_jobs": 1, "random_state": random_state}
     return {
         "cross entropy": RobustNetClassifier(method="ce", **settings),
         "forward": RobustNetClassifier(method="forward", estimator=DEFAULT_ESTIMATOR, **settings),

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_TABLES = (".csv", ".tsv", ".parquet")
-
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `dualt train` wrote.")],
@@ -25,7 +23,10 @@ def predict(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Classes and probabilities as .csv, or probabilities as .npy.")
     ],
-    label: Annotated[str, typer.Option("--label", help="Column of a table that is no feature.")] = "label",
+    label: Annotated[
+        str | None,
+        typer.Option("--label", help="Column of a table that is no feature; needless where columns match by name."),
+    ] = None,
     size: Annotated[int | None, typer.Option("--size", help="Resize images to this many pixels a side.")] = None,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where named data sets live.")] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda, ...")] = "auto",
@@ -33,7 +34,10 @@ def predict(
 ) -> None:
     """Predict the clean class of every sample.
 
-    Of a named data set the test part is used. Example: `dualt predict model/ new.csv -o predictions.csv`
+        Columns of a table are matched by name with those of training; others are ignored. Of a named data set the test
+    part is used.
+
+    Example: `dualt predict model/ new.csv -o predictions.csv`
     """
     from dualt.errors import FileError
     from dualt.files import check_writable_target
@@ -44,7 +48,7 @@ def predict(
         raise FileError(f"Expected a name that ends in .csv or .npy, got {output.name!r}.")
     check_writable_target(output)
     loaded = Model.load(model)
-    samples, labels = _read(data, label, size, data_dir)
+    samples, labels = _read(data, loaded.feature_names, label, size, data_dir)
     probs = loaded.predict_probs(samples, Machine(device))
     _write(output, probs, loaded.class_names)
     chosen = probs.argmax(axis=1)
@@ -59,25 +63,51 @@ def predict(
         typer.echo(f"{len(probs):,} samples predicted, written to {output}{known}")
 
 
-def _read(data: str, label: str, size: int | None, data_dir: Path | None) -> tuple[Any, NDArray[np.int64] | None]:
+def _read(
+    data: str, features: tuple[str, ...] | None, label: str | None, size: int | None, data_dir: Path | None
+) -> tuple[Any, NDArray[np.int64] | None]:
     """Return samples, and their clean labels if they come with a data set."""
     import numpy as np
 
-    from dualt import io
     from dualt.datasets import load_dataset
     from dualt.io.arrays import read_npy, read_npz
+    from dualt.io.load import TABLES
 
     path = Path(data).expanduser()
     if path.suffix.lower() == ".npy":
         return np.array(read_npy(path)), None
     if path.suffix.lower() == ".npz":
         return read_npz(path, ("X", "arr_0")), None
-    if path.suffix.lower() in _TABLES:
-        return np.asarray(io.load_probabilities(path, exclude=[label]).values, np.float32), None
+    if path.suffix.lower() in TABLES:
+        return _read_table(path, features, label), None
     dataset = load_dataset(data, data_dir, **({} if size is None else {"size": size}))
     if dataset.test_x is None:
         return dataset.train_x, None
     return dataset.test_x, dataset.test_y
+
+
+def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None) -> NDArray[np.float32]:
+    """Return the columns that the model was trained on, by name where it knows their names, else by place."""
+    import numpy as np
+
+    from dualt.errors import InputError
+    from dualt.io.load import choose_columns, open_table
+
+    table = open_table(path, features[0] if features else label)
+    if features is not None and table.names is not None:
+        missing = [name for name in features if name not in table.names]
+        if missing:
+            raise InputError(f"Expected the columns of training in {path}, got none of the name {', '.join(missing)}.")
+        twice = [name for name in features if table.names.count(name) > 1]
+        if twice:
+            raise InputError(f"Expected one column of each name in {path}, got several of the name {', '.join(twice)}.")
+        places = [table.names.index(name) for name in features]
+    elif features is not None:
+        raise InputError(f"Expected a header that names the columns of training in {path}, got a table without one.")
+    else:
+        places, _ = choose_columns(table, [] if label is None else [label])
+    with np.errstate(over="ignore"):
+        return np.asarray(table.read_numbers(places), np.float32)
 
 
 def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...]) -> None:

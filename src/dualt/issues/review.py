@@ -183,7 +183,6 @@ def apply_review(
         label is no known class; the message gives the line of the review.
     """
     array = as_label_array(labels)
-    _check_belonging(array, decisions, ids)
     readable = array.astype(np.int64) if array.dtype.kind == "b" else array
     there = ~is_missing(array)
     if not there.any():
@@ -192,6 +191,9 @@ def apply_review(
     codes = {name: code for code, name in enumerate(coder.names)}
     current = np.full(len(array), -1, np.intp)
     current[there] = coder.encode(readable[there])
+    # A page made in Python knows the labels by the names of their classes.
+    by_name = digest_of_texts(np.array([*coder.names, ""], dtype=object)[current])
+    _check_belonging({labels_digest(array), by_name}, decisions, ids)
     for decision in decisions:
         _check(decision, current, codes, coder.names)
     rows = np.array([decision.index for decision in decisions], dtype=np.intp)
@@ -199,20 +201,20 @@ def apply_review(
     return _replaced(array, rows, new, coder)
 
 
-def _check_belonging(array: NDArray[Any], decisions: Sequence[Decision], ids: Sequence[str] | None) -> None:
-    """Refuse a review that was made for other labels, or for examples of other ids."""
+def _check_belonging(own: set[str], decisions: Sequence[Decision], ids: Sequence[str] | None) -> None:
+    """Refuse a review that was made for labels of other digests than the `own`, or for examples of other ids."""
     digests = {decision.labels for decision in decisions} - {""}
-    if digests and digests != {labels_digest(array)}:
+    if len(digests) > 1 or not digests <= own:
         raise LabelsError(
             "Expected the labels that the review was made for, got others: the checksum in its column 'labels' is not"
             " theirs. Nothing was changed. Apply it to the file that the page was made from, as it was then; of a file"
             " that was corrected in place, that is the backup."
         )
     for decision in decisions if ids is not None else ():
-        own = ids[decision.index] if ids is not None and decision.index < len(ids) else decision.id
-        if decision.id and decision.id != own:
+        known = ids[decision.index] if ids is not None and decision.index < len(ids) else decision.id
+        if decision.id and decision.id != known:
             raise LabelsError(
-                f"Expected the id {own!r} of example {decision.index}, got {decision.id!r} on line {decision.line} of"
+                f"Expected the id {known!r} of example {decision.index}, got {decision.id!r} on line {decision.line} of"
                 " the review. It was made for other data, or for these in another order."
             )
 

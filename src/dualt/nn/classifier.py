@@ -18,7 +18,7 @@ from torch import nn
 
 from dualt.datasets.dataset import compute_moments
 from dualt.errors import InputError
-from dualt.nn.config import TrainingConfig
+from dualt.nn.config import RecipeName, TrainingConfig
 from dualt.nn.pipeline import RobustRun, as_lists, train_robustly
 from dualt.nn.training import Machine, Part, TrainingData, as_inputs
 from dualt.nn.training.loop import Augment
@@ -37,26 +37,30 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     network
         Name in `dualt.nn.networks.NETWORKS`, or a function `(input_shape, n_classes, **options) -> nn.Module`.
     method
-        Name in `dualt.nn.methods.METHODS`.
+        Name in `dualt.nn.methods.METHODS`, or `"auto"`: Forward, or plain cross entropy if hardly any labels are
+        wrong. Where the estimate is not to be trusted, cross entropy takes the place of every method that needs it.
     estimator
-        Name in `dualt.estimators.ESTIMATORS`: how the transition matrix is found.
+        Name in `dualt.estimators.ESTIMATORS`: how the transition matrix is found. `None`: the library's default.
     transition
         A known matrix whose rows follow the sorted classes, or an estimate, instead.
+    recipe
+        `"default"`: Adam under a one-cycle schedule, with enough steps for the data. `"paper"`: every stage as
+        published, and dual-T on the training part itself.
     epochs
-        Of every stage of training; `None`: as published, the posterior 100 and most methods 200.
+        Of every stage of training; `None`: 15 to 60, for at least 700 steps; by the paper's recipe, as published.
     batch_size
-        `None`: 128, or fewer for fewer than 4,096 samples, down to 8, for about 32 steps per epoch.
+        `None`: a 32nd of the samples, from 16 to 128; by the paper's recipe, as published.
     optimizer
-        `"sgd"` or `"adam"`, of every stage; `None`: as published.
+        `"sgd"` or `"adam"`, of every stage; `None`: that of the recipe.
     learning_rate, momentum, weight_decay
-        Of the method, and of the stages before it that use the same optimizer; `None`: as published.
+        Of the method, and of the stages before it that use the same optimizer; `None`: those of the recipe.
     validation_fraction
         Share of the samples set aside to choose the best epoch, with their noisy labels.
     patience
         Stop a stage after this many epochs without a better validation accuracy.
     folds
         Learn the posterior out of fold in this many folds; 1: on the training part itself, like the paper;
-        `None`: whichever suits the estimator.
+        `None`: 5 up to 20,000 samples, 3 up to 100,000, else 2; by the paper's recipe 1.
     method_options
         Such as `{"volume_weight": 1e-3}` for `volminnet`.
     network_options
@@ -79,6 +83,10 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : (n_classes,)
     transition_ : (n_classes, n_classes) or None
         The matrix that the method was given.
+    method_ : str
+        The method that trained the network.
+    distrust_ : str or None
+        Why the estimate is not to be trusted, and was not used but by the paper's recipe; `None`: it is.
     transition_estimate_ : TransitionEstimate or None
         How it was found.
     learned_transition_ : (n_classes, n_classes) or None
@@ -98,7 +106,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> clean = rng.integers(2, size=400)
     >>> x = rng.normal(size=(400, 5)) + 3 * clean[:, None]
     >>> given = dualt.noise.corrupt(clean, dualt.noise.symmetric(2, 0.3))
-    >>> model = RobustNetClassifier(epochs=20, learning_rate=0.1, random_state=0).fit(x, given)
+    >>> model = RobustNetClassifier(epochs=10, random_state=0).fit(x, given)
     >>> bool((model.predict(x) == clean).mean() > 0.95)
     True
     """
@@ -107,9 +115,10 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         network: str | Callable[..., nn.Module] = TrainingConfig.network,
         method: str = TrainingConfig.method,
-        estimator: str = TrainingConfig.estimator,
+        estimator: str | None = TrainingConfig.estimator,
         transition: ArrayLike | TransitionEstimate | None = TrainingConfig.transition,
         *,
+        recipe: RecipeName = TrainingConfig.recipe,
         epochs: int | None = TrainingConfig.epochs,
         batch_size: int | None = TrainingConfig.batch_size,
         optimizer: Optimizer | None = TrainingConfig.optimizer,
@@ -133,6 +142,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.estimator = estimator
         self.transition = transition
+        self.recipe = recipe
         self.epochs = epochs
         self.batch_size = batch_size
         self.optimizer = optimizer
@@ -185,6 +195,8 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return TrainingConfig(**{**given, "random_state": seed})
 
     def _keep(self, run: RobustRun) -> None:
+        self.method_ = run.method
+        self.distrust_ = run.distrust
         self.transition_ = run.transition
         self.transition_estimate_ = run.estimate
         self.learned_transition_ = run.learned_transition
@@ -195,7 +207,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, run: RobustRun, shape: tuple[int, ...], names: tuple[str, ...], mean: NDArray[Any], std: NDArray[Any]
     ) -> Model:
         about = {
-            "method": self.method,
+            "method": run.method,
             "transition": as_lists(run.transition),
             "learned_transition": as_lists(run.learned_transition),
             "out_of_fold": run.out_of_fold,
@@ -204,7 +216,9 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "history": self.history_,
         }
         network = self.network if isinstance(self.network, str) else None
-        return Model(run.networks, network, self.network_options or {}, shape, names, mean, std, about)
+        features = getattr(self, "feature_names_in_", None)
+        columns = None if features is None else tuple(map(str, features))
+        return Model(run.networks, network, self.network_options or {}, shape, names, mean, std, about, columns)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probabilities of the clean class, (n, n_classes)."""
@@ -232,6 +246,8 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         builder = network or model.network or "mlp"
         classifier = cls(builder, model.about.get("method", "ce"), network_options=model.options)
         classifier.model_ = model
+        classifier.method_ = model.about.get("method", "ce")
+        classifier.distrust_ = None
         classifier.classes_ = np.array(model.about.get("classes", model.class_names))
         classifier.n_features_in_ = model.about.get("n_features", model.input_shape[0])
         for name in ("transition", "learned_transition"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from numpy.typing import ArrayLike
 from torch import nn
 
 from dualt.errors import InputError, UnknownNameError
-from dualt.nn.methods import check_options, find_method
+from dualt.estimators import DEFAULT_ESTIMATOR
+from dualt.nn.methods import METHODS, RegisteredMethod, check_options, find_method
 from dualt.nn.training import Machine, Recipe
 from dualt.nn.training.augment import AUGMENTATIONS
 from dualt.nn.training.loop import Augment
@@ -19,13 +20,19 @@ from dualt.nn.training.recipe import Optimizer, Precision
 from dualt.results import TransitionEstimate
 from dualt.validation import check_fraction
 
-# The paper reads these off the network's own training data; every other estimator wants probabilities of
-# samples that the network has not seen.
-_IN_SAMPLE = ("t", "dual-t", "spade")
-_FOLDS = 5
-# Small data get smaller batches, so that an epoch has about this many steps.
-_STEPS = 32
-_SMALLEST_BATCH = 8
+RecipeName: TypeAlias = Literal["default", "paper"]
+
+AUTO = "auto"
+# k folds cost (k − 1) trainings; for large data two, which cost no more than the network itself.
+_FOLDS = ((20_000, 5), (100_000, 3))
+_FEWEST_FOLDS = 2
+# Batches of a 32nd of the data, within these limits; epochs for so many steps, within theirs.
+_BATCHES, _BATCH_SIZES = 32, (16, 128)
+_STEPS, _EPOCHS = 700, (15, 60)
+_RATE = 2e-3
+# A method that refines a trained network starts more gently.
+_REFINING_RATE = 5e-4
+_RAMP = 0.3
 
 
 @dataclass(frozen=True)
@@ -33,16 +40,17 @@ class TrainingConfig:
     """What a training run is, beside its data.
 
     The fields are the parameters of `RobustNetClassifier`, and are explained there. Two are here alone: `recipes` per
-    stage (`ce` and the methods) instead of the published ones, and `channels_last`, a memory layout for convolutions.
+    stage (`ce` and the methods) instead of what `recipe` names, and `channels_last`, a memory layout for convolutions.
     """
 
     network: str | Callable[..., nn.Module] = "mlp"
-    method: str = "forward"
-    estimator: str = "dual-t"
+    method: str = AUTO
+    estimator: str | None = None
     transition: ArrayLike | TransitionEstimate | None = None
     network_options: Mapping[str, Any] | None = None
     method_options: Mapping[str, Any] | None = None
     weights: str | Path | None = None
+    recipe: RecipeName = "default"
     epochs: int | None = None
     batch_size: int | None = None
     optimizer: Optimizer | None = None
@@ -61,7 +69,15 @@ class TrainingConfig:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_options(self.method, self.method_options or {})
+        if self.recipe not in ("default", "paper"):
+            raise InputError(f"Expected recipe 'default' or 'paper', got {self.recipe!r}.")
+        if self.method == AUTO:
+            if self.method_options:
+                raise InputError("Expected options of a method that is named, got method 'auto'.")
+        elif self.method not in METHODS:
+            raise UnknownNameError("method", self.method, (AUTO, *METHODS))
+        else:
+            check_options(self.method, self.method_options or {})
         check_fraction(self.validation_fraction, "validation_fraction")
         if isinstance(self.augment, str) and self.augment not in AUGMENTATIONS:
             raise UnknownNameError("augmentation", self.augment, AUGMENTATIONS)
@@ -76,24 +92,57 @@ class TrainingConfig:
         """What is applied to the samples of every training batch."""
         return AUGMENTATIONS[self.augment] if isinstance(self.augment, str) else self.augment
 
-    def recipe(self, stage: str, n_samples: int | None = None) -> Recipe:
+    @property
+    def estimator_name(self) -> str:
+        """The estimator that finds the matrix: the library's default, or dual-T in the paper's recipe."""
+        return self.estimator or ("dual-t" if self.recipe == "paper" else DEFAULT_ESTIMATOR)
+
+    def recipe_of(self, stage: str, n_samples: int) -> Recipe:
         """Return the recipe of a stage that trains on a data set of `n_samples`."""
         name = stage.partition("-fold-")[0]
-        published = self.recipes.get(name, find_method(name).recipe)
-        batch_size = self.batch_size
-        if batch_size is None and n_samples is not None and name not in self.recipes:
-            batch_size = min(published.batch_size, max(_SMALLEST_BATCH, n_samples // _STEPS))
-        changes: dict[str, Any] = {"batch_size": batch_size, "patience": self.patience, "optimizer": self.optimizer}
+        chosen = self._unchanged(name, n_samples)
+        changes: dict[str, Any] = {
+            "batch_size": self.batch_size, "patience": self.patience, "optimizer": self.optimizer
+        }  # fmt: skip
+        own = chosen if self.method == AUTO else self._unchanged(self.method, n_samples)
         # A rate belongs to its optimizer.
-        if self.optimizer is not None or published.optimizer == find_method(self.method).recipe.optimizer:
+        if self.optimizer is not None or chosen.optimizer == own.optimizer:
             changes |= {name: getattr(self, name) for name in ("learning_rate", "momentum", "weight_decay")}
-        return published.changed(self.epochs, **changes)
+        return chosen.changed(self.epochs, **changes)
+
+    def _unchanged(self, name: str, n_samples: int) -> Recipe:
+        entry = find_method(name)
+        if name in self.recipes or self.recipe == "paper":
+            return self.recipes.get(name, entry.recipe)
+        return default_recipe(n_samples, entry, self.batch_size)
 
     def n_folds(self, n_samples: int) -> int:
         """Return in how many folds the posterior of `n_samples` is learned; 1: on themselves."""
         folds = self.folds
-        if folds is None:
-            folds = _FOLDS if self.transition is None and self.estimator not in _IN_SAMPLE else 1
+        if folds is None and (self.recipe == "paper" or self.transition is not None):
+            folds = 1
+        elif folds is None:
+            folds = next((number for limit, number in _FOLDS if n_samples <= limit), _FEWEST_FOLDS)
         if not 1 <= folds <= n_samples:
             raise InputError(f"Expected from 1 to {n_samples:,} folds, got {folds}.")
         return folds
+
+
+def default_recipe(n_samples: int, entry: RegisteredMethod, batch_size: int | None = None) -> Recipe:
+    """Return a recipe that trains a network on few or many samples: enough steps, and batches to suit.
+
+    Adam under a one-cycle schedule: for a network without batch norm the rate that suits SGD depends on the data.
+    """
+    smallest, largest = _BATCH_SIZES
+    size = batch_size or min(largest, max(smallest, n_samples // _BATCHES))
+    steps_per_epoch = max(1, -(-n_samples // size))
+    epochs = min(_EPOCHS[1], max(_EPOCHS[0], -(-_STEPS // steps_per_epoch)))
+    return Recipe(
+        epochs=epochs,
+        optimizer="adam",
+        learning_rate=_RATE if entry.starts_from is None else _REFINING_RATE,
+        weight_decay=0.0,
+        batch_size=size,
+        schedule="one-cycle",
+        ramp=max(2, round(_RAMP * epochs)) if entry.recipe.ramp else 0,
+    )

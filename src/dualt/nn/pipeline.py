@@ -16,7 +16,8 @@ from torch import nn
 from dualt.datasets import Dataset, Split
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators import ESTIMATORS, estimate_posterior
-from dualt.nn.config import TrainingConfig
+from dualt.nn.config import AUTO, TrainingConfig
+from dualt.nn.credibility import distrust
 from dualt.nn.methods import check_labels_possible, find_method
 from dualt.nn.stages import OnStage, Stages, learned_transition
 from dualt.nn.training import Machine, Part, Trained, TrainingData, as_inputs
@@ -24,6 +25,10 @@ from dualt.nn.training.model import make_folder
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior
 from dualt.validation import check_transition
+
+# What `auto` trains with, unless hardly any labels are wrong; docs/training.md has the figures behind it.
+AUTO_METHOD = "forward"
+LITTLE_NOISE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +38,19 @@ class RobustRun:
     Attributes
     ----------
     config
+    method
+        The one that trained the networks: the configured one, or what `auto` or `distrust` has made of it.
     networks
         With the weights that the method reports.
     transition : (C, C) or None
-        The matrix that the method was given; `None` if it takes none.
+        The matrix that the method was given; `None` if it takes none, or there is none to be trusted.
     estimate
         How it was found, if it was estimated.
-    pred_probs : (n, C) or None
-        Noisy posterior on the training part, if it was learned.
+    distrust
+        Why its noise rate should not be told and, but by the paper's recipe, the estimate was not used; `None`:
+        nothing speaks against it.
+    pred_probs, held_out_probs : (n, C) or None
+        Noisy posterior on the training and on the validation part, if it was learned.
     posterior
         The same with the given labels, read once for all who ask.
     stages
@@ -50,10 +60,13 @@ class RobustRun:
     """
 
     config: TrainingConfig
+    method: str
     networks: Sequence[nn.Module]
     transition: NDArray[np.float64] | None
     estimate: TransitionEstimate | None
+    distrust: str | None
     pred_probs: NDArray[np.float32] | None
+    held_out_probs: NDArray[np.float32] | None
     posterior: NoisyPosterior | None
     stages: Mapping[str, Trained]
     seconds: Mapping[str, float]
@@ -66,18 +79,20 @@ class RobustRun:
     @property
     def learned_transition(self) -> NDArray[np.float64] | None:
         """The matrix that the method has learned, from nothing or by revising the one it was given, if it does."""
-        return learned_transition(self.stages[self.config.method])
+        return learned_transition(self.stages[self.method])
 
     @property
     def test_accuracy(self) -> float | None:
         """Accuracy of the method on the clean test part, as its recipe reports it."""
-        return self.stages[self.config.method].test_accuracy
+        return self.stages[self.method].test_accuracy
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
         network = self.config.network
         return {
-            "method": self.config.method,
+            "method": self.method,
+            "asked_method": self.config.method,
+            "distrust": self.distrust,
             "network": network if isinstance(network, str) else getattr(network, "__name__", "own"),
             "random_state": self.config.random_state,
             "test_accuracy": self.test_accuracy,
@@ -87,6 +102,7 @@ class RobustRun:
             "out_of_fold": self.out_of_fold,
             "stages": {name: _describe(trained) for name, trained in self.stages.items()},
             "seconds": dict(self.seconds),
+            "total_seconds": sum(self.seconds.values()),
         }
 
 
@@ -173,28 +189,74 @@ def train_robustly(
     >>> dataset = load_dataset("synthetic", n_samples=500, n_test=200)
     >>> split = split_dataset(dataset, dualt.noise.symmetric(2, 0.2))
     >>> run = train_robustly(training_data(split, dataset), 2, TrainingConfig(epochs=5, network="mlp-small"))
-    >>> run.transition.shape, list(run.stages)
-    ((2, 2), ['ce', 'forward'])
+    >>> run.transition.shape, [*run.stages][-1]
+    ((2, 2), 'forward')
     """
     config = config or TrainingConfig()
     names = tuple(class_names or map(str, range(n_classes)))
     stages = Stages(data, names, config, _prepared(folder), resume, on_epoch)
-    transition, estimate, pred_probs, posterior = None, None, None, None
-    if find_method(config.method).takes_transition or config.method == "ce":
-        given: Any = config.transition
-        if isinstance(given, TransitionEstimate):
-            estimate, given = given, given.transition
-        elif given is None:
-            _check_estimator(config.estimator, clean_labels)
-            pred_probs, posterior = stages.pred_probs(), stages.posterior()
-            began = perf_counter()
-            options: dict[str, Any] = {"clean_labels": clean_labels} if config.estimator == "oracle" else {}
-            estimate = estimate_posterior(posterior, config.estimator, **options)
-            given, stages.seconds["estimate"] = estimate.transition, perf_counter() - began
+    estimate, doubt, posterior = None, None, None
+    given: Any = config.transition
+    if isinstance(given, TransitionEstimate):
+        estimate, given = given, given.transition
+    elif given is None and _needs_estimate(config.method):
+        _check_estimator(config.estimator_name, clean_labels)
+        estimate, doubt = _estimate(stages, clean_labels)
+        posterior = stages.posterior()
+        # Whoever asks for the paper's recipe gets it whole, and is told.
+        given = None if doubt and config.recipe != "paper" else estimate.transition
+    method = _chosen(config, estimate, doubt)
+    transition = None
+    if given is not None and _needs_estimate(method):
         transition = check_transition(given, n_classes)
         check_labels_possible(transition, data.train.labels)
-    networks = stages.train(config.method, transition).networks
-    return RobustRun(config, networks, transition, estimate, pred_probs, posterior, stages.trained, stages.seconds)
+    networks = stages.train(method, transition).networks
+    probs, held_out = (None, None) if posterior is None else (stages.pred_probs(), stages.held_out_probs())
+    return RobustRun(
+        config,
+        method,
+        networks,
+        transition,
+        estimate,
+        doubt,
+        probs,
+        held_out,
+        posterior,
+        stages.trained,
+        stages.seconds,
+    )
+
+
+def _needs_estimate(method: str) -> bool:
+    """Tell whether a method wants a matrix; `ce` does not, but its posterior is there to be read."""
+    return method in (AUTO, "ce") or find_method(method).takes_transition
+
+
+def _estimate(stages: Stages, clean_labels: NDArray[Any] | None) -> tuple[TransitionEstimate, str | None]:
+    """Return the estimate of the configured estimator, and why it should not be used, if so."""
+    name, posterior, held_out = stages.config.estimator_name, stages.posterior(), stages.held_out_probs()
+    began = perf_counter()
+    options: dict[str, Any] = {"clean_labels": clean_labels} if ESTIMATORS[name].needs_clean_labels else {}
+    estimate = estimate_posterior(posterior, name, **options)
+    stages.seconds["estimate"] = perf_counter() - began
+    if options:
+        return estimate, None
+    part = stages.data.train if posterior.out_of_fold else stages.data.validation
+    unseen = stages.pred_probs() if posterior.out_of_fold else held_out
+    if part is None or unseen is None:
+        return estimate, estimate.undecided
+    return estimate, distrust(estimate, unseen, part.labels.cpu().numpy())
+
+
+def _chosen(config: TrainingConfig, estimate: TransitionEstimate | None, doubt: str | None) -> str:
+    """Return the method to train with: plain cross entropy where the matrix it would need is not to be trusted."""
+    if config.recipe != "paper" and doubt is not None:
+        return "ce"
+    if config.method != AUTO:
+        return config.method
+    if config.recipe == "paper" or estimate is None:
+        return "forward"
+    return AUTO_METHOD if estimate.noise_rate >= LITTLE_NOISE else "ce"
 
 
 def _check_estimator(name: str, clean_labels: NDArray[Any] | None) -> None:

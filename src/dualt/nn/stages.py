@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -48,16 +47,17 @@ class Stages:
         if name not in self.trained:
             config, method_name = self.config, name.partition("-fold-")[0]
             options = config.method_options or {} if method_name == config.method else {}
-            method = build_method(method_name, transition, n_classes=self.n_classes, **options)
+            n_samples = len((data or self.data).train.labels)
+            method = build_method(method_name, transition, n_classes=self.n_classes, n_samples=n_samples, **options)
             start = find_method(method_name).starts_from
             source = None if start is None else self.train(start, transition)
             networks = [self.new_network(name, number, source) for number in range(method.n_networks)]
-            on_epoch, began = self.on_epoch, perf_counter()
+            on_epoch = self.on_epoch
             self.trained[name] = train(
                 networks,
                 method,
                 data or self.data,
-                config.recipe(name, len(self.data.train.labels)),
+                config.recipe_of(name, len(self.data.train.labels)),
                 random_state=self.seed_of(name),
                 machine=config.machine,
                 augment=config.augmentation,
@@ -65,7 +65,8 @@ class Stages:
                 resume=self.resume,
                 on_epoch=None if on_epoch is None else lambda record: on_epoch(name, record),
             )
-            self.seconds[name] = perf_counter() - began
+            # Of all parts of a run that was resumed.
+            self.seconds[name] = self.trained[name].history.seconds
         return self.trained[name]
 
     def seed_of(self, name: str) -> int:
@@ -90,6 +91,19 @@ class Stages:
         if folds not in self._pred_probs:
             self._pred_probs[folds] = self._in_sample() if folds == 1 else self._out_of_fold(folds)
         return self._pred_probs[folds]
+
+    def held_out_probs(self, folds: int | None = None) -> NDArray[np.float32] | None:
+        """Return P(given label | x) on the validation part, by the networks of `pred_probs`; `None` without the part.
+
+        No network was trained on these samples, though they have chosen its epoch.
+        """
+        folds, part = self._folds(folds), self.data.validation
+        if part is None:
+            return None
+        self.pred_probs(folds)
+        names = ["ce"] if folds == 1 else [f"ce-fold-{number}" for number in range(1, folds + 1)]
+        networks = [network for name in names for network in self.trained[name].networks]
+        return predict_probs(networks, part.inputs).numpy()
 
     def posterior(self, folds: int | None = None) -> NoisyPosterior:
         """Return `pred_probs` with the given labels: one object, whose one summary all estimators share."""

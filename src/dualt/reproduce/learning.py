@@ -83,7 +83,7 @@ def learn_together(learned: Sequence[Learned]) -> None:
     began = perf_counter()
     every = [one.stages for one in learned]
     replicas = [Replica(stages.new_network("ce"), stages.data, stages.seed_of("ce")) for stages in every]
-    recipe = every[0].config.recipe("ce")
+    recipe = every[0].config.recipe_of("ce", len(every[0].data.train.labels))
     train_replicated(replicas, recipe)
     seconds = (perf_counter() - began) / len(learned)
     for stages, replica in zip(every, replicas, strict=True):

@@ -290,4 +290,4 @@ class TransitionEstimate:
 
     def save(self, path: str | Path, *, level: float = 0.95) -> None:
         """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
-        write_estimate(path, self.transition, self.class_names, lambda: self.to_dict(level))
+        write_estimate(path, self, level)

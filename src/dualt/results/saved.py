@@ -1,13 +1,13 @@
-"""An estimate that was saved as JSON: its figures and intervals are those of the file, not computed anew."""
+"""An estimate in a file: its figures and intervals are those of the file, not computed anew."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from dualt.results.diagnostics import Diagnostics, Notice
 from dualt.results.fit import Fit, Matrix
 from dualt.results.readings import Readings
 from dualt.validation import check_class_names, check_transition
+
+if TYPE_CHECKING:
+    from dualt.results.estimate import TransitionEstimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,27 +39,6 @@ class Saved:
         """Refuse a level at which the intervals are not known."""
         if level != self.level:
             raise InputError(f"Expected the level {self.level:g}, at which the intervals were saved, got {level!r}.")
-
-
-def write_estimate(
-    path: str | Path, transition: Matrix, class_names: Sequence[str], to_dict: Callable[[], dict[str, Any]]
-) -> None:
-    """Write all that `to_dict` returns as `.json`, or the matrix alone as `.npy` or `.csv`."""
-    path = Path(path)
-    check_writable_target(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".json", ".npy", ".csv"):
-        raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")
-    content = to_dict() if suffix == ".json" else {}
-    with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
-        if suffix == ".json":
-            stream.write(json.dumps(content, indent=1) + "\n")
-        elif suffix == ".npy":
-            np.save(stream, transition, allow_pickle=False)
-        else:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow([guard_cell(name) for name in class_names])
-            writer.writerows([f"{value:.10g}" for value in row] for row in transition)
 
 
 def read_estimate(path: str | Path) -> tuple[str, tuple[str, ...], Fit, bool | None, Saved]:
@@ -119,3 +101,22 @@ def _shaped(values: Any, *shape: int) -> NDArray[np.float64]:
 
 def _refuse_resampling(rng: np.random.Generator) -> Matrix:
     raise InputError("Expected an estimate with its data to resample, got one from a file. Estimate it again.")
+
+
+def write_estimate(path: str | Path, estimate: TransitionEstimate, level: float) -> None:
+    """Write an estimate as `.json`, or its matrix alone as `.npy` or `.csv`."""
+    path = Path(path)
+    check_writable_target(path)
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".npy", ".csv"):
+        raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")
+    content = estimate.to_dict(level) if suffix == ".json" else {}
+    with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
+        if suffix == ".json":
+            stream.write(json.dumps(content, indent=1) + "\n")
+        elif suffix == ".npy":
+            np.save(stream, estimate.transition, allow_pickle=False)
+        else:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow([guard_cell(name) for name in estimate.class_names])
+            writer.writerows([f"{value:.10g}" for value in row] for row in estimate.transition)

@@ -23,13 +23,15 @@ RECIPES = {
         epochs=4, optimizer="adam", learning_rate=0.01, linear_from=2, batch_size=50, report="last-ten"
     ),
     "revision": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50),
+    "elr": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50, schedule="one-cycle"),
 }
 
 
 def run(method, path=None, **options):
     networks = [small_network(seed=k) for k in range(2 if method == "co-teaching" else 1)]
-    built = build_method(method, [[0.8, 0.2], [0.3, 0.7]])
-    return train(networks, built, synthetic_data(), RECIPES[method], checkpoint=path, **options)
+    data = synthetic_data()
+    built = build_method(method, [[0.8, 0.2], [0.3, 0.7]], n_classes=2, n_samples=len(data.train.labels))
+    return train(networks, built, data, RECIPES[method], checkpoint=path, **options)
 
 
 @pytest.mark.parametrize("method", RECIPES)
@@ -158,3 +160,13 @@ def test_checkpoints_hold_nothing_but_tensors_and_json(tmp_path):
     run("revision", path)
     names = set(load_file(path))
     assert {"network.0.1.weight", "best.network.0.1.weight", "method.slack", "optimizer.0.exp_avg"} <= names
+
+
+def test_damaged_tensors_are_refused(tmp_path):
+    path = tmp_path / "run.safetensors"
+    run("ce", path)
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 0x40
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=r"tensors of the checkpoint .* are damaged"):
+        run("ce", path, resume=True)

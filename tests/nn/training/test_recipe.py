@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,3 +146,17 @@ def test_the_reported_accuracy():
     tied = History([record(e, 0.5, 0.0, loss) for e, loss in enumerate([0.9, 0.7, 0.6, 0.8])])
     assert tied.best_epoch == 2
     assert History.from_dict(history.to_dict()) == history
+
+
+@given(st.integers(1, 300))
+def test_one_cycle_rises_for_a_fifth_and_falls_to_nothing(epochs):
+    recipe = Recipe(epochs, learning_rate=1.0, schedule="one-cycle")
+    times = [epochs * share for share in (0, 0.1, 0.2, 0.6, 1.0)]
+    assert [recipe.learning_rate_at(time) for time in times] == pytest.approx([0.05, 0.525, 1, 0.5, 0])
+
+
+def test_one_cycle_moves_with_every_step():
+    recipe = Recipe(10, learning_rate=1.0, schedule="one-cycle")
+    optimizer = recipe.make_optimizer([torch.nn.Parameter(torch.zeros(1))])
+    recipe.set_schedule(optimizer, 3, 5, 10)
+    assert optimizer.param_groups[0]["lr"] == recipe.learning_rate_at(3.5)

@@ -12,7 +12,9 @@ from dualt.nn.methods import (
     ce,
     co_teaching,
     decoupling,
+    elr,
     forward,
+    gce,
     mentornet,
     mixup,
     revision,
@@ -28,13 +30,14 @@ __all__ = ["METHODS", "RegisteredMethod", "build_method", "check_labels_possible
 
 @dataclass(frozen=True)
 class RegisteredMethod:
-    """A method, its published recipe, whether it takes a matrix or learns one, and the method it starts from."""
+    """A method, its published recipe, the method it starts from, and what it is built with: a matrix, or sizes."""
 
     build: Callable[..., Method]
     recipe: Recipe
     takes_transition: bool = False
     starts_from: str | None = None
     learns_transition: bool = False
+    remembers_samples: bool = False
 
 
 METHODS: dict[str, RegisteredMethod] = {
@@ -46,6 +49,8 @@ METHODS: dict[str, RegisteredMethod] = {
     "forward": RegisteredMethod(forward.Forward, forward.RECIPE, takes_transition=True),
     "reweighting": RegisteredMethod(reweighting.Reweighting, reweighting.RECIPE, True, starts_from="ce"),
     "revision": RegisteredMethod(revision.Revision, revision.RECIPE, True, starts_from="reweighting"),
+    "gce": RegisteredMethod(gce.GeneralizedCrossEntropy, gce.RECIPE),
+    "elr": RegisteredMethod(elr.EarlyLearning, elr.RECIPE, remembers_samples=True),
     "volminnet": RegisteredMethod(volminnet.VolMinNet, volminnet.RECIPE, learns_transition=True),
     "total-variation": RegisteredMethod(total_variation.TotalVariation, total_variation.RECIPE, learns_transition=True),
 }
@@ -61,14 +66,23 @@ def find_method(name: str) -> RegisteredMethod:
 def check_options(name: str, options: Iterable[str]) -> None:
     """Refuse an option that the method `name` does not have."""
     parameters = inspect.signature(find_method(name).build).parameters
-    known = [parameter for parameter in parameters if parameter not in ("transition", "n_classes")]
+    known = [parameter for parameter in parameters if parameter not in ("transition", "n_classes", "n_samples")]
     for option in options:
         if option not in known:
             raise InputError(f"Method {name!r} has no option {option!r}. Its options: {', '.join(known) or 'none'}.")
 
 
-def build_method(name: str, transition: Any = None, *, n_classes: int | None = None, **options: Any) -> Method:
-    """Return a method, with the matrix where it takes one, for `n_classes` where it learns one.
+def build_method(
+    name: str,
+    transition: Any = None,
+    *,
+    n_classes: int | None = None,
+    n_samples: int | None = None,
+    **options: Any,
+) -> Method:
+    """Return a method: with the matrix where it takes one, for `n_classes` where it learns one.
+
+    `n_samples` is the size of the training part, for methods that remember something of every sample.
 
     Examples
     --------
@@ -88,6 +102,10 @@ def build_method(name: str, transition: Any = None, *, n_classes: int | None = N
         if n_classes is None:
             raise InputError(f"The method {name!r} learns a transition matrix: pass n_classes, its size.")
         first = (n_classes,)
+    elif entry.remembers_samples:
+        if n_classes is None or n_samples is None:
+            raise InputError(f"The method {name!r} remembers every sample: pass n_samples and n_classes.")
+        first = (n_samples, n_classes)
     check_options(name, options)
     method = entry.build(*first, **options)
     method.options = options

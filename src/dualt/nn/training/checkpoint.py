@@ -6,6 +6,7 @@ Tensors are named `network.0.…`, `best.0.…`, `method.…`, `best_method.…`
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from dualt.files import atomic_write
 from dualt.nn.training.history import History
 from dualt.nn.training.method import Method
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass
@@ -59,11 +60,11 @@ class State:
         tensors = self._weights() | {f"best.{name}": value for name, value in self.best.items()}
         for number, values in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{k}": v for k, v in values.items() if isinstance(v, Tensor)}
-        header = {"version": _VERSION, "settings": settings, "history": self.history.to_dict()}
-        content = save(
-            {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
-            metadata={"dualt": json.dumps(header)},
-        )
+        tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        header = {
+            "version": _VERSION, "settings": settings, "history": self.history.to_dict(), "digest": _digest(tensors)
+        }  # fmt: skip
+        content = save(tensors, metadata={"dualt": json.dumps(header)})
         with atomic_write(path, "wb") as stream:
             stream.write(content)
 
@@ -106,10 +107,21 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         isinstance(header, dict) and header.get("version") == _VERSION and isinstance(header.get("settings"), dict)
     ):
         raise FileError(f"Expected a checkpoint of dualt (version {_VERSION}) in {path}, got another file.")
+    if header.get("digest") != _digest(tensors):
+        raise FileError(f"The tensors of the checkpoint {path} are damaged: remove it to start anew.")
     try:
         return tensors, {**header, "history": History.from_dict(header.get("history", {}))}
     except ValueError as error:
         raise FileError(f"Cannot read the checkpoint {path}: {error}. Remove it to start anew.") from error
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of names, shapes and bytes."""
+    found = hashlib.sha256()
+    for name, value in sorted(tensors.items()):
+        found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
 
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

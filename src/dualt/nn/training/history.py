@@ -45,6 +45,11 @@ class History:
             return last.epoch
         return max(self.records, key=lambda r: (r.validation_accuracy, -(r.validation_loss or 0.0))).epoch
 
+    @property
+    def seconds(self) -> float:
+        """What all epochs took, those before a resume included."""
+        return sum(record.seconds for record in self.records)
+
     def test_accuracy(self, report: Report) -> float | None:
         """Return the test accuracy as a recipe reports it, or `None` without clean test labels."""
         chosen = self.records[-_LAST:] if report == "last-ten" else [self.records[self.best_epoch]]

@@ -29,6 +29,8 @@ from dualt.rng import stream, stream_seed
 Augment = Callable[[Tensor, np.random.Generator], Tensor]
 OnEpoch = Callable[[EpochRecord], None]
 
+_CHECKED_ROWS = 256
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -96,7 +98,10 @@ def train(
     callables = [_runner(network, machine) for network in shard(networks, world)]
     learned = [*(p for network in networks for p in network.parameters()), *method.parameters()]
     state = State(networks, method, recipe.make_optimizer(learned), History(), {})
-    settings = {**recipe.to_dict(), "random_state": random_state, **_identity(method, data.train)}
+    settings = {
+        **recipe.to_dict(), "random_state": random_state, "precision": machine.precision,
+        **_identity(method, data.train),
+    }  # fmt: skip
     if resume and path is not None and path.exists():
         state.resume(path, settings)
 
@@ -105,7 +110,6 @@ def train(
             if _out_of_patience(state.history, recipe.patience):
                 break
             began = perf_counter()
-            recipe.set_schedule(state.optimizer, epoch)
             with seeded(stream_seed(random_state, f"dropout/{epoch}")):
                 loss = _run_epoch(callables, method, data.train, recipe, state.optimizer, random_state, epoch, augment)
             with evaluating(networks):
@@ -135,7 +139,15 @@ def _identity(method: Method, part: Part) -> dict[str, Any]:
         "method": type(method).__name__,
         "transition_checksum": zlib.crc32(matrix.tobytes()),
         "labels_checksum": zlib.crc32(part.labels.cpu().numpy().tobytes()),
+        "features_checksum": _features_checksum(part),
     }
+
+
+def _features_checksum(part: Part) -> int:
+    """Return a checksum of rows spread evenly: standardised by all rows, they change with any of them."""
+    rows = torch.linspace(0, len(part.labels) - 1, min(len(part.labels), _CHECKED_ROWS)).long()
+    values = part.inputs.take(rows).float().cpu().mul(1e3).round()
+    return zlib.crc32(values.numpy().tobytes())
 
 
 def _run_epoch(
@@ -152,12 +164,14 @@ def _run_epoch(
     rng, ramp = stream(seed, f"method/{epoch}"), recipe.ramp_at(epoch)
     order = torch.from_numpy(stream(seed, f"batches/{epoch}").permutation(len(part.labels))).to(part.labels.device)
     total, n_steps = 0.0, 0
-    for number, (start, stop) in enumerate(batch_starts(len(order), recipe.batch_size)):
+    batches = batch_starts(len(order), recipe.batch_size)
+    for number, (start, stop) in enumerate(batches):
+        recipe.set_schedule(optimizer, epoch, number, len(batches))
         index = order[start:stop]
         x = part.inputs.take(index)
         if augment is not None:
             x = augment(x, rng)
-        batch = Batch(x, part.labels.index_select(0, index), epoch, rng, ramp)
+        batch = Batch(x, part.labels.index_select(0, index), epoch, rng, ramp, index)
         losses: list[Tensor] = [loss for loss in method(networks, batch) if loss is not None]
         if not losses:
             continue

@@ -12,13 +12,17 @@ Network: TypeAlias = Callable[[Tensor], Tensor]
 
 
 class Batch(NamedTuple):
-    """What a method sees: samples, given labels, the epoch from 0, a source of randomness, and the recipe's ramp."""
+    """What a method sees: samples, given labels, the epoch from 0, a source of randomness, and the recipe's ramp.
+
+    `rows` holds the row of each sample in the training part, for methods that remember something of every sample.
+    """
 
     x: Tensor
     labels: Tensor
     epoch: int
     rng: np.random.Generator
     ramp: float = 1.0
+    rows: Tensor | None = None
 
 
 class Method(nn.Module):

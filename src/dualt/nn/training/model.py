@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dualt.errors import DualtError, FileError, InputError
-from dualt.files import atomic_write
+from dualt.files import atomic_write, open_input
 from dualt.nn.networks import build_network
 from dualt.nn.networks.weights import read_weights
 from dualt.nn.training.inputs import as_inputs
@@ -28,6 +29,7 @@ _JSON, _WEIGHTS = "model.json", "weights.safetensors"
 _FIELDS: dict[str, tuple[type, ...]] = {
     "network": (str, type(None)), "options": (dict,), "n_networks": (int,), "input_shape": (list,),
     "class_names": (list,), "mean": (list, float, int), "std": (list, float, int), "about": (dict,),
+    "feature_names": (list, type(None)), "weights_sha256": (str,),
 }  # fmt: skip
 
 
@@ -46,6 +48,8 @@ class Model:
     input_shape, class_names
     mean, std
         What samples are standardised with.
+    feature_names
+        Columns of the table that it was trained on, in order; `None` if they had no names.
     about
         Whatever else describes the model: method, matrix, accuracy. Plain numbers, strings and lists.
     """
@@ -58,6 +62,7 @@ class Model:
     mean: NDArray[np.float32]
     std: NDArray[np.float32]
     about: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
 
     def predict_probs(self, samples: Any, machine: Machine | None = None) -> NDArray[np.float32]:
         """Return the probabilities of the clean class, (n, C)."""
@@ -65,13 +70,15 @@ class Model:
         inputs = as_inputs(samples, self.mean, self.std, device)
         if inputs.shape != self.input_shape:
             raise InputError(f"Expected samples of shape {self.input_shape}, as in training, got {inputs.shape}.")
+        if isinstance(samples, np.ndarray) and samples.dtype.kind == "f":
+            _check_finite(samples)
         for network in self.networks:
             network.to(device)
         probs: NDArray[np.float32] = predict_probs(self.networks, inputs).numpy()
         return probs
 
     def save(self, folder: str | Path) -> None:
-        """Write the model into `folder`, which is made if need be; the JSON last, so that it vouches for the rest."""
+        """Write the model into `folder`, made if need be; the JSON last: it holds the digest of the weights."""
         from safetensors.torch import save
 
         folder = Path(folder)
@@ -81,8 +88,9 @@ class Model:
             for number, network in enumerate(self.networks)
             for name, value in network.state_dict().items()
         }
+        weights = save(tensors)
         with atomic_write(folder / _WEIGHTS, "wb") as stream:
-            stream.write(save(tensors))
+            stream.write(weights)
         content = {
             "version": _VERSION,
             "network": self.network,
@@ -92,6 +100,8 @@ class Model:
             "class_names": list(self.class_names),
             "mean": np.asarray(self.mean).tolist(),
             "std": np.asarray(self.std).tolist(),
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "weights_sha256": hashlib.sha256(weights).hexdigest(),
             "about": dict(self.about),
         }
         with atomic_write(folder / _JSON) as stream:
@@ -117,7 +127,30 @@ class Model:
             own = {k.removeprefix(f"{number}."): v for k, v in weights.items() if k.startswith(f"{number}.")}
             build = partial(build_network, network or content["network"], shape, len(names), **content["options"])
             networks.append(_built(build, own, folder, on_trust=network is not None))
-        return cls(networks, content["network"], content["options"], shape, names, mean, std, content["about"])
+        _check_digest(folder, content["weights_sha256"])
+        features = content["feature_names"]
+        return cls(
+            networks, content["network"], content["options"], shape, names, mean, std, content["about"],
+            None if features is None else tuple(map(str, features)),
+        )  # fmt: skip
+
+
+def _check_digest(folder: Path, expected: str) -> None:
+    """Refuse weights that the JSON beside them was not written for."""
+    with open_input(folder / _WEIGHTS) as stream:
+        found = hashlib.sha256(stream.read()).hexdigest()
+    if found != expected:
+        raise FileError(
+            f"{folder / _WEIGHTS} and {folder / _JSON} come from different runs, or one was changed: train anew."
+        )
+
+
+def _check_finite(samples: NDArray[Any]) -> None:
+    finite = np.isfinite(samples).reshape(len(samples), -1).all(axis=1)
+    if not finite.all():
+        raise InputError(
+            f"Expected finite numbers, got NaN or infinity in row {int(np.argmin(finite))}. Fill or drop that row."
+        )
 
 
 def make_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -15,6 +16,10 @@ from dualt.validation import check_fraction
 Report: TypeAlias = Literal["best-validation", "last-ten"]
 Optimizer: TypeAlias = Literal["sgd", "adam"]
 Precision: TypeAlias = Literal["float32", "bf16"]
+Schedule: TypeAlias = Literal["steps", "one-cycle"]
+
+# Share of a one-cycle schedule in which the rate rises.
+_WARM_UP = 0.2
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,9 @@ class Recipe:
     optimizer
         `"sgd"` or `"adam"`.
     learning_rate, momentum, weight_decay, batch_size
+    schedule
+        `"steps"`: by epochs, as milestones and `linear_from` say. `"one-cycle"`: by steps, the rate rises linearly to
+        `learning_rate` over the first fifth and falls to zero along a cosine.
     milestones
         Epochs from which on the learning rate is a tenth of what it was, in ascending order.
     linear_from
@@ -46,6 +54,7 @@ class Recipe:
     momentum: float = 0.0
     weight_decay: float = 1e-4
     batch_size: int = 128
+    schedule: Schedule = "steps"
     milestones: tuple[int, ...] = ()
     linear_from: int | None = None
     ramp: int = 0
@@ -62,14 +71,21 @@ class Recipe:
             raise InputError(f"Expected a learning_rate above 0, got {self.learning_rate}.")
         if not self.weight_decay >= 0:
             raise InputError(f"Expected a weight_decay from 0 on, got {self.weight_decay}.")
+        if self.schedule not in ("steps", "one-cycle"):
+            raise InputError(f"Expected schedule 'steps' or 'one-cycle', got {self.schedule!r}.")
         if self.report not in ("best-validation", "last-ten"):
             raise InputError(f"Expected report 'best-validation' or 'last-ten', got {self.report!r}.")
         if any(later <= earlier for earlier, later in zip((0, *self.milestones), self.milestones, strict=False)):
             raise InputError(f"Expected milestones from 1 on in ascending order, got {self.milestones}.")
         check_fraction(self.momentum, "momentum", inclusive=True)
 
-    def learning_rate_at(self, epoch: int) -> float:
-        """Return the learning rate of an epoch, counted from 0."""
+    def learning_rate_at(self, epoch: float) -> float:
+        """Return the learning rate of an epoch, counted from 0; a fraction is a step within the epoch."""
+        if self.schedule == "one-cycle":
+            done = epoch / self.epochs
+            if done < _WARM_UP:
+                return self.learning_rate * (0.05 + 0.95 * done / _WARM_UP)
+            return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
         rate = self.learning_rate * 0.1 ** sum(epoch >= milestone for milestone in self.milestones)
         if self.linear_from is not None and epoch >= self.linear_from:
             rate *= (self.epochs - epoch) / (self.epochs - self.linear_from)
@@ -115,10 +131,13 @@ class Recipe:
             return torch.optim.Adam(parameters, **options)
         return torch.optim.SGD(parameters, momentum=self.momentum, **options)
 
-    def set_schedule(self, optimizer: torch.optim.Optimizer, epoch: int) -> None:
-        """Give the optimizer the rates of `epoch`: a function of the epoch alone, so nothing to resume."""
+    def set_schedule(self, optimizer: torch.optim.Optimizer, epoch: int, step: int = 0, n_steps: int = 1) -> None:
+        """Give the optimizer the rates of a step of `epoch`: a function of these alone, so nothing to resume."""
+        if step and self.schedule == "steps":
+            return
+        rate = self.learning_rate_at(epoch + (step / n_steps if self.schedule == "one-cycle" else 0))
         for group in optimizer.param_groups:
-            group["lr"] = self.learning_rate_at(epoch)
+            group["lr"] = rate
             if "betas" in group:
                 group["betas"] = (self.beta1_at(epoch), group["betas"][1])
 

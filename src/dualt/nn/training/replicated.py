@@ -53,7 +53,6 @@ def train_replicated(replicas: Sequence[Replica], recipe: Recipe) -> None:
     best = [value.clone() for value in stack.state()]
     for epoch in range(recipe.epochs):
         began = perf_counter()
-        recipe.set_schedule(optimizer, epoch)
         losses = _run_epoch(stack, train, recipe, optimizer, [replica.seed for replica in replicas], epoch)
         seconds = (perf_counter() - began) / len(replicas)
         scores = [_scores(stack, part) for part in (validation, test)]
@@ -171,7 +170,9 @@ def _run_epoch(
     generators = [torch.Generator().manual_seed(stream_seed(seed, f"dropout/{epoch}")) for seed in seeds]
     total = torch.zeros(len(seeds))
     n_steps = 0
+    n_batches = len(batch_starts(part.n_samples, recipe.batch_size))
     for number, (x, labels) in enumerate(part.batches(torch.from_numpy(orders), recipe.batch_size)):
+        recipe.set_schedule(optimizer, epoch, number, n_batches)
         # Summed below: no replica's gradient depends on another's loss.
         losses = F.cross_entropy(stack(x, generators), labels, reduction="none").mean(1)
         if not torch.isfinite(losses).all():

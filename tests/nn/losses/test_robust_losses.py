@@ -1,0 +1,58 @@
+"""Losses without a matrix against references written as loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from dualt.nn.losses.robust import early_learning_loss, generalized_cross_entropy, updated_targets
+
+LOGITS = torch.from_numpy(np.random.default_rng(0).normal(size=(9, 4)) * 3)
+LABELS = torch.from_numpy(np.random.default_rng(1).integers(4, size=9))
+
+
+def softmax(row):
+    total = sum(math.exp(value) for value in row)
+    return [math.exp(value) / total for value in row]
+
+
+@pytest.mark.parametrize("q", [0.05, 0.7, 1.0])
+def test_generalized_cross_entropy(q):
+    expected = [(1 - softmax(row)[y] ** q) / q for row, y in zip(LOGITS.tolist(), LABELS.tolist(), strict=True)]
+    assert generalized_cross_entropy(LOGITS, LABELS, q).item() == pytest.approx(np.mean(expected))
+
+
+def test_a_small_q_is_cross_entropy():
+    expected = torch.nn.functional.cross_entropy(LOGITS, LABELS).item()
+    assert generalized_cross_entropy(LOGITS, LABELS, 1e-6).item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_early_learning_loss():
+    targets = LOGITS.flip(0).softmax(1)
+    total = 0.0
+    for row, y, target in zip(LOGITS.tolist(), LABELS.tolist(), targets.tolist(), strict=True):
+        probs = softmax(row)
+        clipped = [min(max(p, 1e-4), 1 - 1e-4) for p in probs]
+        agreement = sum(t * p for t, p in zip(target, clipped, strict=True))
+        total += -math.log(probs[y]) + 3 * math.log(1 - agreement)
+    assert early_learning_loss(LOGITS, LABELS, targets, 3.0).item() == pytest.approx(total / 9)
+
+
+def test_targets_are_running_means():
+    targets = torch.zeros(9, 4, dtype=torch.float64)
+    for _ in range(3):
+        targets = updated_targets(targets, LOGITS, 0.7)
+    np.testing.assert_allclose(targets, (1 - 0.7**3) * LOGITS.softmax(1), atol=5e-4)
+    assert not targets.requires_grad
+
+
+def test_early_learning_pulls_a_contradicting_label_less():
+    """The gradient at the label is smaller where the targets speak against it: that is what stops memorising."""
+    logits = torch.tensor([[3.0, 0.0]], requires_grad=True)
+    targets, label = torch.tensor([[0.95, 0.05]]), torch.tensor([1])
+    (plain,) = torch.autograd.grad(torch.nn.functional.cross_entropy(logits, label), logits)
+    (kept,) = torch.autograd.grad(early_learning_loss(logits, label, targets), logits)
+    assert kept[0, 1] > plain[0, 1]
