@@ -1,6 +1,6 @@
 """What an audit is worth on labels that people gave: how often its intervals hold, and how near it brings the estimate.
 
-    DUALT_REAL_NOISE=folder python bench/audit.py [--draws 60] [--size 200] [--designs uniform stratified batches]
+    DUALT_REAL_NOISE=folder python bench/audit.py [--draws 60] [--size 200] [--designs uniform stratified]
 
 The folder holds cifar10n-aggregate.npz (pred_probs, given, clean), labelme.npz (features, votes, clean) and
 hausa-news.tsv (text, given, clean); what is not there is left out. Every draw is a fresh audit of the same data, whose
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 import dualt
-from dualt.audit import Audit, AuditResult, Sheet, correct_by_audit
-from dualt.audit.batches import Plan
+from dualt.audit import Audit, AuditResult, correct_by_audit
+from dualt.audit.batches import Design, Plan
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.estimators import estimate_verified
 from dualt.issues import find_posterior_issues
@@ -101,24 +101,10 @@ PROBLEMS: dict[str, tuple[str, Callable[[], Problem]]] = {
 }
 
 
-def audit_of(data: Problem, plan: Plan, size: int, seed: int) -> Audit:
-    drawn = plan.draw(size, seed)
+def sample(data: Problem, design: Design, size: int, seed: int) -> Audit:
+    """Draw an audit and look up the true classes."""
+    drawn = Plan.of(len(data.given), design, data.wrong).draw(size, seed)
     return Audit(drawn.rows, data.clean[drawn.rows], strata=drawn.strata, stratum_sizes=drawn.sizes[drawn.strata])
-
-
-def sample(data: Problem, design: str, size: int, seed: int) -> Audit:
-    """Draw an audit: uniform, stratified by what is predicted, or half so and half by what the first half showed."""
-    if design == "uniform":
-        return audit_of(data, Plan.of(len(data.given), "uniform", data.wrong), size, seed)
-    plan = Plan.of(len(data.given), "stratified", data.wrong)
-    if design == "stratified":
-        return audit_of(data, plan, size, seed)
-    first = audit_of(data, plan, size // 2, seed)
-    shown = estimate_verified(data.posterior, data.estimate, first)
-    wrong = 1 - find_posterior_issues(data.posterior, shown).probability_right.astype(np.float64)
-    assert shown.audit is not None
-    later = plan.after(Sheet.of_draw(data.given, plan.draw(size // 2, seed)))
-    return audit_of(data, later.with_observed(shown.audit.residuals(), shown.audit.rows, wrong), size, seed)
 
 
 def holds(low: Any, high: Any, truth: Any) -> NDArray[np.bool_]:
@@ -134,7 +120,7 @@ def matrix_error(data: Problem, matrix: NDArray[np.float64]) -> float:
     return float(np.abs(matrix - data.truth).sum() / len(matrix))
 
 
-def measured(data: Problem, design: str, size: int, seed: int) -> dict[str, float]:
+def measured(data: Problem, design: Design, size: int, seed: int) -> dict[str, float]:
     audit = sample(data, design, size, seed)
     estimate = estimate_verified(data.posterior, data.estimate, audit)
     result: AuditResult | None = estimate.audit
@@ -155,7 +141,7 @@ def measured(data: Problem, design: str, size: int, seed: int) -> dict[str, floa
     }
 
 
-def rows_of(data: dict[str, Problem], design: str, size: int, draws: int) -> Iterator[str]:
+def rows_of(data: dict[str, Problem], design: Design, size: int, draws: int) -> Iterator[str]:
     found = {name: [measured(one, design, size, seed) for seed in range(draws)] for name, one in data.items()}
     for key in next(iter(found.values()))[0]:
         means = [float(np.mean([one[key] for one in runs])) for runs in found.values()]
@@ -177,7 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=60)
     parser.add_argument("--size", type=int, default=200)
-    parser.add_argument("--designs", nargs="*", default=["uniform", "stratified", "batches"])
+    parser.add_argument("--designs", nargs="*", default=["uniform", "stratified"])
     parser.add_argument("--problems", nargs="*", default=list(PROBLEMS))
     options = parser.parse_args()
     data: dict[str, Problem] = {}

@@ -135,9 +135,7 @@ def observed_spread(predicted: Floats, residuals: Floats, strata: Ints, worth: f
     return np.sqrt((worth * predicted**2 + squares) / (worth + counts))
 
 
-def allocate(
-    sizes: Ints, spread: Floats, total: int, *, taken: Ints | None = None, even_share: float = EVEN_SHARE
-) -> Ints:
+def allocate(sizes: Ints, spread: Floats, total: int, *, taken: Ints | None = None) -> Ints:
     """Return m_h ∝ ½·N_h + ½·N_h·S_h (Neyman), at least `FLOOR` (or N_h), at least `taken`, Σ m_h = total.
 
     Parameters
@@ -148,15 +146,13 @@ def allocate(
         Rows to draw in all, with those of earlier batches.
     taken : (n_strata,), optional
         Rows of earlier batches.
-    even_share
-        Share that follows the sizes alone.
     """
     least = np.minimum(sizes, FLOOR if total >= FLOOR * len(sizes) else total // len(sizes))
     if taken is not None:
         least = np.maximum(least, taken)
     neyman = sizes * spread
     by_size = sizes / sizes.sum()
-    share = even_share * by_size + (1 - even_share) * (neyman / neyman.sum() if neyman.sum() > 0 else by_size)
+    share = EVEN_SHARE * by_size + (1 - EVEN_SHARE) * (neyman / neyman.sum() if neyman.sum() > 0 else by_size)
     return _fill(share, least, sizes, max(total, int(least.sum())))
 
 
@@ -195,18 +191,19 @@ def permanent_numbers(n_samples: int, seed: int, stream: int = 0) -> Floats:
 
 
 def required_size(
-    half_width: float, sizes: Ints, spread: Floats, *, level: float = 0.95, even_share: float = EVEN_SHARE
+    half_width: float, sizes: Ints, spread: Floats, *, level: float = 0.95, drawn_by: Floats | None = None
 ) -> int:
     """Return the fewest rows, allocated by `allocate`, with t·√(Σ (N_h/N)²·(1 − m_h/N_h)·S_h²/m_h) ≤ half_width.
 
-    All rows if no fewer will do.
+    All rows if no fewer will do. `drawn_by` are the spreads that rows are allocated by, if they are others.
     """
+    drawn_by = spread if drawn_by is None else drawn_by
     low, high = 2 * len(sizes), int(sizes.sum())
     if low >= high:
         return high
     while low < high:
         middle = (low + high) // 2
-        counts = allocate(sizes, spread, middle, even_share=even_share)
+        counts = allocate(sizes, drawn_by, middle)
         if expected_half_width(counts, sizes, spread, level) <= half_width:
             high = middle
         else:
@@ -232,7 +229,16 @@ class Progress(NamedTuple):
     missing: int
 
 
-def progress(reached: float, target: float, sizes: Ints, spread: Floats, taken: Ints, level: float = 0.95) -> Progress:
+def progress(
+    reached: float,
+    target: float,
+    sizes: Ints,
+    spread: Floats,
+    taken: Ints,
+    *,
+    level: float = 0.95,
+    drawn_by: Floats | None = None,
+) -> Progress:
     """Return how far an audit is from the half-width `target`.
 
     `reached` is the half-width of the interval as it stands. The rows that the target needs come from the spreads that
@@ -243,6 +249,6 @@ def progress(reached: float, target: float, sizes: Ints, spread: Floats, taken: 
         return Progress(reached, n_taken, 0)
     promised = expected_half_width(taken, sizes, spread, level)
     caution = max(1.0, reached / promised) if promised > 0 else 1.0
-    needed = max(required_size(target, sizes, spread * caution, level=level), n_taken + 1)
+    needed = max(required_size(target, sizes, spread * caution, level=level, drawn_by=drawn_by), n_taken + 1)
     needed = min(needed, int(sizes.sum()))
     return Progress(reached, needed, needed - n_taken)

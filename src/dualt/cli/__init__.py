@@ -73,9 +73,9 @@ app.add_typer(data.app, name="data")
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from dualt import __version__
+        from dualt import __version__, kernels
 
-        typer.echo(f"dualt {__version__}")
+        typer.echo(f"dualt {__version__} ({kernels.status()})")
         raise typer.Exit
 
 
