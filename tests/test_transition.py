@@ -145,3 +145,12 @@ def test_a_label_that_no_class_leaves_says_nothing():
     with pytest.warns(DualtWarning, match="near singular"):
         found = dualt.clean_posterior([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], always_one)
     np.testing.assert_allclose(found, np.full((2, 3), 1 / 3))
+
+
+def test_a_label_that_no_class_leaves_is_no_division_by_zero():
+    """An empty column of the matrix; rows outside what it can give go through Newton's steps."""
+    matrix = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.5, 0.5, 0.0]])
+    with pytest.warns(DualtWarning, match="near singular"):
+        found = dualt.clean_posterior([[0.6, 0.1, 0.3], [0.0, 0.0, 1.0], [0.3, 0.7, 0.0]], matrix)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1)

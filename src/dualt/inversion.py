@@ -89,7 +89,8 @@ class PosteriorSolver:
         dual = np.full_like(q, 1e-2)
         identity = np.eye(q.shape[1])
         for _ in range(_NEWTON_STEPS):
-            noisy = q @ self._matrix
+            # A label that no class leaves has an empty column: whatever stands for its share counts for nothing.
+            noisy = np.maximum(q @ self._matrix, _ROUNDING**2)
             barrier = 0.1 * (q * dual).mean(axis=1, keepdims=True)
             slope = self._matrix.sum(axis=1) - (target / noisy) @ self._matrix.T - barrier / q
             curvature = (self._matrix * (target / noisy**2)[:, None, :]) @ self._matrix.T
