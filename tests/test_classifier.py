@@ -19,7 +19,7 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, TransitionError, UnknownNameError
-from dualt.transition import early_posterior
+from dualt.transition import EarlyPosterior
 
 CORRECTIONS = ["reweight", "posterior", "clean"]
 
@@ -119,12 +119,15 @@ def test_the_clean_posterior_is_computed_once(correction, monkeypatch):
     features, noisy, _ = small_case()
     rows = []
 
-    def counted(probs, *arguments):
-        rows.append(len(probs))
-        return early_posterior(probs, *arguments)
+    def counting(method):
+        def counted(self, probs, *arguments):
+            rows.append(len(probs))
+            return method(self, probs, *arguments)
 
-    for module in ("dualt.issues.scores", "dualt.classifier"):
-        monkeypatch.setattr(f"{module}.early_posterior", counted)
+        return counted
+
+    for name in ("__call__", "clearest", "scores"):
+        monkeypatch.setattr(EarlyPosterior, name, counting(getattr(EarlyPosterior, name)))
     dualt.RobustClassifier(GaussianNB(), correction=correction, transition=noise.symmetric(3, 0.25)).fit(
         features, noisy
     )

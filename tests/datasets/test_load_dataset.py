@@ -25,7 +25,7 @@ def test_a_path_to_nothing_is_no_name(path, tmp_path, monkeypatch):
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "data.xlsx").write_bytes(b"")
-    with pytest.raises(FileError, match=r"\.npz, \.csv, \.tsv, \.parquet, got .*data\.xlsx"):
+    with pytest.raises(FileError, match=r"\.npz, \.csv, \.tsv, \.parquet, .*got .*data\.xlsx"):
         load_dataset(tmp_path / "data.xlsx")
 
 

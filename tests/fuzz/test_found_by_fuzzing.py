@@ -147,7 +147,7 @@ def test_a_checkpoint_whose_optimizer_lacks_something(tmp_path):
     path = tmp_path / "c.safetensors"
     for old, new in ((b"optimizer.0.step", b"optimizer.0.stop"), (b"optimizer.0.step", b"optimizer.9.step")):
         path.write_bytes(samples.checkpoint().replace(old, new))
-        refuses(InputError, "another optimizer", samples.state().resume, path, {"epochs": 3})
+        refuses(FileError, "damaged", samples.state().resume, path, {"epochs": 3})
 
 
 def test_report_images_with_a_damaged_header(tmp_path):
@@ -173,7 +173,8 @@ def test_a_number_that_is_no_class(label, tmp_path):
     else:
         assert load_table(tmp_path / "d.csv").class_names[-1] in (label, "1")  # a code, which stays text
     review = [Decision(0, "0", "1", line=2)]
-    refuses(LabelsError, "class number|a label", apply_review, np.array([0.0, 1.0, float(label)]), review)
+    if label != "nan":  # a missing label stays missing
+        refuses(LabelsError, "class number", apply_review, np.array([0.0, 1.0, float(label)]), review)
 
 
 def test_archives_that_their_readers_stumble_over(tmp_path):

@@ -54,15 +54,15 @@ def test_a_link_in_a_folder_of_images_shows_no_other_file(tmp_path):
     """What is embedded must be an image, wherever its name leads."""
     (tmp_path / "images").mkdir()
     (tmp_path / "secret").write_text("root:x:0:0")
-    (tmp_path / "images" / "a.png").symlink_to(tmp_path / "secret")
+    (tmp_path / "images" / "0.png").symlink_to(tmp_path / "secret")
     with pytest.raises(ValueError, match="something else"):
         image_previews(tmp_path / "images", [0], n_samples=1)
-    (tmp_path / "images" / "a.png").unlink()
-    os.mkfifo(tmp_path / "images" / "a.png")
+    (tmp_path / "images" / "0.png").unlink()
+    os.mkfifo(tmp_path / "images" / "0.png")
     with pytest.raises(ValueError, match="only image files"):
         image_previews(tmp_path / "images", [0], n_samples=1)
     with pytest.raises(FileError, match="device or a pipe"):
-        text_previews(tmp_path / "images" / "a.png", [0], n_samples=1)
+        text_previews(tmp_path / "images" / "0.png", [0], n_samples=1)
 
 
 HOSTILE = [
