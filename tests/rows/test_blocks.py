@@ -150,7 +150,7 @@ def test_verified_rows_are_found_in_their_blocks():
     np.testing.assert_array_equal(codes, labels[rows])
     blended = estimate_verified(posterior, estimate_posterior(posterior), (rows, labels[rows]))
     whole = dualt.estimate_transition(probs, labels, verified=(rows, labels[rows]))
-    np.testing.assert_allclose(blended.transition, whole.transition, rtol=1e-9)  # sums of other chunks, rounded otherwise
+    np.testing.assert_allclose(blended.transition, whole.transition, rtol=1e-9)  # sums of other chunks
 
 
 def test_taking_rows_opens_only_their_blocks():
