@@ -59,7 +59,7 @@ def test_a_link_in_a_folder_of_images_shows_no_other_file(tmp_path):
         image_previews(tmp_path / "images", [0], n_samples=1)
     (tmp_path / "images" / "0.png").unlink()
     os.mkfifo(tmp_path / "images" / "0.png")
-    with pytest.raises(ValueError, match="only image files"):
+    with pytest.raises(FileError, match="device or a pipe"):
         image_previews(tmp_path / "images", [0], n_samples=1)
     with pytest.raises(FileError, match="device or a pipe"):
         text_previews(tmp_path / "images" / "0.png", [0], n_samples=1)

@@ -144,6 +144,7 @@ def _from_folder(files: Mapping[int, Path], wanted: list[int], folder: Path) -> 
 
 
 def _embed(file: Path) -> str:
+    check_readable(file)
     if file.stat().st_size > FILE_LIMIT:
         raise InputError(
             f"Expected images of at most {FILE_LIMIT // 2**20} MB, got {file.stat().st_size / 2**20:.1f} MB"
