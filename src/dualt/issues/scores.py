@@ -177,7 +177,8 @@ def _prepare(
     if transition is None:
         transition = estimate_posterior(posterior, estimator)
     estimate = transition if isinstance(transition, TransitionEstimate) else None
-    matrix = check_transition(np.asarray(transition), posterior.n_classes)
+    given: Any = transition if estimate is None else estimate.transition
+    matrix = check_transition(given, posterior.n_classes)
     source = estimate
     if estimate is not None:
         matched = _match(matrix, estimate, posterior.coder.names)
