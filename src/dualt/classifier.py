@@ -179,6 +179,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """Fit with weights q_y / (q @ T)_y: the noisy sample then stands for the clean one (Liu & Tao 2016).
 
         A label is right with probability q_y · T_yy / (q @ T)_y, so that the weight is this over T_yy.
+        Where the estimate ranks by two opinions (`dualt.issues.opinions`), that probability is theirs, and the weight
+        only near Bayes' rule.
         """
         kept = np.diagonal(self.transition_)[labels]
         right = self.label_issues_.probability_right.astype(np.float64)
