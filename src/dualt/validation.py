@@ -26,9 +26,9 @@ def is_frame(obj: Any) -> bool:
 
 
 def index_of(obj: Any) -> Any:
-    """Return the index of a pandas data frame or series; None of anything else."""
+    """Return the index of a pandas data frame or series, or what was made of one; None of anything else."""
     index = getattr(obj, "index", None)
-    return index if hasattr(index, "equals") and hasattr(obj, "iloc") else None
+    return index if hasattr(index, "equals") else None
 
 
 def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
