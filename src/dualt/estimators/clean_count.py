@@ -39,7 +39,7 @@ _MANY_CLASSES = 2_000
 # Noise of doubtful examples is taken to add at most this share to that of the sure ones, and half of it is believed.
 _MOST_GROWTH, _BELIEVED = 0.75, 0.5
 # If less of all disagreement than this is there among the surest examples, the labels may all be right.
-_MAYBE_NONE = 1 / 3
+_MAYBE_NONE = 1 / 4
 
 
 def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: bool = True) -> Fit:
