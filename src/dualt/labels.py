@@ -76,13 +76,13 @@ def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if labels.ndim == 1 and labels.dtype.kind in "fU":
         return np.asarray(labels == "" if labels.dtype.kind == "U" else np.isnan(labels))
     if labels.ndim == 1 and labels.dtype.kind == "O":
-        return np.array([_is_missing(value) or (isinstance(value, str) and not value) for value in labels], dtype=bool)
+        return np.array([is_missing_value(value) or (isinstance(value, str) and not value) for value in labels], dtype=bool)
     return np.zeros(len(labels), dtype=bool)
 
 
 def _plain(value: Any, row: int) -> Any:
     """Return a label that is there and is one: bytes as text, everything else as it is."""
-    if _is_missing(value):
+    if is_missing_value(value):
         raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
     if isinstance(value, bytes):
         try:
@@ -94,7 +94,8 @@ def _plain(value: Any, row: int) -> Any:
     return value
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing_value(value: Any) -> bool:
+    """Tell whether a label is None, NaN or pandas' NA."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError):  # pandas' NA will not be a truth value; arrays are dealt with elsewhere

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +30,7 @@ def out_of_fold_probabilities(
     groups: Any = None,
     n_jobs: int | None = None,
     random_state: int | None = 0,
+    weights: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> NDArray[np.float64]:
     """Return P(label | x) of every row, from clones of `classifier` fitted on the other folds.
 
@@ -49,9 +50,11 @@ def out_of_fold_probabilities(
         How many folds are fitted at once, by joblib; -1 uses all cores.
     random_state
         Shuffles the folds.
+    weights
+        A weight of every row, under the name that the classifier's `fit` takes it by.
     """
     folds = make_folds(labels, cv, groups, random_state)
-    return fit_folds(check_classifier(classifier), features, labels, folds, n_jobs=n_jobs)
+    return fit_folds(check_classifier(classifier), features, labels, folds, n_jobs=n_jobs, weights=weights)
 
 
 def check_classifier(classifier: Any) -> Any:
@@ -79,11 +82,12 @@ def fit_folds(
     *,
     n_jobs: int | None = None,
     on_progress: OnProgress | None = None,
+    weights: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> NDArray[np.float64]:
     """Return the probabilities of each fold's test rows, from a clone fitted on its training rows."""
     probs = np.zeros((len(labels), int(labels.max()) + 1))
     fitted = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_predict_fold)(classifier, features, labels, *fold) for fold in folds
+        delayed(_predict_fold)(classifier, features, labels, *fold, weights or {}) for fold in folds
     )
     for done, ((_, test), (classes, found)) in enumerate(zip(folds, fitted, strict=True), start=1):
         probs[np.ix_(test, classes)] = found
@@ -92,9 +96,17 @@ def fit_folds(
     return probs
 
 
-def _predict_fold(classifier: Any, features: Any, labels: NDArray[np.intp], train: Rows, test: Rows) -> tuple[Any, Any]:
+def _predict_fold(
+    classifier: Any,
+    features: Any,
+    labels: NDArray[np.intp],
+    train: Rows,
+    test: Rows,
+    weights: Mapping[str, NDArray[np.float64]],
+) -> tuple[Any, Any]:
     """Return the classes that a clone fitted on `train` knows, and their probabilities on `test`."""
-    fitted = clone(classifier).fit(_safe_indexing(features, train), labels[train])
+    own = {name: values[train] for name, values in weights.items()}
+    fitted = clone(classifier).fit(_safe_indexing(features, train), labels[train], **own)
     return fitted.classes_, fitted.predict_proba(_safe_indexing(features, test))
 
 

@@ -172,8 +172,8 @@ def _pixels(images: Any) -> Floats:
 
 def _windows(pixels: Floats, side: int) -> Floats:
     """Return all patches: (n, rows, columns, channels, side, side), a view."""
-    windows: Floats = np.lib.stride_tricks.sliding_window_view(pixels, (side, side), axis=(2, 3))
-    return windows.transpose(0, 2, 3, 1, 4, 5)
+    windows = np.lib.stride_tricks.sliding_window_view(pixels, (side, side), axis=(2, 3))
+    return np.asarray(windows.transpose(0, 2, 3, 1, 4, 5))
 
 
 def _normalized(patches: Floats) -> Floats:

@@ -25,8 +25,8 @@ from dualt.errors import InputError
 
 # Up to so many rows all folds judge a candidate, beyond only the first.
 _ALL_FOLDS_JUDGE = 5_000
-# Forests are as good as boosting on small tables, better where labels are noisy, and slow on large ones.
-_FOREST_ROWS = 20_000
+# Forests bear noisy labels best and are slow on large tables; boosting needs some rows to be worth its time.
+_FOREST_ROWS, _BOOSTING_ROWS = 20_000, 1_000
 _WORDS = 200_000
 _LEAST = 1e-3
 
@@ -62,16 +62,17 @@ def table_families(columns: Columns, random_state: int | None) -> list[Family]:
     numbers, categories = np.flatnonzero(~columns.categorical), np.flatnonzero(columns.categorical)
     filled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
     encode = make_column_transformer((filled, numbers), (OneHotEncoder(min_frequency=2), categories))
-    trees: Any = RandomForestClassifier(200, min_samples_leaf=5, random_state=random_state)
-    if len(columns.values) > _FOREST_ROWS:
-        trees = HistGradientBoostingClassifier(
-            categorical_features=columns.categorical, early_stopping=False, learning_rate=0.05,
-            max_leaf_nodes=15, random_state=random_state,
+    families = [Family(encode.fit_transform(columns.values), _logistic(0.001, 0.01, 0.1, 1))]
+    if len(columns.values) <= _FOREST_ROWS:
+        forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=random_state)
+        families.append(Family(columns.values, [forest]))
+    if len(columns.values) >= _BOOSTING_ROWS:
+        boosting = HistGradientBoostingClassifier(
+            categorical_features=columns.categorical, learning_rate=0.05, max_iter=200, max_leaf_nodes=15,
+            l2_regularization=1, early_stopping=False, random_state=random_state,
         )  # fmt: skip
-    return [
-        Family(encode.fit_transform(columns.values), _logistic(0.001, 0.01, 0.1, 1)),
-        Family(columns.values, [trees]),
-    ]
+        families.append(Family(columns.values, [boosting]))
+    return families
 
 
 def sparse_families(matrix: Any) -> list[Family]:
