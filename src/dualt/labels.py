@@ -76,7 +76,7 @@ def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if labels.ndim == 1 and labels.dtype.kind in "fU":
         return np.asarray(labels == "" if labels.dtype.kind == "U" else np.isnan(labels))
     if labels.ndim == 1 and labels.dtype.kind == "O":
-        return np.array([is_missing_value(value) or (isinstance(value, str) and not value) for value in labels], dtype=bool)
+        return np.array([is_missing_value(label) or (isinstance(label, str) and not label) for label in labels], bool)
     return np.zeros(len(labels), dtype=bool)
 
 

@@ -39,8 +39,8 @@ def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
     if rows.is_unique and own.is_unique and own.isin(rows).all():
         return noisy_labels.loc[rows]
     raise InputError(
-        "Expected labels with the index of the probabilities, got another index: they may be of other rows. Pass"
-        " labels.loc[probabilities.index], or labels.to_numpy() if they are in the same order."
+        "Expected labels with the index of the probabilities, or of the data, got another index: they may be of other"
+        " rows. Pass labels.loc[...] of that index, or labels.to_numpy() if they are in the same order."
     )
 
 

@@ -22,7 +22,7 @@ from dualt.crossfit.models import (
 )
 from dualt.errors import InputError, LabelsError, UnknownNameError, naming_extra
 from dualt.labels import LabelCoder, as_label_array, is_missing
-from dualt.validation import as_array, check_same_length, index_of, is_frame
+from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
 Kind: TypeAlias = Literal["text", "table", "images"]
 
@@ -39,6 +39,8 @@ class OutOfFold:
     pred_probs : (n_samples, n_classes)
     class_names : tuple of str
         In the order of the columns.
+    given : (n_samples,)
+        Given labels as class numbers; −1 where there is none.
     fold : (n_samples,)
         Number of the fold that a row was left out in; −1 where it has no label. The probabilities of such rows come
         from a model of all that have one.
@@ -50,6 +52,7 @@ class OutOfFold:
 
     pred_probs: NDArray[np.float64]
     class_names: tuple[str, ...]
+    given: NDArray[np.intp]
     fold: NDArray[np.intp]
     model: str
     index: Any = None
@@ -57,7 +60,13 @@ class OutOfFold:
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """Which rows have a label: (n_samples,)."""
-        return self.fold >= 0
+        return self.given >= 0
+
+    @property
+    def agreement(self) -> float:
+        """Share of the labels that are the most probable class."""
+        known = self.labelled
+        return float(np.mean(self.pred_probs[known].argmax(axis=1) == self.given[known]))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -85,7 +94,8 @@ class OutOfFold:
         """Return the same of some rows: a slice, a mask or row numbers."""
         rows = rows if isinstance(rows, slice) else np.asarray(rows)
         index = None if self.index is None else self.index[rows]
-        return OutOfFold(self.pred_probs[rows], self.class_names, self.fold[rows], self.model, index)
+        own = (self.pred_probs[rows], self.class_names, self.given[rows], self.fold[rows])
+        return OutOfFold(*own, self.model, index)
 
 
 def cross_fit(
@@ -147,7 +157,7 @@ def cross_fit(
     np.int64(0)
     """
     index = index_of(data)
-    index = index_of(labels) if index is None else index
+    index, labels = index_of(labels) if index is None else index, align_labels(data, labels)
     found_kind, data = _as_kind(data, kind)
     targets, class_names = _encode(labels)
     n_rows = data.shape[0] if hasattr(data, "shape") else len(data)
@@ -162,10 +172,11 @@ def cross_fit(
     if (fold_of[rows] < 0).any():
         raise InputError("Expected folds that leave out every row once, got rows that are in none.")
     _tell_lonely(targets[rows], class_names)
-    families = _families(found_kind, data, random_state, on_progress) if model is None else []
-    if model is not None:
-        check_classifier(model)
-        families = [Family(data[:] if found_kind == "images" else data, [model])]
+    if model is None:
+        rarest = int(np.bincount(targets[rows]).min())
+        families = _families(found_kind, data, rarest, random_state, on_progress)
+    else:
+        families = [Family(data[:] if found_kind == "images" else data, [check_classifier(model)])]
     options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
     chosen = choose(families, targets, folds, **options)
     left = folds[chosen.n_folds :]
@@ -174,7 +185,7 @@ def cross_fit(
     probs = chosen.probs
     if left:
         probs = probs + fit_folds(chosen.classifier, chosen.features, targets, left, **options)
-    return OutOfFold(probs, class_names, fold_of, str(chosen.classifier), index)
+    return OutOfFold(probs, class_names, targets, fold_of, str(chosen.classifier), index)
 
 
 def _as_kind(data: Any, kind: str | None) -> tuple[Kind, Any]:
@@ -208,12 +219,14 @@ def _texts(data: Any) -> list[str]:
     return ["" if gone else str(text) for text, gone in zip(column.tolist(), missing, strict=True)]
 
 
-def _families(kind: Kind, data: Any, random_state: int | None, on_progress: OnProgress | None) -> list[Family]:
+def _families(
+    kind: Kind, data: Any, rarest: int, random_state: int | None, on_progress: OnProgress | None
+) -> list[Family]:
     if kind == "text":
         return text_families(data)
     if kind == "images":
         return image_families(data, on_progress)
-    return sparse_families(data) if hasattr(data, "tocsr") else table_families(columns_of(data), random_state)
+    return sparse_families(data) if hasattr(data, "tocsr") else table_families(columns_of(data), rarest, random_state)
 
 
 def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...]]:

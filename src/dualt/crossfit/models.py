@@ -6,6 +6,7 @@ Features are made without labels, once for all folds; only the classifiers on to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,9 @@ from dualt.errors import InputError
 # Up to so many rows all folds judge a candidate, beyond only the first.
 _ALL_FOLDS_JUDGE = 5_000
 # Forests bear noisy labels best and are slow on large tables; boosting needs some rows to be worth its time.
-_FOREST_ROWS, _BOOSTING_ROWS = 20_000, 1_000
+_FOREST_ROWS, _BOOSTING_ROWS = 20_000, 500
+# To stop boosting early, some labels of every class are set apart.
+_STOPPING_LABELS = 20
 _WORDS = 200_000
 _LEAST = 1e-3
 
@@ -57,8 +60,11 @@ def image_families(images: Any, on_progress: OnProgress | None = None) -> list[F
     return [Family(ImageFeatures().fit_transform(images, on_progress=on_progress), _logistic(0.001, 0.01, 0.1, 1))]
 
 
-def table_families(columns: Columns, random_state: int | None) -> list[Family]:
-    """Return logistic regression on standardised and one-hot columns, and trees on the columns as they are."""
+def table_families(columns: Columns, rarest: int, random_state: int | None) -> list[Family]:
+    """Return logistic regression on standardised and one-hot columns, and trees on the columns as they are.
+
+    `rarest` is the number of labels of the rarest class.
+    """
     numbers, categories = np.flatnonzero(~columns.categorical), np.flatnonzero(columns.categorical)
     filled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
     encode = make_column_transformer((filled, numbers), (OneHotEncoder(min_frequency=2), categories))
@@ -67,11 +73,15 @@ def table_families(columns: Columns, random_state: int | None) -> list[Family]:
         forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=random_state)
         families.append(Family(columns.values, [forest]))
     if len(columns.values) >= _BOOSTING_ROWS:
-        boosting = HistGradientBoostingClassifier(
-            categorical_features=columns.categorical, learning_rate=0.05, max_iter=200, max_leaf_nodes=15,
-            l2_regularization=1, early_stopping=False, random_state=random_state,
+        boosting = partial(
+            HistGradientBoostingClassifier, learning_rate=0.05, categorical_features=columns.categorical,
+            random_state=random_state,
         )  # fmt: skip
-        families.append(Family(columns.values, [boosting]))
+        small = boosting(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
+        large = boosting(
+            max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=rarest >= _STOPPING_LABELS
+        )
+        families.append(Family(columns.values, [small, large]))
     return families
 
 
