@@ -153,6 +153,7 @@ def test_the_callback_of_our_own_loop():
     np.testing.assert_allclose(dynamics.mean_probs.sum(axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_callback_of_keras():
     os.environ.setdefault("KERAS_BACKEND", "torch")
     keras = pytest.importorskip("keras")
@@ -171,6 +172,7 @@ def test_the_callback_of_keras():
     np.testing.assert_allclose(dynamics.mean_probs, np.mean(seen, axis=0), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_callback_of_transformers(tmp_path):
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import logging
 import os
 import shlex
+import shutil
+import tempfile
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -109,13 +112,9 @@ class Learning:
 
     def make(self, data: Data, text: str | None, raw: Raw | None = None) -> Made:
         """Return the probabilities of a model of the data, which may have been read; the newest are kept by content."""
-        import click
-
         if self.model is not None or self.no_cache:  # of a model of yours the code may change
-            import tempfile
-
-            used_up = tempfile.TemporaryDirectory(prefix="dualt-")
-            folder, name = Path(click.get_current_context().with_resource(used_up)), "probs"
+            folder, name = Path(tempfile.mkdtemp(prefix="dualt-")), "probs"
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
         else:
             folder, name = _cache_folder(), self._digest(data, text)
         made = Made(folder / f"{name}.npy", folder / f"{name}.json")
