@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -130,6 +130,15 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
     except (OSError, ValueError, RuntimeError):  # no such name can be, or a link leads to itself: opening it says so
         return False
+
+
+def free_name(path: Path, taken: Collection[str] = ()) -> Path:
+    """Return `path`, or the first with a number behind its stem, that no file has and that is not `taken`.
+
+    `taken` has paths in lower case: some file systems do not tell A from a.
+    """
+    numbered = (path if number == 1 else path.with_stem(f"{path.stem}-{number}") for number in count(1))
+    return next(each for each in numbered if not os.path.lexists(each) and str(each).lower() not in taken)
 
 
 def keep_backup(path: Path) -> Path:
