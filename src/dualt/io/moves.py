@@ -35,7 +35,9 @@ def plan_moves(images: ClassFolder, labels: Sequence[str]) -> list[Move]:
     moves = []
     for file, old, new in zip(images.files, images.labels.tolist(), labels, strict=True):
         if old != new:
-            target = free_name(images.folder / _checked_class(new) / PurePosixPath(*PurePosixPath(file).parts[1:]), taken)
+            target = free_name(
+                images.folder / _checked_class(new) / PurePosixPath(*PurePosixPath(file).parts[1:]), taken
+            )
             taken.add(str(target).lower())
             moves.append(Move(file, target.relative_to(images.folder).as_posix()))
     return moves
@@ -117,7 +119,9 @@ def make_moves(folder: Path, moves: Sequence[Move], undo: Path) -> int:
         undo.unlink()
         if isinstance(error, OSError):
             failed = folder / begun[-1].source
-            raise FileError(f"Cannot move {failed}: {error.strerror or error}. All files are where they were.") from error
+            raise FileError(
+                f"Cannot move {failed}: {error.strerror or error}. All files are where they were."
+            ) from error
         raise
     return len(waiting)
 

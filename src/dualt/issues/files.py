@@ -73,4 +73,6 @@ def _write_parquet(stream: IO[bytes], issues: LabelIssues) -> None:
         from pyarrow import parquet
 
     rows = list(issue_rows(issues))
-    parquet.write_table(pa.table({name: [row[name] for row in rows] for name in (*_COLUMNS, *described(issues))}), stream)
+    parquet.write_table(
+        pa.table({name: [row[name] for row in rows] for name in (*_COLUMNS, *described(issues))}), stream
+    )
