@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,8 @@ from dualt.errors import FileError
 
 # No JSON file that dualt reads comes near this.
 JSON_LIMIT = 64 << 20
+# What a compressed file may unpack to: this much, and this many times its size. Probabilities shrink by less than 10.
+_EXPANDED, _EXPANSION = 1 << 29, 64
 
 
 def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
@@ -63,6 +66,22 @@ def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"Cannot read {path} as JSON: {error}.") from None
+
+
+def natural_order(path: Path) -> list[Any]:
+    """Return what to sort files by so that 2 comes before 10."""
+    # Every other part is a number, so that only numbers are compared with numbers.
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", str(path)))]
+
+
+def check_expansion(n_bytes: int, path: Path) -> None:
+    """Refuse a compressed file that would unpack to far more than its size can account for."""
+    limit = _EXPANDED + _EXPANSION * path.stat().st_size
+    if n_bytes > limit:
+        raise FileError(
+            f"Expected {path} to unpack to at most {limit:,} bytes, which is {_EXPANSION} times its size and"
+            f" {_EXPANDED:,}, got {n_bytes:,}. If that is meant, save it as .npy."
+        )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 from dualt.datasets.dataset import Dataset, Labels, Samples
 from dualt.datasets.images import LazyImages, Mode, image_size_and_mode
 from dualt.errors import FileError, InputError
+from dualt.files import natural_order
 
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 # Images that take no more than this are decoded at once and stay in memory.
@@ -58,8 +59,8 @@ def _list_images(folder: Path, class_names: tuple[str, ...]) -> tuple[list[Path]
     paths: list[Path] = []
     counts = []
     for name in class_names:
-        found = sorted(p for p in (folder / name).rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file())
-        paths += found
+        found = [p for p in (folder / name).rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file()]
+        paths += sorted(found, key=natural_order)
         counts.append(len(found))
     if not paths:
         raise FileError(f"Expected images ({', '.join(sorted(EXTENSIONS))}) in the folders of {folder}, got none.")

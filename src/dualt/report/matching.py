@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dualt.errors import FileError, InputError
+from dualt.files import natural_order
 
 _REMEDY = (
     "Name the rows by their files (ids), name the files by their row numbers (0.png, 1.png, ...), or pass the images"
@@ -56,7 +57,9 @@ def _files(folder: Path) -> list[Path]:
     try:
         inside = sorted(child for child in folder.iterdir() if not child.name.startswith("."))
         nested = [
-            sorted(file for file in child.rglob("*") if file.is_file()) if child.is_dir() else [child]
+            sorted((file for file in child.rglob("*") if file.is_file()), key=natural_order)
+            if child.is_dir()
+            else [child]
             for child in inside
         ]
     except OSError as error:
