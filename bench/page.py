@@ -30,6 +30,7 @@ COMMANDS = {
     "training": "bench/training.py",
     "floor": "bench/floor.py --seeds 104 105",
     "real": "bench/real.py",
+    "audit": "bench/audit.py",
     "scale": "bench/scale.py",
 }
 _PLACE = re.compile(r"(<!-- results: (\w+)(?:, (\d+) columns)? -->\n).*?(<!-- end -->)", re.DOTALL)

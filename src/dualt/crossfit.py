@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ def out_of_fold_probabilities(
     cv: Any = 5,
     n_jobs: int | None = None,
     random_state: int | None = 0,
+    weights: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> NDArray[np.float64]:
     """Return P(label | x) of every row, from clones of `classifier` fitted on the other folds.
 
@@ -42,6 +43,8 @@ def out_of_fold_probabilities(
         How many folds are fitted at once, by joblib; -1 uses all cores.
     random_state
         Shuffles the folds.
+    weights
+        A weight of every row, under the name that the classifier's `fit` takes it by.
     """
     if not hasattr(classifier, "predict_proba"):
         raise InputError(
@@ -49,16 +52,26 @@ def out_of_fold_probabilities(
             " Wrap it in sklearn.calibration.CalibratedClassifierCV."
         )
     folds = list(_folds(labels, cv, random_state))
-    fitted = Parallel(n_jobs=n_jobs)(delayed(_predict_fold)(classifier, features, labels, *fold) for fold in folds)
+    fitted = Parallel(n_jobs=n_jobs)(
+        delayed(_predict_fold)(classifier, features, labels, *fold, weights or {}) for fold in folds
+    )
     probs = np.zeros((len(labels), int(labels.max()) + 1))
     for (_, test), (classes, found) in zip(folds, fitted, strict=True):
         probs[np.ix_(test, classes)] = found
     return probs
 
 
-def _predict_fold(classifier: Any, features: Any, labels: NDArray[np.intp], train: Rows, test: Rows) -> tuple[Any, Any]:
+def _predict_fold(
+    classifier: Any,
+    features: Any,
+    labels: NDArray[np.intp],
+    train: Rows,
+    test: Rows,
+    weights: Mapping[str, NDArray[np.float64]],
+) -> tuple[Any, Any]:
     """Return the classes that a clone fitted on `train` knows, and their probabilities on `test`."""
-    fitted = clone(classifier).fit(_safe_indexing(features, train), labels[train])
+    own = {name: values[train] for name, values in weights.items()}
+    fitted = clone(classifier).fit(_safe_indexing(features, train), labels[train], **own)
     return fitted.classes_, fitted.predict_proba(_safe_indexing(features, test))
 
 

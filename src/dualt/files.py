@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -66,12 +65,6 @@ def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"Cannot read {path} as JSON: {error}.") from None
-
-
-def natural_order(path: Path) -> list[Any]:
-    """Return what to sort files by so that 2 comes before 10."""
-    # Every other part is a number, so that only numbers are compared with numbers.
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", str(path)))]
 
 
 def check_expansion(n_bytes: int, path: Path) -> None:
@@ -149,6 +142,15 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
     except (OSError, ValueError, RuntimeError):  # no such name can be, or a link leads to itself: opening it says so
         return False
+
+
+def free_name(path: Path, taken: Collection[str] = ()) -> Path:
+    """Return `path`, or the first with a number behind its stem, that no file has and that is not `taken`.
+
+    `taken` has paths in lower case: some file systems do not tell A from a.
+    """
+    numbered = (path if number == 1 else path.with_stem(f"{path.stem}-{number}") for number in count(1))
+    return next(each for each in numbered if not os.path.lexists(each) and str(each).lower() not in taken)
 
 
 def keep_backup(path: Path) -> Path:

@@ -80,7 +80,7 @@ def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _plain(value: Any, row: int) -> Any:
     """Return a label that is there and is one: bytes as text, everything else as it is."""
-    if _is_missing(value):
+    if is_missing_value(value):
         raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
     if isinstance(value, bytes):
         try:
@@ -92,7 +92,8 @@ def _plain(value: Any, row: int) -> Any:
     return value
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing_value(value: Any) -> bool:
+    """Tell whether a label is None, NaN or pandas' NA."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError):  # pandas' NA will not be a truth value; arrays are dealt with elsewhere

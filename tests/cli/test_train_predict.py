@@ -172,7 +172,7 @@ def test_labels_that_nothing_can_be_learned_from_give_no_rate(tmp_path):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "data.npz", X=rng.normal(size=(300, 5)), y=rng.integers(3, size=300))
     output = run("train", tmp_path / "data.npz", "-m", "forward", "--folds", "2", "-o", tmp_path / "m", "--n-jobs", "1")
-    assert "No noise rate can be claimed: the network is right about" in output.replace("\n", " ")
+    assert "No noise rate can be claimed: the classifier is right about" in output.replace("\n", " ")
     assert "plain cross entropy" in output
     assert "in 100 labels" not in output
     assert not (tmp_path / "m" / "report.html").exists()

@@ -41,10 +41,10 @@ def estimate(
         others = _compare(posterior, chosen) if compare else {}
         found = None if page.report is None else find_posterior_issues(posterior, chosen)
     if found is not None:
-        found = data.describe(found, posterior, page.text_column)
+        found = data.describe(found, posterior, page)
     if output is not None:
         chosen.save(output, level=estimation.level)
-    page.write(chosen, found, comparison=tuple(others.values()), level=estimation.level)
+    page.write(chosen, found, data.image_folder, comparison=tuple(others.values()), level=estimation.level)
     print_estimate(chosen, others, estimation.level, as_json=as_json)
     if not as_json:
         _show_next(data.as_typed(), estimation.is_default, compared=compare, written=(output, page.report))

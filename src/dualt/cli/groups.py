@@ -76,7 +76,10 @@ class Data:
     ]
     labels: Annotated[
         Path | None,
-        typer.Argument(metavar="[LABELS]", help="Given labels: the same, or .txt. Default: PROBS with --label."),
+        typer.Argument(
+            metavar="[LABELS]",
+            help="Given labels: the same, .txt, or images in a folder per class. Default: PROBS with --label.",
+        ),
     ] = None
     label: LabelColumn = None
     header: Header = None
@@ -111,8 +114,10 @@ class Data:
         if self.dask:
             # Workers look for the files from their own working folder.
             probs, labels = probs.absolute(), labels and labels.absolute()
+        # Of images, --id names the column of PROBS that has their files.
+        label = self.label if self.image_folder is None else self.id_column
         shards = io.open_shards(
-            probs, labels, label=self.label, columns=self.columns, ending=self.ending, header=self.header,
+            probs, labels, label=label, columns=self.columns, ending=self.ending, header=self.header,
             ignored=ignored,
         )  # fmt: skip
         names = io.load_class_names(self.classes) if self.classes else shards.class_names
@@ -140,8 +145,15 @@ class Data:
         shown = ", ".join(map(str, missing[:_SHOWN].tolist())) + (", …" if len(missing) > _SHOWN else "")
         _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
 
-    def describe(self, found: LabelIssues, posterior: NoisyPosterior, text: str | None = None) -> LabelIssues:
-        """Return issues under the row numbers of the files, with the ids and texts of their tables."""
+    @property
+    def image_folder(self) -> Path | None:
+        """The folder of labels, if they are images in a folder per class."""
+        from dualt.io import is_class_folder
+
+        return self.labels if self.labels is not None and is_class_folder(self.labels) else None
+
+    def describe(self, found: LabelIssues, posterior: NoisyPosterior, page: Page) -> LabelIssues:
+        """Return issues under the row numbers of the files, with the ids, texts and images of their rows."""
         from dataclasses import replace
 
         from dualt import io
@@ -149,7 +161,10 @@ class Data:
         rows, n_rows = io.labelled_rows(posterior.blocks)
         if rows is not None:
             found = found.spread(rows, n_rows)
-        return replace(found, ids=self._column(self.id_column, n_rows), texts=self._column(text, n_rows))
+        folder = self.image_folder
+        ids = io.read_class_folder(folder).files if folder else self._column(self.id_column, n_rows)
+        found = replace(found, ids=ids, texts=self._column(page.text_column, n_rows))
+        return replace(found, images=page.image_names(found))
 
     def _column(self, name: str | None, n_rows: int) -> list[str] | None:
         """Return a column of the tables, those of labels if they have it."""
@@ -241,7 +256,7 @@ class Page:
 
     report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None
     images: Annotated[
-        Path | None, typer.Option(help="Images for the report: a folder of files named by row, or a .npy.")
+        Path | None, typer.Option(help="Images for the report: a folder of files named by id or row, or a .npy.")
     ] = None
     text: Annotated[
         Path | None, typer.Option(help="Texts of the examples: a column of the table, or a file of one line each.")
@@ -256,18 +271,28 @@ class Page:
         """The column of texts, if `--text` names no file."""
         return None if self.text is None or self.text.exists() else str(self.text)
 
+    def image_names(self, found: LabelIssues) -> list[str] | None:
+        """Return the file of each row in the folder of `--images`, if it is one."""
+        from dualt.report.matching import match_files
+
+        if self.images is None or not self.images.is_dir():
+            return None
+        files = match_files(self.images, len(found), found.ids, found.given_names)
+        return [files[row].relative_to(self.images).as_posix() for row in range(len(found))]
+
     def decided(self, found: LabelIssues, ids: Sequence[Any] | None = None) -> dict[int, str]:
         """Return what the earlier review decided, by row number."""
         from dualt.issues.review import decided_labels, read_review
 
         if self.reviewed is None:
             return {}
-        given = [found.class_names[code] for code in found.given.tolist()]
-        return decided_labels(read_review(self.reviewed), given, ids)
+        return decided_labels(read_review(self.reviewed), found.given_names, ids)
 
-    def write(self, estimate: TransitionEstimate | None, found: LabelIssues | None, **options: Any) -> None:
-        """Write the page, if one is wanted."""
+    def write(
+        self, estimate: TransitionEstimate | None, found: LabelIssues | None, folder: Path | None = None, **options: Any
+    ) -> None:
+        """Write the page, if one is wanted; `folder` has the images if `--images` names no others."""
         if self.report is not None:
             if found is not None:
                 options.setdefault("reviewed", self.decided(found, options.get("ids")))
-            save_report(self.report, estimate, found, images=self.images, text=self.text, **options)
+            save_report(self.report, estimate, found, images=self.images or folder, text=self.text, **options)

@@ -51,10 +51,10 @@ def issues(
             matrix, names = io.load_named_transition(transition)
             source = match_transition(matrix, names, posterior.coder.names)
         found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
-    found = data.describe(found, posterior, page.text_column)
+    found = data.describe(found, posterior, page)
     decided = page.decided(found, found.ids)
     found = found.without([row for row, label in decided.items() if label == found.class_names[found.given[row]]])
-    page.write(found.transition_estimate, found, reviewed=decided, level=estimation.level)
+    page.write(found.transition_estimate, found, data.image_folder, reviewed=decided, level=estimation.level)
     if output is not None:
         found.save(output)
     if as_json:

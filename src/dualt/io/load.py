@@ -16,6 +16,7 @@ from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import atomic_write, check_readable, read_json, read_text
 from dualt.io.arrays import read_npy, read_npz
 from dualt.io.cells import guard_cell
+from dualt.io.image_folder import is_class_folder, read_class_folder
 from dualt.io.json_lines import JSON_LINES, JsonLinesTable
 from dualt.io.parquet import ParquetTable
 from dualt.io.tables import INDEX_COLUMNS, LABEL_COLUMNS, Table, check_no_missing, labels_of
@@ -101,13 +102,15 @@ def _starred(name: str, pattern: str) -> str:
 def load_labels(
     path: str | Path, *, column: str | None = None, header: bool | None = None, missing: bool = False
 ) -> NDArray[Any]:
-    """Read labels from `.npy`, `.npz`, a table, or a text file with one label per line.
+    """Read labels from `.npy`, `.npz`, a table, a text file with one label per line, or images in a folder per class.
 
     A table of several columns, the index of a data frame aside, needs `column`, unless one of them has a
     usual name ("label", "given", ...). `header` tells whether the first line of a table names its columns; see
     `open_table`. A missing label is refused, unless `missing`: then it comes as `labels_of` has it.
     """
     path = Path(path)
+    if is_class_folder(path):
+        return read_class_folder(path).labels
     if path.suffix.lower() == ".txt":
         labels = labels_of(_lines(path))
     elif path.suffix.lower() not in TABLES:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import natural_order
 from dualt.io.file_block import FileBlock
+from dualt.io.image_folder import is_class_folder, natural_order
 from dualt.io.load import FORMATS
 from dualt.rows.blocks import Block, in_block
 
@@ -31,10 +31,13 @@ class Shards:
 
 
 def is_sharded(path: str | Path) -> bool:
-    """Tell whether `path` stands for several files: a folder, or a pattern such as 'probs/*.npy'."""
+    """Tell whether `path` stands for several files: a folder, or a pattern such as 'probs/*.npy'.
+
+    Images in a folder per class are one table of labels.
+    """
     path = Path(path)
     try:
-        return path.is_dir() or (not path.exists() and glob.has_magic(str(path)))
+        return (path.is_dir() and not is_class_folder(path)) or (not path.exists() and glob.has_magic(str(path)))
     except OSError:  # no such name can be; opening it will say so
         return False
 

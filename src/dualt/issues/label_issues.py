@@ -48,8 +48,8 @@ class LabelIssues:
         Where it came from; None if it was given.
     index
         The index of the data frame or series that the rows came in, which `to_frame` keeps.
-    ids, texts : sequence of str or None
-        What the examples are called and what they say, for the tables that are written.
+    ids, texts, images : sequence of str or None
+        What the examples are called, what they say and the files of their pictures, for the tables that are written.
     labelled : (n_samples,) or None
         Which rows have a label at all; None if all have. Of the others nothing is known: their probabilities are NaN.
     label_texts : tuple of str or None
@@ -68,6 +68,7 @@ class LabelIssues:
     index: Any = None
     ids: Sequence[str] | None = None
     texts: Sequence[str] | None = None
+    images: Sequence[str] | None = None
     labelled: NDArray[np.bool_] | None = None
     label_texts: tuple[str, ...] | None = None
 
@@ -81,6 +82,11 @@ class LabelIssues:
         """Row numbers of the issues, most suspect first."""
         issues = np.flatnonzero(self.is_issue)
         return issues[np.argsort(self.probability_right[issues], kind="stable")]
+
+    @property
+    def given_names(self) -> list[str]:
+        """The given labels as class names."""
+        return [self.class_names[code] for code in self.given.tolist()]
 
     @property
     def expected_count(self) -> float:

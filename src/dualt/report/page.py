@@ -20,7 +20,7 @@ from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
 from dualt.report.previews import Previews
 from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed, reviewed_rows
-from dualt.results.readings import told_as_range
+from dualt.results.readings import CANNOT_TELL, nothing_sure, told_as_range
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def render_report(
         interval=None if estimate is None else estimate.noise_rate_interval(level),
         range=estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
         undecided=None if estimate is None else estimate.undecided,
+        cannot_tell=CANNOT_TELL if estimate is not None and nothing_sure(estimate) else None,
         comparison=comparison,
         lists=lists,
         n_flagged=0 if issues is None else len(issues.indices),
