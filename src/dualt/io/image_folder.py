@@ -20,7 +20,7 @@ IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".t
 
 @dataclass(frozen=True)
 class ClassFolder:
-    """Image files in a folder per class; rows are the sorted classes, and in each the sorted files.
+    """Image files in a folder per class; rows are the sorted classes, and in each the files in natural order.
 
     `names` are the folders, also those without files, and `files` the paths inside `folder`, with slashes.
     """
@@ -61,7 +61,9 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
                 f"Expected a folder per class, at least two, in {folder}, got {len(names)}."
                 " Put the images of each class in a folder of its own."
             )
-        files = [file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")))]
+        files = [
+            file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")), key=natural_order)
+        ]
     except OSError as error:
         if isinstance(error, FileError):
             raise

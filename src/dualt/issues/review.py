@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError
-from dualt.files import check_readable
+from dualt.files import open_input
 from dualt.io.cells import is_row_number, unguard_cell
 from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
 
@@ -76,7 +76,7 @@ def read_review(path: str | Path) -> list[Decision]:
     path = Path(path)
     decisions: dict[int, Decision] = {}
     try:
-        with check_readable(path).open(encoding="utf-8-sig", newline="") as stream:
+        with open_input(path, "r") as stream:
             for decision in _decisions(stream, path):
                 first = decisions.setdefault(decision.index, decision)
                 if first is not decision:
