@@ -72,9 +72,11 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which labels of a file are missing: the empty text, and NaN among numbers."""
+    """Tell which labels are missing: the empty text, NaN among numbers, and None among objects."""
     if labels.ndim == 1 and labels.dtype.kind in "fU":
         return np.asarray(labels == "" if labels.dtype.kind == "U" else np.isnan(labels))
+    if labels.ndim == 1 and labels.dtype.kind == "O":
+        return np.array([is_missing_value(label) or (isinstance(label, str) and not label) for label in labels], bool)
     return np.zeros(len(labels), dtype=bool)
 
 
@@ -130,6 +132,18 @@ class LabelCoder:
                 f" ({_shorten(found)}). Pass class_names in the order of the columns."
             )
         return cls(tuple(found), by_name=True)
+
+    @classmethod
+    def found_in(cls, labels: NDArray[Any]) -> LabelCoder:
+        """Return the coder of the classes that occur, in sorted order; there must be at least two."""
+        if labels.ndim == 2:
+            return cls.for_labels(labels, labels.shape[1])
+        values = np.unique(labels)
+        if values.dtype.kind == "f":
+            values = whole_values(values)
+        if len(values) < 2:
+            raise LabelsError(f"Expected labels of at least two classes, got only {values.tolist()}.")
+        return cls.for_labels(labels, len(values), values.tolist())
 
     @property
     def n_classes(self) -> int:

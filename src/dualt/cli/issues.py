@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.groups import Data, Estimation, Page, with_groups
+from dualt.cli.learning import Learning
 from dualt.cli.options import Json, check_targets, print_json
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def issues(
     estimation: Estimation,
     data: Data,
     page: Page,
+    learning: Learning,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the flagged labels as .csv, .json or .parquet.")
     ] = None,
@@ -44,6 +46,8 @@ def issues(
     if transition is not None and not (estimation.is_default and estimation.settings is None):
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     check_targets(output, page.report)
+    typed = learning.as_typed(data, page.text_column)
+    data = learning.completed(data, page.text_column)
     with data.opened(page.text_column) as posterior:
         if transition is None:
             source: Any = estimation.estimate(posterior)
@@ -60,7 +64,7 @@ def issues(
     if as_json:
         print_json(found.to_dict())
     else:
-        _show(found, output, page.report, data.as_typed())
+        _show(found, output, page.report, typed)
 
 
 def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:
