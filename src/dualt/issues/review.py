@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError
-from dualt.files import check_readable
+from dualt.files import open_input
 from dualt.io.cells import is_row_number, unguard_cell
+from dualt.io.json_lines import JSON_LINES
+from dualt.issues.exchange import read_answers
 from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
 
 HEADER = ("index", "old", "new")
@@ -25,7 +27,7 @@ class Decision:
     """A person looked at example `index`, labelled `old`, and says that its class is `new`.
 
     `id` is what the example is called, and `labels` the digest of all labels at that time; both are empty if the
-    review does not tell.
+    review does not tell. `line` says where in the review that is, and `unit` what is counted there.
     """
 
     index: int
@@ -34,6 +36,12 @@ class Decision:
     line: int
     id: str = ""
     labels: str = ""
+    unit: str = "line"
+
+    @property
+    def where(self) -> str:
+        """Its place, for messages."""
+        return f"{self.unit} {self.line}"
 
 
 def labels_digest(labels: Any) -> str:
@@ -64,26 +72,42 @@ def read_review(path: str | Path) -> list[Decision]:
     """Read a CSV with the columns ``index,old,new`` and perhaps ``id,labels``, as the report page writes it.
 
     Other columns are ignored. Cells that were guarded against spreadsheets (`dualt.io.cells`) come back as they
-    were. A row whose new label equals the old one is a label that was looked at and kept.
+    were. A row whose new label equals the old one is a label that was looked at and kept; one without a new label is
+    not decided. A `.json` or `.jsonl` file is an export of a labelling tool; see `dualt.issues.exchange`.
 
     Raises
     ------
     FileError
         If the file cannot be read.
     InputError
-        If it is not such a table, or names an example twice; the message gives the line.
+        If it is not such a table, or decides an example in two ways; the message gives the line.
     """
     path = Path(path)
     decisions: dict[int, Decision] = {}
+    for decision in _exported(path) if path.suffix.lower() in (".json", *JSON_LINES) else _listed(path):
+        first = decisions.setdefault(decision.index, decision)
+        if (first.old, first.new, first.id) != (decision.old, decision.new, decision.id):
+            raise InputError(
+                f"Expected one decision per example, got two for example {decision.index}, on {first.where}"
+                f" and {decision.where} of {path}. Delete one of the two."
+            )
+    return list(decisions.values())
+
+
+def _exported(path: Path) -> Iterator[Decision]:
+    for number, task in read_answers(path):
+        index, texts = str(task["index"]), {name: str(task.get(name) or "") for name in ("old", "new", "labels")}
+        if not is_row_number(index):
+            raise InputError(f"Expected a row number as index in task {number} of {path}, got {index[:40]!r}.")
+        # Tools that number their tasks call that number id.
+        called = str(task.get("example", task.get("id")) or "")
+        yield Decision(int(index), line=number, id=called, unit="task", **texts)
+
+
+def _listed(path: Path) -> Iterator[Decision]:
     try:
-        with check_readable(path).open(encoding="utf-8-sig", newline="") as stream:
-            for decision in _decisions(stream, path):
-                first = decisions.setdefault(decision.index, decision)
-                if first is not decision:
-                    raise InputError(
-                        f"Expected one decision per example, got example {decision.index} on lines {first.line}"
-                        f" and {decision.line} of {path}. Delete one of the two."
-                    )
+        with open_input(path, "r") as stream:
+            yield from _decisions(stream, path)
     except UnicodeDecodeError as error:
         raise InputError(f"Expected {path} to be UTF-8 text: {error}. Save the review as UTF-8.") from None
     except csv.Error as error:
@@ -92,7 +116,6 @@ def read_review(path: str | Path) -> list[Decision]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
-    return list(decisions.values())
 
 
 def _decisions(stream: IO[str], path: Path) -> Iterator[Decision]:
@@ -109,8 +132,9 @@ def _decisions(stream: IO[str], path: Path) -> Iterator[Decision]:
         )
     line = reader.line_num + 1
     for cells in reader:
-        if cells:
-            yield _decision(names, cells, line, path)
+        decision = _decision(names, cells, line, path) if cells else None
+        if decision is not None and decision.new:
+            yield decision
         line = reader.line_num + 1
 
 
@@ -121,8 +145,9 @@ def _decision(names: list[str], cells: list[str], line: int, path: Path) -> Deci
     index = content["index"].strip()
     if not is_row_number(index):
         raise InputError(f"Expected a row number as index on line {line} of {path}, got {content['index'][:40]!r}.")
-    texts = {name: unguard_cell(content.get(name, "")) for name in ("old", "new", "id")}
-    return Decision(int(index), line=line, labels=content.get("labels", "").strip(), **texts)
+    texts = {name: unguard_cell(content[name]) for name in ("old", "new")}
+    called = unguard_cell(content.get("example", content.get("id", "")))
+    return Decision(int(index), line=line, labels=content.get("labels", "").strip(), id=called, **texts)
 
 
 def decided_labels(
@@ -148,7 +173,7 @@ def decided_labels(
         if now not in (decision.old, decision.new):
             raise LabelsError(
                 f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} or {decision.new!r},"
-                f" as on line {decision.line} of the review, got {now!r}. The review was made for other labels."
+                f" as on {decision.where} of the review, got {now!r}. The review was made for other labels."
             )
         found[row] = decision.new
     return found
@@ -214,7 +239,7 @@ def _check_belonging(own: set[str], decisions: Sequence[Decision], ids: Sequence
         known = ids[decision.index] if ids is not None and decision.index < len(ids) else decision.id
         if decision.id and decision.id != known:
             raise LabelsError(
-                f"Expected the id {known!r} of example {decision.index}, got {decision.id!r} on line {decision.line} of"
+                f"Expected the id {known!r} of example {decision.index}, got {decision.id!r} on {decision.where} of"
                 " the review. It was made for other data, or for these in another order."
             )
 
@@ -231,7 +256,7 @@ def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder
 
 
 def _check(decision: Decision, current: NDArray[np.intp], codes: dict[str, int], names: tuple[str, ...]) -> None:
-    where = f"line {decision.line} of the review"
+    where = f"{decision.where} of the review"
     if decision.index >= len(current):
         raise LabelsError(
             f"Expected an index below {len(current):,}, the number of labels, got {decision.index} on"
