@@ -15,12 +15,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, indexable
 
 from dualt.audit import Audit, as_audit
-from dualt.audit.verified_labels import check_digest, labels_digest
+from dualt.audit.verified_labels import check_digest
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
-from dualt.labels import LabelCoder
+from dualt.labels import LabelCoder, labels_digest
 from dualt.results import TransitionEstimate
 from dualt.rows import as_posterior
 from dualt.transition import early_posterior

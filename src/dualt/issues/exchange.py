@@ -87,7 +87,8 @@ def _label_studio(example: _Example) -> dict[str, Any]:
         # The path is seen from the folder that Label Studio may serve: LOCAL_FILES_DOCUMENT_ROOT, here the one above.
         path = f"{example.folder.resolve().name}/{example.picture}"
         about, shown = "image", f"/data/local-files/?d={quote(path)}"
-    chosen = {"from_name": ANSWER, "to_name": about, "type": "choices", "value": {"choices": [example.row["suggested"]]}}
+    value = {"choices": [example.row["suggested"]]}
+    chosen = {"from_name": ANSWER, "to_name": about, "type": "choices", "value": value}
     predicted = {"model_version": "dualt", "score": example.row["suggested_probability"], "result": [chosen]}
     return {"data": {about: shown, **example.known}, "predictions": [predicted]}
 

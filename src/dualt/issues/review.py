@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -17,7 +16,7 @@ from dualt.files import open_input
 from dualt.io.cells import is_row_number, unguard_cell
 from dualt.io.json_lines import JSON_LINES
 from dualt.issues.exchange import read_answers
-from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
+from dualt.labels import LabelCoder, as_label_array, codes_digest, is_missing, labels_digest, whole_values
 
 HEADER = ("index", "old", "new")
 
@@ -44,36 +43,12 @@ class Decision:
         return f"{self.unit} {self.line}"
 
 
-def labels_digest(labels: Any) -> str:
-    """Return a checksum of given labels, of any kind, by which a review recognises those it was made for.
-
-    It begins with letters, so that no spreadsheet takes it for a number.
-
-    Examples
-    --------
-    >>> labels_digest([0, 1, 1]) == labels_digest(["0", "1", "1"]) == labels_digest([[1, 0], [0, 1], [0, 1]])
-    True
-    """
-    array = as_label_array(labels)
-    if array.ndim == 2:
-        array = array.argmax(axis=1)
-    missing = is_missing(array)
-    if array.dtype.kind in "bf":
-        array = np.where(missing, 0, array).astype(np.int64)
-    return digest_of_texts("" if empty else str(label) for label, empty in zip(array.tolist(), missing, strict=True))
-
-
-def digest_of_texts(texts: Iterable[str]) -> str:
-    """Return the checksum of labels as texts; that of a missing one is empty."""
-    return f"sha256:{hashlib.sha256(chr(30).join(texts).encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
-
-
 def read_review(path: str | Path) -> list[Decision]:
     """Read a CSV with the columns ``index,old,new`` and perhaps ``id,labels``, as the report page writes it.
 
     Other columns are ignored. Cells that were guarded against spreadsheets (`dualt.io.cells`) come back as they
-    were. A row whose new label equals the old one is a label that was looked at and kept; one without a new label is
-    not decided. A `.json` or `.jsonl` file is an export of a labelling tool; see `dualt.issues.exchange`.
+    were. A row whose new label equals the old one is a label that was looked at and kept. A `.json` or `.jsonl` file is
+    the export of a labelling tool; see `dualt.issues.exchange`.
 
     Raises
     ------
@@ -133,7 +108,8 @@ def _decisions(stream: IO[str], path: Path) -> Iterator[Decision]:
     line = reader.line_num + 1
     for cells in reader:
         decision = _decision(names, cells, line, path) if cells else None
-        if decision is not None and decision.new:
+        # A tool's table has all tasks; the page's has those that were decided.
+        if decision is not None and (decision.new or "example" not in names):
             yield decision
         line = reader.line_num + 1
 
@@ -217,7 +193,7 @@ def apply_review(
     current = np.full(len(array), -1, np.intp)
     current[there] = coder.encode(readable[there])
     # A page made in Python knows the labels by the names of their classes.
-    by_name = digest_of_texts(np.array([*coder.names, ""], dtype=object)[current])
+    by_name = codes_digest(coder.names, [current])
     _check_belonging({labels_digest(array), by_name}, decisions, ids)
     for decision in decisions:
         _check(decision, current, codes, coder.names)
