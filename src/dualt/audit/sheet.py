@@ -1,7 +1,7 @@
 """The file that a person fills in: a CSV of the rows that were drawn, each with the chance it had.
 
 ``index[,id],given,true,probability,stratum,stratum_size,draw``. `draw` is the same text in every row, so that it
-survives sorting, spreadsheets and copying of rows: ``audit-LLLLLLLL-DDDDDDDD``, a digest of the labels and one of the
+survives sorting, spreadsheets and copying of rows: ``audit-LLLLLLLLL-DDDDDDDD``, a digest of the labels and one of the
 draw (index, stratum and stratum size of every row). It begins with a letter: no spreadsheet takes it for a number.
 Columns are found by their names, and others are ignored. A file of ``index,given,true`` alone is one of rows that were
 drawn at random, all with the same chance.
@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.audit.design import Draw, Floats, Ints
-from dualt.audit.verified_labels import Audit, and_more, check_probability, labels_digest
+from dualt.audit.verified_labels import Audit, and_more, check_probability
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, open_input
 from dualt.io.cells import guard_cell, is_row_number, unguard_cell
 from dualt.io.tables import numbers_if_all_are
-from dualt.labels import as_text_array
+from dualt.labels import as_text_array, labels_digest
 
 _NEEDED = ("index", "given", "true")
 _OF_DRAW = ("stratum", "stratum_size", "draw")
@@ -225,7 +225,7 @@ def _check_draw(names: list[str], rows: Ints, strata: Ints, stratum_sizes: Ints)
     parts = different[0].split("-")
     if len(parts) != 3 or parts[0] != "audit":
         raise InputError(
-            f"Expected a draw like 'audit-0a1b2c3d-4e5f6071' in the column 'draw', got {different[0][:40]!r}."
+            f"Expected a draw like 'audit-L0a1b2c3d-4e5f6071' in the column 'draw', got {different[0][:40]!r}."
             " Use the file that `dualt audit` wrote, and change the column 'true' only."
         )
     if parts[2] != draw_digest(rows, strata, stratum_sizes):

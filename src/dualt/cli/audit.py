@@ -160,8 +160,9 @@ class _Told(NamedTuple):
 def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
     """Return the sheet to add to; refuse to write over one that a person has worked on."""
     from dualt.audit import read_sheet
-    from dualt.audit.verified_labels import check_digest, labels_digest
+    from dualt.audit.verified_labels import check_digest
     from dualt.errors import DualtError, InputError
+    from dualt.labels import labels_digest
 
     if adding:
         sheet = read_sheet(output)
