@@ -73,9 +73,11 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which labels of a file are missing: the empty text, and NaN among numbers."""
+    """Tell which labels are missing: the empty text, NaN among numbers, and None among objects."""
     if labels.ndim == 1 and labels.dtype.kind in "fU":
         return np.asarray(labels == "" if labels.dtype.kind == "U" else np.isnan(labels))
+    if labels.ndim == 1 and labels.dtype.kind == "O":
+        return np.array([is_missing_value(label) or (isinstance(label, str) and not label) for label in labels], bool)
     return np.zeros(len(labels), dtype=bool)
 
 
@@ -116,7 +118,7 @@ def codes_digest(names: Sequence[str], chunks: Iterable[NDArray[Any]]) -> str:
 
 def _plain(value: Any, row: int) -> Any:
     """Return a label that is there and is one: bytes as text, everything else as it is."""
-    if _is_missing(value):
+    if is_missing_value(value):
         raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
     if isinstance(value, bytes):
         try:
@@ -128,7 +130,8 @@ def _plain(value: Any, row: int) -> Any:
     return value
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing_value(value: Any) -> bool:
+    """Tell whether a label is None, NaN or pandas' NA."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError):  # pandas' NA will not be a truth value; arrays are dealt with elsewhere
@@ -165,6 +168,18 @@ class LabelCoder:
                 f" ({_shorten(found)}). Pass class_names in the order of the columns."
             )
         return cls(tuple(found), by_name=True)
+
+    @classmethod
+    def found_in(cls, labels: NDArray[Any]) -> LabelCoder:
+        """Return the coder of the classes that occur, in sorted order; there must be at least two."""
+        if labels.ndim == 2:
+            return cls.for_labels(labels, labels.shape[1])
+        values = np.unique(labels)
+        if values.dtype.kind == "f":
+            values = whole_values(values)
+        if len(values) < 2:
+            raise LabelsError(f"Expected labels of at least two classes, got only {values.tolist()}.")
+        return cls.for_labels(labels, len(values), values.tolist())
 
     @property
     def n_classes(self) -> int:

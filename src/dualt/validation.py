@@ -26,9 +26,9 @@ def is_frame(obj: Any) -> bool:
 
 
 def index_of(obj: Any) -> Any:
-    """Return the index of a pandas data frame or series; None of anything else."""
+    """Return the index of a pandas data frame or series, or what was made of one; None of anything else."""
     index = getattr(obj, "index", None)
-    return index if hasattr(index, "equals") and hasattr(obj, "iloc") else None
+    return index if hasattr(index, "equals") else None
 
 
 def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
@@ -39,8 +39,8 @@ def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
     if rows.is_unique and own.is_unique and own.isin(rows).all():
         return noisy_labels.loc[rows]
     raise InputError(
-        "Expected labels with the index of the probabilities, got another index: they may be of other rows. Pass"
-        " labels.loc[probabilities.index], or labels.to_numpy() if they are in the same order."
+        "Expected labels with the index of the probabilities, or of the data, got another index: they may be of other"
+        " rows. Pass labels.loc[...] of that index, or labels.to_numpy() if they are in the same order."
     )
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dualt.audit.design import Draw, Floats, Ints
 from dualt.audit.verified_labels import Audit, and_more, check_probability
 from dualt.errors import FileError, InputError
-from dualt.files import atomic_write, check_readable
+from dualt.files import atomic_write, open_input
 from dualt.io.cells import guard_cell, is_row_number, unguard_cell
 from dualt.io.tables import numbers_if_all_are
 from dualt.labels import as_text_array, labels_digest
@@ -168,7 +168,7 @@ def draw_digest(rows: Ints, strata: Ints, stratum_sizes: Ints) -> str:
 def _read_columns(path: str | Path) -> tuple[dict[str, list[str]], list[int]]:
     """Return the cells of every column, by its name, and the number of the line that each row is on."""
     try:
-        with check_readable(path).open(encoding="utf-8-sig", newline="") as stream:
+        with open_input(path, "r") as stream:
             reader = csv.reader(stream)
             header = [cell.strip().lower() for cell in next(reader, [])]
             table = [(reader.line_num, [cell.strip() for cell in line]) for line in reader]

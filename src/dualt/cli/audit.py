@@ -101,7 +101,7 @@ def audit(
 def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
     if probs is None or glob.glob(str(probs)):  # noqa: PTH207
-        return Data(probs or labels, labels, **named)
+        return Data(probs or labels, labels, **named).in_order()
     return Data(labels, **named, columns=str(probs))
 
 

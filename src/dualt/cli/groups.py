@@ -126,6 +126,14 @@ class Data:
 
         return self.labels if self.labels is not None and is_class_folder(self.labels) else None
 
+    def in_order(self) -> Data:
+        """Return the data, unless nothing tells which image a row of probabilities belongs to."""
+        from dualt.io.image_folder import check_array_order
+
+        if self.image_folder is not None:
+            check_array_order(self.probs, self.image_folder)
+        return self
+
     def describe(self, found: LabelIssues, posterior: NoisyPosterior, page: Page) -> LabelIssues:
         """Return issues under the row numbers of the files, with the ids, texts and images of their rows."""
         from dataclasses import replace

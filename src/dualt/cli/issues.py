@@ -9,6 +9,7 @@ import typer
 
 from dualt.cli.grouping import with_groups
 from dualt.cli.groups import Data, Estimation, Page
+from dualt.cli.learning import Learning
 from dualt.cli.options import Json, check_targets, print_json
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def issues(
     estimation: Estimation,
     data: Data,
     page: Page,
+    learning: Learning,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the flagged labels as .csv, .json or .parquet.")
     ] = None,
@@ -52,6 +54,8 @@ def issues(
     if export is not None:
         check_tool(export, output)
     check_targets(output, page.report)
+    typed = learning.as_typed(data, page.text_column)
+    data = learning.completed(data, page.text_column)
     with data.opened(page.text_column) as posterior:
         if transition is None:
             source: Any = estimation.estimate(posterior)
@@ -71,7 +75,7 @@ def issues(
     if as_json:
         print_json(found.to_dict())
         return
-    _show(found, output, page.report, data.as_typed())
+    _show(found, output, page.report, typed)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         typer.echo(f" The labelling interface of the project in Label Studio is to be:\n{interface}")

@@ -17,12 +17,12 @@ from dualt.datasets import Dataset, Split
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators import ESTIMATORS, estimate_posterior
 from dualt.nn.config import AUTO, TrainingConfig
-from dualt.nn.credibility import distrust
 from dualt.nn.methods import check_labels_possible, find_method
 from dualt.nn.stages import OnStage, Stages, learned_transition
 from dualt.nn.training import Machine, Part, Trained, TrainingData, as_inputs
 from dualt.nn.training.model import make_folder
 from dualt.results import TransitionEstimate
+from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior
 from dualt.validation import check_transition
 

@@ -21,7 +21,7 @@ from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
 from dualt.report.previews import Previews
 from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed, reviewed_rows
-from dualt.results.readings import told_as_range
+from dualt.results.readings import CANNOT_TELL, nothing_sure, told_as_range
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:
@@ -110,21 +110,18 @@ def render_report(
         shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, ids=ids,
         labels_digest=labels_digest, level=level,
     )  # fmt: skip
-    page = (
-        _environment()
-        .get_template("page.html")
-        .render(
-            title=title,
-            comparison=comparison,
-            lists=lists,
-            n_flagged=0 if issues is None else len(issues.indices),
-            digest=_digest(issues) if issues is not None else "",
-            n_shown=len(content["matrix"]["classes"]),
-            version=__version__,
-            **_finding(estimate, shown, wrong, level),
-            distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
-            **_embedded(content),
-        )
+    template = _environment().get_template("page.html")
+    page = template.render(
+        title=title,
+        comparison=comparison,
+        lists=lists,
+        n_flagged=0 if issues is None else len(issues.indices),
+        digest=_digest(issues) if issues is not None else "",
+        n_shown=len(content["matrix"]["classes"]),
+        distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
+        version=__version__,
+        **_finding(estimate, shown, wrong, level),
+        **_embedded(content),
     )
     # A lone surrogate in a class name has no UTF-8 form.
     return page.encode("utf-8", "replace").decode("utf-8")
@@ -146,6 +143,7 @@ def _finding(estimate: TransitionEstimate | None, shown: Estimate, wrong: NDArra
         "interval": None if estimate is None else estimate.noise_rate_interval(level),
         "range": estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
         "undecided": None if estimate is None else estimate.undecided,
+        "cannot_tell": CANNOT_TELL if estimate is not None and nothing_sure(estimate) else None,
         "verdict": words.verdict(shown),
         "hardest_hit": words.hardest_hit(shown, level),
         "level": f"{100 * level:g}%",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -110,8 +111,13 @@ def train(
             if _out_of_patience(state.history, recipe.patience):
                 break
             began = perf_counter()
+            with evaluating(networks):
+                method.begin_epoch(callables, data.train, recipe.ramp_at(epoch))
             with seeded(stream_seed(random_state, f"dropout/{epoch}")):
-                loss = _run_epoch(callables, method, data.train, recipe, state.optimizer, random_state, epoch, augment)
+                loss = _run_epoch(
+                    callables, method, data.train, recipe, state.optimizer, random_state, epoch, augment,
+                    partial(evaluating, networks),
+                )  # fmt: skip
             with evaluating(networks):
                 hits, misfit = _mean_score(callables, data.validation, method.to_noisy)
                 test, _ = _mean_score(callables, data.test, None)
@@ -159,6 +165,7 @@ def _run_epoch(
     seed: int,
     epoch: int,
     augment: Augment | None,
+    at_rest: Callable[[], AbstractContextManager[None]],
 ) -> float:
     """Take one step per batch, and return the mean loss of the networks."""
     rng, ramp = stream(seed, f"method/{epoch}"), recipe.ramp_at(epoch)
@@ -168,10 +175,10 @@ def _run_epoch(
     for number, (start, stop) in enumerate(batches):
         recipe.set_schedule(optimizer, epoch, number, len(batches))
         index = order[start:stop]
-        x = part.inputs.take(index)
-        if augment is not None:
-            x = augment(x, rng)
-        batch = Batch(x, part.labels.index_select(0, index), epoch, rng, ramp, index)
+        plain = part.inputs.take(index)
+        look_again = None if augment is None else partial(augment, plain, rng)
+        x = plain if look_again is None else look_again()
+        batch = Batch(x, part.labels.index_select(0, index), epoch, rng, ramp, index, look_again, at_rest)
         losses: list[Tensor] = [loss for loss in method(networks, batch) if loss is not None]
         if not losses:
             continue

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError, TrainingError
+from dualt.nn.networks.dropout import Dropout, dropout_mask
 from dualt.nn.training.history import EpochRecord, History
 from dualt.nn.training.inputs import Part, TrainingData
 from dualt.nn.training.loop import batch_starts
@@ -114,7 +115,7 @@ class StackedMLP(nn.Module):
                 layer.bias.copy_(state[n_layers + number][replica][:, 0])
 
 
-_KNOWN = {nn.Flatten, nn.Linear, nn.ReLU, nn.Dropout}
+_KNOWN = {nn.Flatten, nn.Linear, nn.ReLU, Dropout}
 
 
 def _linear_layers(network: nn.Module) -> list[nn.Linear]:
@@ -124,10 +125,7 @@ def _linear_layers(network: nn.Module) -> list[nn.Linear]:
 def _masks(hidden: Tensor, p: float, generators: Sequence[torch.Generator]) -> Tensor:
     """Return dropout masks (K, units, n), each drawn row by sample as `nn.Dropout` would in a run of its own."""
     n_replicas, n_units, n = hidden.shape
-    masks = torch.empty(n_replicas, n, n_units)
-    for mask, generator in zip(masks, generators, strict=True):
-        mask.bernoulli_(1 - p, generator=generator)
-    return masks.div_(1 - p).transpose(1, 2)
+    return dropout_mask(hidden.new_empty(n_replicas, n, n_units), p, generators).transpose(1, 2)
 
 
 @dataclass(frozen=True)
