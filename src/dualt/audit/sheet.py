@@ -10,6 +10,7 @@ drawn at random, all with the same chance.
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -45,8 +46,8 @@ class Sheet:
     strata, stratum_sizes : (n_drawn,), optional
     draw : str, optional
         Names the labels and the draw.
-    ids : (n_drawn,), optional
-        The user's own names of the rows, to find them by.
+    ids, texts : (n_drawn,), optional
+        The user's own names of the rows, to find them by, and what they say.
     """
 
     rows: Ints
@@ -57,6 +58,7 @@ class Sheet:
     stratum_sizes: Ints | None = None
     draw: str | None = None
     ids: NDArray[np.str_] | None = None
+    texts: Sequence[str] | None = None
 
     @classmethod
     def of_draw(cls, labels: NDArray[Any], drawn: Draw, ids: NDArray[Any] | None = None) -> Sheet:
@@ -105,6 +107,8 @@ class Sheet:
         columns: dict[str, list[Any]] = {"index": self.rows.tolist()}
         if self.ids is not None:
             columns["id"] = list(map(guard_cell, self.ids.tolist()))
+        if self.texts is not None:
+            columns["text"] = list(map(guard_cell, self.texts))
         columns |= {"given": list(map(guard_cell, self.given.tolist()))}
         columns |= {"true": list(map(guard_cell, self.true.tolist()))} | self.how_drawn()
         with atomic_write(path) as stream:

@@ -81,7 +81,7 @@ class Learning:
     def completed(self, data: Data, text: str | None) -> Data:
         """Return the data as they are if they have probabilities, else with those of a model of them."""
         if not self._is_needed(data, text):
-            return data
+            return data.in_order()
         if data.labels is not None or data.columns is not None or data.dask is not None:
             raise _error(
                 "Expected one table or folder with labels to learn from, got LABELS, --probs or --dask as well."
@@ -211,7 +211,7 @@ class Learning:
         from dualt import io
         from dualt.datasets.folder import load_images
         from dualt.datasets.images import image_size_and_mode
-        from dualt.io.file_block import FILE_COLUMN
+        from dualt.io.image_folder import FILE_COLUMN
 
         if self.features or self.group:
             raise _error("Expected --features and --group with a table, got them with a folder of images.")
