@@ -68,6 +68,8 @@ def _readable(values: Any) -> Any:
         return values.to_numpy()
     if hasattr(values, "__dlpack__"):
         return np.from_dlpack(values)
+    if hasattr(values, "column_names"):  # a Hugging Face data set
+        return np.column_stack([values[name][:] for name in values.column_names])
     # A column of a Hugging Face data set reads its file once for the whole, and once for every single entry.
     return values[:] if isinstance(values, Sequence) else values
 
@@ -89,7 +91,7 @@ def names_of_columns(columns: Sequence[Any]) -> tuple[str, ...] | None:
 
 
 def _column_names(table: Any) -> list[Any] | None:
-    """Return the names of a data frame's columns, or of an Arrow table's; None if there are none."""
+    """Return the names of the columns of a data frame, an Arrow table or a data set; None if there are none."""
     if is_frame(table):
         return list(table.columns)
     return list(table.column_names) if hasattr(table, "column_names") else None

@@ -25,13 +25,14 @@ def apply_review(
     review: Annotated[
         Path,
         typer.Argument(
-            metavar="REVIEW", help="The review, as the page downloads it or Label Studio, Argilla or datasets export it."
+            metavar="REVIEW", help="The review: the page's download, or an export of Label Studio, Argilla or datasets."
         ),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output",
+            "-o",
+            "--output",
             help="The corrected file: of the same format, or the labels alone as .npy. Of images: a CSV of moves.",
         ),
     ] = None,

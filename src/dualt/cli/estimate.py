@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualt.cli.groups import Data, Estimation, Page, with_groups
+from dualt.cli.grouping import with_groups
+from dualt.cli.groups import Data, Estimation, Page
 from dualt.cli.learning import Learning
 from dualt.cli.options import Json, check_targets, print_estimate
 

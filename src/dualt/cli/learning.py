@@ -69,7 +69,7 @@ class Learning:
     def completed(self, data: Data, text: str | None) -> Data:
         """Return the data as they are if they have probabilities, else with those of a model of them."""
         if not self._is_needed(data, text):
-            return data
+            return data.in_order()
         if data.labels is not None or data.columns is not None or data.dask is not None:
             raise InputError(
                 "Expected one table or folder with labels to learn from, got LABELS, --probs or --dask as well."

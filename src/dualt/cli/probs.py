@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.groups import Data, with_groups
+from dualt.cli.grouping import with_groups
+from dualt.cli.groups import Data
 from dualt.cli.learning import Learning
 from dualt.cli.options import Header, IdColumn, Json, LabelColumn, check_targets, print_json
 

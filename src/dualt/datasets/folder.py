@@ -43,6 +43,7 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
         None if test is None else _codes(test, train.names),
         train.names,
         noisy,
+        ids=tuple(path.relative_to(folder).as_posix() for path in paths),
     )
 
 
