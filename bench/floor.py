@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from measure import machine
 from numpy.typing import NDArray
+from patches import patch_features
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.progress import track
@@ -31,7 +32,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dualt import noise
-from dualt.crossfit import ImageFeatures, out_of_fold_probabilities
+from dualt.crossfit import out_of_fold_probabilities
 from dualt.datasets import load_dataset
 from dualt.errors import FileError
 from dualt.estimators import ESTIMATORS
@@ -69,7 +70,7 @@ def images(name: str) -> Callable[[int], Data]:
 def cifar10(rows: int) -> Data:
     """Take twice the rows, and features learnt without labels: pixels tell photographs too poorly apart."""
     pixels, labels = _subset("cifar10", 2 * rows)
-    return ImageFeatures(400, 300).fit_transform(pixels), labels
+    return patch_features(pixels), labels
 
 
 def _subset(name: str, rows: int) -> Data:
