@@ -12,6 +12,7 @@ from dualt.nn.methods import (
     ce,
     co_teaching,
     decoupling,
+    dividemix,
     elr,
     forward,
     gce,
@@ -51,6 +52,7 @@ METHODS: dict[str, RegisteredMethod] = {
     "revision": RegisteredMethod(revision.Revision, revision.RECIPE, True, starts_from="reweighting"),
     "gce": RegisteredMethod(gce.GeneralizedCrossEntropy, gce.RECIPE),
     "elr": RegisteredMethod(elr.EarlyLearning, elr.RECIPE, remembers_samples=True),
+    "dividemix": RegisteredMethod(dividemix.DivideMix, dividemix.RECIPE, remembers_samples=True),
     "volminnet": RegisteredMethod(volminnet.VolMinNet, volminnet.RECIPE, learns_transition=True),
     "total-variation": RegisteredMethod(total_variation.TotalVariation, total_variation.RECIPE, learns_transition=True),
 }
