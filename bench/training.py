@@ -191,7 +191,7 @@ def replicas_against_one(n_replicas: int = 15) -> tuple[float, float]:
         return build_network("mlp-small", (10,), 2, random_state=seed)
 
     def many() -> None:
-        train_replicated([Replica(network(seed), data, seed) for seed, data in enumerate(parts)], recipe)
+        train_replicated([Replica([network(k)], build_method("ce"), data, k) for k, data in enumerate(parts)], recipe)
 
     def one() -> None:
         train([network(0)], build_method("ce"), parts[0], recipe)

@@ -17,13 +17,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, indexable
 
 from dualt.audit import Audit, as_audit
-from dualt.audit.verified_labels import check_digest, labels_digest
+from dualt.audit.verified_labels import check_digest
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.issues.corrections import CORRECTIONS
-from dualt.labels import LabelCoder, is_missing_value
+from dualt.labels import LabelCoder, is_missing_value, labels_digest
 from dualt.results import TransitionEstimate
 from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior, as_posterior

@@ -16,6 +16,8 @@ from dualt.errors import FileError
 
 # No JSON file that dualt reads comes near this.
 JSON_LIMIT = 64 << 20
+# What a compressed file may unpack to: this much, and this many times its size. Probabilities shrink by less than 10.
+_EXPANDED, _EXPANSION = 1 << 29, 64
 
 
 def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
@@ -63,6 +65,16 @@ def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"Cannot read {path} as JSON: {error}.") from None
+
+
+def check_expansion(n_bytes: int, path: Path) -> None:
+    """Refuse a compressed file that would unpack to far more than its size can account for."""
+    limit = _EXPANDED + _EXPANSION * path.stat().st_size
+    if n_bytes > limit:
+        raise FileError(
+            f"Expected {path} to unpack to at most {limit:,} bytes, which is {_EXPANSION} times its size and"
+            f" {_EXPANDED:,}, got {n_bytes:,}. If that is meant, save it as .npy."
+        )
 
 
 @contextmanager

@@ -26,9 +26,9 @@ def is_frame(obj: Any) -> bool:
 
 
 def index_of(obj: Any) -> Any:
-    """Return the index of a pandas data frame or series; None of anything else."""
+    """Return the index of a pandas data frame or series, or what was made of one; None of anything else."""
     index = getattr(obj, "index", None)
-    return index if hasattr(index, "equals") and hasattr(obj, "iloc") else None
+    return index if hasattr(index, "equals") else None
 
 
 def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
@@ -39,8 +39,8 @@ def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
     if rows.is_unique and own.is_unique and own.isin(rows).all():
         return noisy_labels.loc[rows]
     raise InputError(
-        "Expected labels with the index of the probabilities, got another index: they may be of other rows. Pass"
-        " labels.loc[probabilities.index], or labels.to_numpy() if they are in the same order."
+        "Expected labels with the index of the probabilities, or of the data, got another index: they may be of other"
+        " rows. Pass labels.loc[...] of that index, or labels.to_numpy() if they are in the same order."
     )
 
 
@@ -68,6 +68,8 @@ def _readable(values: Any) -> Any:
         return values.to_numpy()
     if hasattr(values, "__dlpack__"):
         return np.from_dlpack(values)
+    if hasattr(values, "column_names"):  # a Hugging Face data set
+        return np.column_stack([values[name][:] for name in values.column_names])
     # A column of a Hugging Face data set reads its file once for the whole, and once for every single entry.
     return values[:] if isinstance(values, Sequence) else values
 
@@ -89,7 +91,7 @@ def names_of_columns(columns: Sequence[Any]) -> tuple[str, ...] | None:
 
 
 def _column_names(table: Any) -> list[Any] | None:
-    """Return the names of a data frame's columns, or of an Arrow table's; None if there are none."""
+    """Return the names of the columns of a data frame, an Arrow table or a data set; None if there are none."""
     if is_frame(table):
         return list(table.columns)
     return list(table.column_names) if hasattr(table, "column_names") else None

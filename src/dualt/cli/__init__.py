@@ -18,6 +18,7 @@ from dualt.cli.guard import shared
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
 from dualt.cli.predict import predict
+from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
 from dualt.cli.summarize import summarize
 from dualt.cli.train import train
@@ -65,7 +66,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
-    demo, estimate, issues, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
+    demo, estimate, issues, probs, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
 ):  # fmt: skip
     app.command()(shared(_command))
 app.add_typer(data.app, name="data")

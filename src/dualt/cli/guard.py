@@ -101,8 +101,9 @@ def _check_paths(values: dict[str, Any]) -> None:
 
 def _paths(value: Any) -> Iterator[Path]:
     for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, Path):
-            yield each
+        # DATA of train and predict is a text: the name of a data set, or a path.
+        if isinstance(each, (Path, str)):
+            yield Path(each).expanduser()
 
 
 def _files(path: Path) -> list[Path]:

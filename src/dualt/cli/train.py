@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.groups import with_groups
+from dualt.cli.grouping import with_groups
 from dualt.cli.options import Json, RandomState, print_json
 from dualt.cli.trained import keep, show
 from dualt.cli.training import Samples, Training

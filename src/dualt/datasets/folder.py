@@ -47,6 +47,11 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
     )
 
 
+def load_images(paths: Sequence[Path], *, size: int | None = None) -> Samples:
+    """Image files as one array, which decodes them on demand if they are many; `load_folder` describes `size`."""
+    return _decoded(paths, *_common_format(paths, size), size)
+
+
 def _decoded(paths: Sequence[Path], shape: tuple[int, int], mode: Mode, size: int | None) -> Samples:
     lazy = LazyImages(paths, shape, mode=mode, shorter_side=size)
     return lazy[:] if lazy.nbytes <= _IN_MEMORY_BYTES else lazy

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.labels import as_text_array
 
+# What `dualt predict` and `dualt probs` call the column of image files.
+FILE_COLUMN = "file"
 IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 
 
 @dataclass(frozen=True)
 class ClassFolder:
-    """Image files in a folder per class; rows are the sorted classes, and in each the sorted files.
+    """Image files in a folder per class; rows are the sorted classes, and in each the files in natural order.
 
     `names` are the folders, also those without files, and `files` the paths inside `folder`, with slashes.
     """
@@ -61,7 +63,9 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
                 f"Expected a folder per class, at least two, in {folder}, got {len(names)}."
                 " Put the images of each class in a folder of its own."
             )
-        files = [file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")))]
+        files = [
+            file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")), key=natural_order)
+        ]
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -69,6 +73,16 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
     if not files:
         raise FileError(f"Expected images ({', '.join(sorted(IMAGE_ENDINGS))}) in the folders of {folder}, got none.")
     return ClassFolder(folder, names, tuple(file.relative_to(folder).as_posix() for file in files))
+
+
+def check_array_order(probs: Path, folder: Path) -> None:
+    """Refuse an array of probabilities, which names no files, if these sort differently by number and by text."""
+    files = read_class_folder(folder).files
+    if probs.suffix.lower() in (".npy", ".npz") and list(files) != sorted(files, key=lambda file: Path(file).parts):
+        raise InputError(
+            f"Expected names with the probabilities of {folder}, whose files sort differently by number (2 before 10)"
+            f" and by text: {probs} does not tell which it is. Pass a table with the column {FILE_COLUMN!r}."
+        )
 
 
 def list_images(folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dualt.errors import FileError, InputError
-from dualt.io.image_folder import match_names, visible
+from dualt.io.image_folder import match_names, natural_order, visible
 
 _REMEDY = (
     "Name the rows by their files (ids), name the files by their row numbers (0.png, 1.png, ...), or pass the images"
@@ -57,7 +57,9 @@ def _files(folder: Path) -> list[Path]:
     """Return the files in a folder, sorted; those in folders inside it class by class."""
     try:
         nested = [
-            sorted(file for file in child.rglob("*") if file.is_file()) if child.is_dir() else [child]
+            sorted((file for file in child.rglob("*") if file.is_file()), key=natural_order)
+            if child.is_dir()
+            else [child]
             for child in visible(folder)
         ]
     except OSError as error:

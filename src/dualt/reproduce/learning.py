@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,11 @@ from dualt.datasets import Dataset, Split, load_dataset, split_dataset
 from dualt.datasets.synthetic import load_synthetic
 from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
-from dualt.nn.methods import METHODS, build_method
+from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
 from dualt.nn.pipeline import training_data
-from dualt.nn.stages import Stages
-from dualt.nn.training import Trained
+from dualt.nn.stages import Stages, train_stages
 from dualt.nn.training.model import make_folder
-from dualt.nn.training.replicated import Replica, train_replicated
 from dualt.noise import from_name
 from dualt.reproduce.spec import GIVEN, PosteriorSpec
 from dualt.validation import check_transition
@@ -80,15 +77,7 @@ def prepare(posterior: PosteriorSpec, place: Place) -> Learned:
 
 def learn_together(learned: Sequence[Learned]) -> None:
     """Train the posteriors as one batched network, each as it would come out on its own."""
-    began = perf_counter()
-    every = [one.stages for one in learned]
-    replicas = [Replica(stages.new_network("ce"), stages.data, stages.seed_of("ce")) for stages in every]
-    recipe = every[0].config.recipe_of("ce", len(every[0].data.train.labels))
-    train_replicated(replicas, recipe)
-    seconds = (perf_counter() - began) / len(learned)
-    for stages, replica in zip(every, replicas, strict=True):
-        stages.trained["ce"] = Trained([replica.network], build_method("ce"), replica.history, recipe)
-        stages.seconds["ce"] = seconds
+    train_stages([one.stages for one in learned], "ce")
 
 
 def _config(posterior: PosteriorSpec, n_jobs: int | None, method_epochs: int | None = None) -> TrainingConfig:
@@ -149,7 +138,7 @@ def _load(posterior: PosteriorSpec, data_dir: Path | None) -> Dataset:
         return _load_real(posterior.dataset, data_dir)
     if posterior.size <= 1:
         raise InputError(f"Expected a number of samples for the synthetic data, got the share {posterior.size:g}.")
-    options = {} if posterior.n_test is None else {"n_test": posterior.n_test}
+    options: dict[str, Any] = {} if posterior.n_test is None else {"n_test": posterior.n_test}
     return load_synthetic(n_samples=int(posterior.size), random_state=posterior.seed, **options)
 
 
