@@ -41,7 +41,12 @@ def issues(
     As many are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise;
     labels that the review of --reviewed has kept are not flagged again.
 
+    Without probabilities, a table whose --text or --features tell the class, or images in a folder per class, will do:
+    they are made as `dualt probs` makes them.
+
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
+
+    Example: `dualt issues data.csv --label label --text title --report report.html`
     """
     from dualt import io
     from dualt.errors import InputError
