@@ -115,9 +115,7 @@ def _frame_values(frame: Any) -> NDArray[Any]:
 def check_probability_shape(table: NDArray[Any]) -> None:
     """Refuse anything but a non-empty numeric table of at least two columns."""
     if table.dtype.kind not in "fiub":
-        hint = (
-            _ONE_CLASS_EACH if table.ndim == 1 else " Pass only the columns of probabilities, as floats, none missing."
-        )
+        hint = _ONE_CLASS_EACH if table.ndim == 1 else " Pass only the columns of probabilities, as floats."
         raise ProbabilitiesError(f"Expected numeric probabilities, got an array of dtype {table.dtype}.{hint}")
     if table.ndim != 2:
         whole = table.ndim == 1 and table.size > 0 and bool((table == np.rint(table)).all())
