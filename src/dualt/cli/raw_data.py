@@ -49,7 +49,7 @@ def _load_images(folder: Path, size: int | None) -> Raw:
     from dualt import io
     from dualt.datasets.folder import load_images
     from dualt.datasets.images import image_size_and_mode
-    from dualt.io.file_block import FILE_COLUMN
+    from dualt.io.image_folder import FILE_COLUMN
 
     if io.is_class_folder(folder / "train"):
         raise InputError(f"Expected a folder per class in {folder}, got train. Pass {folder / 'train'}.")
