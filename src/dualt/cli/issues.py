@@ -90,12 +90,17 @@ def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: 
     from rich.markup import escape
 
     from dualt.cli import picture
+    from dualt.results.readings import basis, finding, told_as_range
 
     out = picture.console()
-    out.print(
-        f"\n[bold]About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong[/] "
-        f"({found.expected_count / found.n_labelled:.1%}); {int(found.is_issue.sum()):,} flagged, most suspect first.\n"
-    )
+    estimate = found.transition_estimate
+    if estimate is not None and told_as_range(estimate):
+        headline, reason = finding(estimate), basis(estimate)
+    else:
+        headline = f"About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong"
+        reason = f"{found.expected_count / found.n_labelled:.1%}"
+    out.print(f"\n[bold]{headline}[/] ({reason}).")
+    out.print(f"{int(found.is_issue.sum()):,} of {found.n_labelled:,} are flagged, most suspect first.\n")
     out.print(picture.issues_table(found, _SHOWN))
     out.print(picture.pairs_table(found, _SHOWN))
     if found.transition_estimate is not None:
