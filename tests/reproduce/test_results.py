@@ -255,7 +255,7 @@ def test_the_page_has_the_verdicts_of_the_records():
         link = f"[{name}](reproduction/{folder}/{name}.md)"
         rows += [f"| {link} | {v.claim} | **{v.verdict}** | {v.evidence} |" for v in verdicts_of(name, results)]
     page = DOCS.with_suffix(".md").read_text(encoding="utf-8")
-    found = [line for line in page.splitlines() if line.startswith("| [figure") or line.startswith("| [table")]
+    found = [line for line in page.splitlines() if line.startswith(("| [figure", "| [table"))]
     assert found == rows, "docs/reproduction.md needs:\n" + "\n".join(rows)
 
 
