@@ -28,8 +28,10 @@ COMMANDS = {
     "coverage": "bench/coverage.py",
     "classifier": "bench/classifier.py",
     "training": "bench/training.py",
+    "methods": "bench/methods.py",
     "floor": "bench/floor.py --seeds 104 105",
     "real": "bench/real.py",
+    "audit": "bench/audit.py",
     "scale": "bench/scale.py",
 }
 _PLACE = re.compile(r"(<!-- results: (\w+)(?:, (\d+) columns)? -->\n).*?(<!-- end -->)", re.DOTALL)

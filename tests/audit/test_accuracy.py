@@ -41,7 +41,7 @@ def test_intervals_through_the_matrix_hold():
     for _ in range(200):
         _, given, (first, second) = simulate(rng, 1000)
         one = e.accuracy_through_transition(first, given, T)
-        both = e.compare_through_transition(first, second, given, T)
+        both = e.accuracy_through_transition(first, given, T, rival=second)
         truth = 0.9 + 0.1 / 3
         held.append(one.low <= truth <= one.high)
         better.append(both.low <= 0.1 - 0.1 / 3 <= both.high)
@@ -62,7 +62,7 @@ def test_draws_of_the_matrix_widen_the_interval():
 
 def test_the_same_model_twice_is_no_better():
     _, given, (first, _) = simulate(np.random.default_rng(2), 300)
-    found = e.compare_through_transition(first, first, given, T)
+    found = e.accuracy_through_transition(first, given, T, rival=first)
     assert (found.estimate, found.low, found.high) == (0, 0, 0)
 
 
@@ -72,11 +72,10 @@ def test_intervals_by_audit_hold_even_if_the_model_repeats_the_labels_errors():
     first = np.where(rng.random(4000) < 0.3, given, first)
     weights, held, better = Weights.uniform(200, 4000), [], []
     accuracy, lead = (first == true).mean(), (first == true).mean() - (second == true).mean()
-    right = [np.where(model == given, 0.9, 0.3) for model in (first, second)]
     for _ in range(300):
         rows = rng.choice(4000, 200, replace=False)
-        one = e.accuracy_by_audit(first, right[0], rows, true[rows], weights, given=given)
-        both = e.compare_by_audit(first, second, *right, rows, true[rows], weights, given=given)
+        one = e.accuracy_by_audit(first, given, rows, true[rows], weights)
+        both = e.accuracy_by_audit(first, given, rows, true[rows], weights, rival=second)
         held.append(one.low <= accuracy <= one.high)
         better.append(both.low <= lead <= both.high)
     assert np.mean(held) > 0.92

@@ -87,3 +87,15 @@ def test_refusals(world):
     rows = np.arange(20)
     with pytest.raises(InputError, match="an audit of these 4,000"):
         dualt.noisy_accuracy(first, given, verified=Audit(rows, clean[rows], labels_digest="0"))
+
+
+def test_an_estimated_matrix_leaves_more_open_than_a_known_one():
+    rng = np.random.default_rng(5)
+    clean = rng.integers(0, 3, 300)
+    given = noise.corrupt(clean, T, random_state=2)
+    probs = (0.94 * np.eye(3)[clean] + 0.02) @ T
+    estimate = dualt.estimate_transition(probs, given)
+    known = dualt.noisy_accuracy(clean, given, estimate.transition).through_transition
+    estimated = dualt.noisy_accuracy(clean, given, estimate).through_transition
+    assert estimated.estimate == known.estimate
+    assert estimated.standard_error > known.standard_error

@@ -15,7 +15,7 @@ from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError
 from dualt.estimators.clean_count import _balance, clean_count
-from dualt.estimators.confident_joint import confident_joint
+from dualt.estimators.confident_joint import confident_joint, count_confident
 from dualt.estimators.joint.training import joint
 from dualt.rows import as_posterior
 
@@ -103,7 +103,7 @@ def clean_count_by_loops(posterior, confidence=0.9):
     sample = summary.sample_rows
     matrix = confident_joint(posterior).transition
     if len(sample) < min(100 * summary.n_classes, len(probs)):
-        matrix = normalized(round_by_loops(sample, probs, labels, matrix, confidence, len(probs)))
+        matrix = normalized(count_confident(posterior).T)
     else:
         label_counts = np.bincount(labels, minlength=summary.n_classes).tolist()
         for balance in (label_counts, label_counts, label_counts, None, None):
@@ -162,7 +162,7 @@ def test_clean_count_equals_a_loop(seed, n_classes, confidence):
 
 @pytest.mark.parametrize("size", [100, 650])
 def test_a_sample_stands_for_the_data(monkeypatch, size):
-    """Thresholds come from the sample; with 100 rows a class (650 of 3 classes) so do the first rounds."""
+    """Thresholds come from the sample; with 100 rows per class (650 of 3 classes) it has rounds of its own."""
     monkeypatch.setattr("dualt.rows.summary._SAMPLE_ROWS", size)
     rng = np.random.default_rng(0)
     probs, labels, _ = mixed(noise.pair(3, 0.3), 900, rng)

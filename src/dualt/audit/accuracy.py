@@ -9,6 +9,7 @@ some of their errors: then the assumption fails and the accuracy comes out too h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.audit.design import Weights
-from dualt.audit.prediction_powered import Intervals, mean_interval, share_intervals
+from dualt.audit.prediction_powered import mean_interval, share_intervals
 
 Floats: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[Any]
@@ -48,7 +49,13 @@ class Accuracy:
 
 
 def accuracy_through_transition(
-    predicted: Codes, given: Codes, transition: Floats, *, level: float = 0.95, transition_draws: Floats | None = None
+    predicted: Codes,
+    given: Codes,
+    transition: Floats,
+    *,
+    rival: Codes | None = None,
+    level: float = 0.95,
+    transition_draws: Sequence[Floats] = (),
 ) -> Accuracy:
     """Return Σ_i M[i, i] where M ≥ 0 solves P(prediction=k, given=j) = Σ_i M[k, i]·T[i, j].
 
@@ -57,28 +64,31 @@ def accuracy_through_transition(
     predicted, given : (n_samples,)
         Class numbers.
     transition : (n_classes, n_classes)
-    transition_draws : (n_draws, n_classes, n_classes), optional
-        Matrices as likely as the estimate (`TransitionEstimate`'s resamples): their spread widens the interval.
+    rival : (n_samples,), optional
+        A second model's classes: the lead over it is returned instead. Rows on which both agree add no variance to it.
+    transition_draws : (n_classes, n_classes) each
+        Matrices as likely as the estimate: their spread widens the interval.
 
     Notes
     -----
     The standard error of sampling is that of the unconstrained solution, mean of T⁻¹[given, prediction]: each row's
     share in it is known, so it needs no bootstrap. With a singular matrix there is none: the caller refuses it.
     """
-    return _through_transition(predicted, None, given, transition, level, transition_draws)
 
+    def score(matrix: Floats) -> float:
+        return _plug_in(predicted, given, matrix) - (0 if rival is None else _plug_in(rival, given, matrix))
 
-def compare_through_transition(
-    first: Codes,
-    second: Codes,
-    given: Codes,
-    transition: Floats,
-    *,
-    level: float = 0.95,
-    transition_draws: Floats | None = None,
-) -> Accuracy:
-    """Return accuracy(first) − accuracy(second), paired: rows on which both agree add nothing to its variance."""
-    return _through_transition(first, second, given, transition, level, transition_draws)
+    # The mean of T⁻¹[given, predicted] is unbiased for the accuracy, whatever the model.
+    inverse = np.linalg.inv(transition)
+    rows = inverse[given, predicted] - (0 if rival is None else inverse[given, rival])
+    variance = rows.var(ddof=1) / len(rows)
+    if len(transition_draws) > 1:
+        variance += np.var([score(matrix) for matrix in transition_draws], ddof=1)
+    estimate, error = score(transition), float(np.sqrt(variance))
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    least = 0.0 if rival is None else -1.0
+    plain = float(_lead(predicted, rival, given).mean())
+    return Accuracy(estimate, max(estimate - half, least), min(estimate + half, 1.0), error, plain)
 
 
 def accuracy_bounds(against_given: float, noise_rate: float) -> tuple[float, float]:
@@ -94,28 +104,10 @@ def accuracy_bounds(against_given: float, noise_rate: float) -> tuple[float, flo
     return max(against_given - noise_rate, 0.0), min(against_given + noise_rate, 1.0)
 
 
-def _through_transition(
-    first: Codes, second: Codes | None, given: Codes, transition: Floats, level: float, draws: Floats | None
-) -> Accuracy:
-    def score(matrix: Floats) -> float:
-        found = _plug_in(first, given, matrix)
-        return found if second is None else found - _plug_in(second, given, matrix)
-
-    rows = _backward(first, given, transition)
-    plain = (first == given).astype(np.float64)
-    if second is not None:
-        rows = rows - _backward(second, given, transition)
-        plain = plain - (second == given)
-    variance = rows.var(ddof=1) / len(rows)
-    if draws is not None:
-        variance += np.var([score(matrix) for matrix in draws], ddof=1)
-    least = 0.0 if second is None else -1.0
-    return _normal_interval(score(transition), float(variance), float(plain.mean()), level, least)
-
-
-def _backward(predicted: Codes, given: Codes, transition: Floats) -> Floats:
-    """Return T⁻¹[given, predicted] of every row: its mean is unbiased for the accuracy, whatever the model."""
-    return np.asarray(np.linalg.inv(transition)[given, predicted])
+def _lead(predicted: Codes, rival: Codes | None, target: Codes) -> Floats:
+    """Return where the prediction is right, less where its rival is."""
+    right = (predicted == target).astype(np.float64)
+    return np.asarray(right if rival is None else right - (rival == target))
 
 
 def _plug_in(predicted: Codes, given: Codes, transition: Floats) -> float:
@@ -154,62 +146,37 @@ def solve_joint(shares: Floats, transition: Floats) -> Floats:
 
 def accuracy_by_audit(
     predicted: Codes,
-    posterior_right: Floats,
+    given: Codes,
     rows: NDArray[np.intp],
     true: Codes,
     weights: Weights,
     *,
-    given: Codes,
+    rival: Codes | None = None,
     level: float = 0.95,
 ) -> Accuracy:
     """Return the accuracy by prediction-powered inference: no assumption on the noise or the model.
+
+    What stands in for the truth of the rows that nobody has verified is their given label.
 
     Parameters
     ----------
     predicted, given : (n_samples,)
         Class numbers.
-    posterior_right : (n_samples,)
-        P(Y = predicted | x, ỹ) of every row, of the verified ones by a model that has not seen their truth. Where
-        nothing better is known, plainly 1[predicted = given].
     rows, true : (n_verified,)
         Verified rows and their classes.
     weights
         How they were drawn.
+    rival : (n_samples,), optional
+        A second model's classes: the lead over it is returned instead. Only rows on which the two differ can tell.
     """
-    truth = (predicted[rows] == true).astype(np.float64)[:, None]
-    found = share_intervals(truth, posterior_right[rows, None], posterior_right.mean(keepdims=True), weights, level)
-    plain = float((predicted == given).mean())
-    return Accuracy(*_floats(found), plain)
-
-
-def compare_by_audit(
-    first: Codes,
-    second: Codes,
-    first_right: Floats,
-    second_right: Floats,
-    rows: NDArray[np.intp],
-    true: Codes,
-    weights: Weights,
-    *,
-    given: Codes,
-    level: float = 0.95,
-) -> Accuracy:
-    """Return accuracy(first) − accuracy(second) by prediction-powered inference.
-
-    Only rows on which the models differ can tell: it is the share where only the first is right, less the share where
-    only the second is.
-    """
-    truth = (first[rows] == true).astype(np.float64) - (second[rows] == true)
-    guess = first_right - second_right
-    found = mean_interval(truth, guess[rows], float(guess.mean()), weights, level)
-    return Accuracy(*_floats(found), float((first == given).mean() - (second == given).mean()))
-
-
-def _floats(found: Intervals) -> tuple[float, float, float, float]:
-    return float(found.estimate[0]), float(found.low[0]), float(found.high[0]), float(found.standard_error[0])
-
-
-def _normal_interval(estimate: float, variance: float, plain: float, level: float, least: float) -> Accuracy:
-    error = float(np.sqrt(variance))
-    half = NormalDist().inv_cdf((1 + level) / 2) * error
-    return Accuracy(estimate, max(estimate - half, least), min(estimate + half, 1.0), error, plain)
+    guess = _lead(predicted, rival, given)
+    truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
+    plain = float(guess.mean())
+    if rival is None:
+        found = share_intervals(truth[:, None], guess[rows, None], guess.mean(keepdims=True), weights, level)
+    else:
+        found = mean_interval(truth, guess[rows], plain, weights, level)
+    estimate, low, high, error = (
+        float(value[0]) for value in (found.estimate, found.low, found.high, found.standard_error)
+    )
+    return Accuracy(estimate, low, high, error, plain)

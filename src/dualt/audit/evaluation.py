@@ -9,20 +9,13 @@ errors, and then that figure is too high. It is given beside the bounds, never i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.audit.accuracy import (
-    Accuracy,
-    accuracy_bounds,
-    accuracy_by_audit,
-    accuracy_through_transition,
-    compare_by_audit,
-    compare_through_transition,
-)
+from dualt.audit.accuracy import Accuracy, accuracy_bounds, accuracy_by_audit, accuracy_through_transition
 from dualt.audit.design import Weights
 from dualt.audit.verified_labels import (
     Audit,
@@ -31,11 +24,10 @@ from dualt.audit.verified_labels import (
     check_enough,
     check_given,
     check_rows,
-    labels_digest,
 )
 from dualt.errors import InputError, LabelsError
 from dualt.inversion import NEAR_SINGULAR
-from dualt.labels import Codes, LabelCoder, as_label_array
+from dualt.labels import Codes, LabelCoder, as_label_array, labels_digest
 from dualt.results.estimate import TransitionEstimate
 from dualt.transition import clean_prior
 from dualt.validation import check_fraction, check_transition
@@ -150,45 +142,44 @@ def noisy_accuracy(
     given, codes, coder = _encode(noisy_labels, models, names, _n_classes(transition))
     matrix, rate = _noise(transition, given, coder.n_classes)
     checked = None if verified is None else _verified(as_audit(verified), as_label_array(noisy_labels), given, coder)
-    found = [_one(model, given, matrix, rate, checked, level) for model in codes]
-    if against is None:
-        return found[0]
-    difference = _difference(codes[0], codes[1], given, matrix, rate, checked, level)
-    first = found[0]
-    return NoisyAccuracy(**{**vars(first), "difference": difference})
+    draws = _draws(transition) if matrix is not None else []
+
+    def judged(model: Codes, rival: Codes | None = None) -> NoisyAccuracy:
+        agreement = float((model == given).mean())
+        if rival is None:
+            bounds = None if rate is None else accuracy_bounds(agreement, rate)
+        else:
+            agreement -= float((rival == given).mean())
+            # A wrong label can hide one point for each model, and only rows on which they differ count at all.
+            differ = float((model != rival).mean())
+            bounds = None if rate is None else (max(agreement - 2 * rate, -differ), min(agreement + 2 * rate, differ))
+        audited = checked and accuracy_by_audit(model, given, *checked, rival=rival, level=level)
+        through = None
+        if matrix is not None:
+            through = accuracy_through_transition(
+                model, given, matrix, rival=rival, level=level, transition_draws=draws
+            )
+        n_verified = 0 if checked is None else len(checked[0])
+        return NoisyAccuracy(len(given), n_verified, level, agreement, bounds, audited, through)
+
+    first = judged(codes[0])
+    return first if against is None else replace(first, difference=judged(codes[0], codes[1]))
 
 
 _Checked = tuple[NDArray[np.intp], Codes, Weights]
+_DRAWS = 50
 
 
-def _one(
-    model: Codes, given: Codes, matrix: NDArray[np.float64] | None, rate: float | None, checked: _Checked | None,
-    level: float,
-) -> NoisyAccuracy:  # fmt: skip
-    agrees = (model == given).astype(np.float64)
-    agreement = float(agrees.mean())
-    audited = checked and accuracy_by_audit(model, agrees, *checked, given=given, level=level)
-    through = None if matrix is None else accuracy_through_transition(model, given, matrix, level=level)
-    bounds = None if rate is None else accuracy_bounds(agreement, rate)
-    return NoisyAccuracy(len(given), _n_verified(checked), level, agreement, bounds, audited, through)
-
-
-def _difference(
-    first: Codes, second: Codes, given: Codes, matrix: NDArray[np.float64] | None, rate: float | None,
-    checked: _Checked | None, level: float,
-) -> NoisyAccuracy:  # fmt: skip
-    one, other = ((model == given).astype(np.float64) for model in (first, second))
-    lead = float(one.mean() - other.mean())
-    audited = checked and compare_by_audit(first, second, one, other, *checked, given=given, level=level)
-    through = None if matrix is None else compare_through_transition(first, second, given, matrix, level=level)
-    # A wrong label can hide one point for each model, and only rows on which they differ count at all.
-    differ = float((first != second).mean())
-    bounds = None if rate is None else (max(lead - 2 * rate, -differ), min(lead + 2 * rate, differ))
-    return NoisyAccuracy(len(given), _n_verified(checked), level, lead, bounds, audited, through)
-
-
-def _n_verified(checked: _Checked | None) -> int:
-    return 0 if checked is None else len(checked[0])
+def _draws(transition: Any) -> list[NDArray[np.float64]]:
+    """Return matrices as likely as an estimate that still has its data, those that can be undone; else none."""
+    if not isinstance(transition, TransitionEstimate):
+        return []
+    rng = np.random.default_rng(0)
+    try:
+        drawn = [transition.fit.resample(rng) for _ in range(_DRAWS)]
+    except InputError:  # an estimate from a file
+        return []
+    return [matrix for matrix in drawn if np.linalg.cond(matrix) <= NEAR_SINGULAR]
 
 
 def _n_classes(transition: Any) -> int | None:
@@ -230,8 +221,7 @@ def _verified(audit: Audit, labels: NDArray[Any], given: Codes, coder: LabelCode
     """Return rows, true classes and weights of an audit of these labels."""
     audit, true = check_rows(audit, len(given), coder)
     if audit.labels_digest is not None:
-        flat = labels.argmax(axis=1) if labels.ndim == 2 else labels
-        check_digest(audit.labels_digest, labels_digest(flat), len(given))
+        check_digest(audit.labels_digest, labels_digest(labels), len(given))
     if audit.given is not None:
         check_given(coder, audit.given, given[audit.rows], audit.rows)
     check_enough(len(audit))

@@ -125,15 +125,14 @@ def spread_concentration(counts: NDArray[np.int64]) -> float:
     from scipy.special import gammaln
 
     others = len(counts) - 1
-    totals = counts.sum(axis=1) - np.diagonal(counts)
+    a = _CONCENTRATIONS[:, None]
     # Most cells of many classes are empty, and few counts differ: each gamma function is computed once.
+    totals, classes = np.unique(counts.sum(axis=1) - np.diagonal(counts), return_counts=True)
     times = np.bincount(counts.ravel())
     times -= np.bincount(np.diagonal(counts), minlength=len(times))
     values = np.flatnonzero(times)
-    likelihood = [
-        (gammaln(others * a) - gammaln(others * a + totals)).sum() + times[values] @ (gammaln(values + a) - gammaln(a))
-        for a in _CONCENTRATIONS
-    ]
+    likelihood = (gammaln(others * a) - gammaln(others * a + totals)) @ classes
+    likelihood += (gammaln(values + a) - gammaln(a)) @ times[values]
     return float(_CONCENTRATIONS[int(np.argmax(likelihood))])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators._counts import match_rows, pooled_rates, pooled_rows, resample_counts, spread_concentration
-from dualt.estimators.confident_joint import confident_joint
+from dualt.estimators.confident_joint import confident_joint, count_confident
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.results.readings import Readings
@@ -26,8 +26,9 @@ _LEAST_SHARE, _LEAST_MEMBERS = 0.1, 100
 # The sample stands for the data in all rounds but the last if it has this many rows for each class.
 _ENOUGH_PER_CLASS = 100
 _BALANCED_ROUNDS, _FREE_ROUNDS, _BALANCE_STEPS = 3, 2, 5
-# A first matrix needs no more rows of the sample than so many, and so many for each class.
-_ROUGH_ROWS, _ROUGH_ROWS_PER_CLASS = 4_096, 1_000
+# Thresholds and a first matrix need no more rows of the sample than so many, and so many for each class; a matrix that
+# is going to be counted anew, half of them.
+_FEW_ROWS, _FEW_ROWS_PER_CLASS = 4_096, 1_000
 # Of a class that nothing resembles no weight may overflow.
 _LEAST_MEAN = 1e-6
 _ROUNDING = 1e-5
@@ -38,7 +39,7 @@ _MANY_CLASSES = 2_000
 # Noise of doubtful examples is taken to add at most this share to that of the sure ones, and half of it is believed.
 _MOST_GROWTH, _BELIEVED = 0.75, 0.5
 # If less of all disagreement than this is there among the surest examples, the labels may all be right.
-_MAYBE_NONE = 1 / 3
+_MAYBE_NONE = 1 / 4
 
 
 def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: bool = True) -> Fit:
@@ -48,7 +49,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     probable *clean* class under a first estimate (the confident joint), among examples that are sure of
     it. T♣ is then the identity, and the counted T♠ is the whole transition. Six rounds, each of which reads
     the clean class with the matrix of the one before, all but the last on a sample of the data. Where there
-    are too many classes for a sample, two rounds on all of it.
+    are too many classes for a sample, one round on all of it, with the rows of the confident joint drawn to their mean.
 
     Of few examples and much noise, a class whose first row is poor may lose its examples to another. So in the
     first three rounds each class gets as large a share as its label has (later ones are free to leave it), and
@@ -71,15 +72,17 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
         `pooled_rows`.
     """
     check_fraction(confidence, "confidence")
-    rough = _rough(posterior, confidence, shrink)
-    levels = sorted((min(_LIKELY, confidence), max(2 * confidence - 1, min(_LIKELY, confidence)), confidence))
+    reader = EarlyPosterior(_rough(posterior, confidence, shrink), posterior.dtype)
+    likely = min(_LIKELY, confidence)
+    levels = np.array([likely, max(2 * confidence - 1, likely), confidence])
     if posterior.n_classes > _MANY_CLASSES:
         levels = levels[-1:]
-    clean, sureness = EarlyPosterior(rough, posterior.dtype).clearest(posterior.summary.sample_rows)
-    limits = np.stack([_thresholds(clean, sureness, posterior.summary, level) for level in levels])
+    few = _few(posterior.summary, _FEW_ROWS_PER_CLASS)
+    clean, sureness = reader.clearest(few.sample_rows)
+    limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
-    layers = _count_layers(posterior, rough, limits)
+    layers = _count_layers(posterior, reader, limits)
     return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt)
 
 
@@ -87,18 +90,22 @@ def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix
     """Return the matrix of all rounds but the last."""
     summary = posterior.summary
     n_sampled = len(summary.sample_rows)
+    if n_sampled < summary.n_samples and n_sampled < _ENOUGH_PER_CLASS * summary.n_classes:
+        return _rows(count_confident(posterior).T, shrink)
     rough = confident_joint(posterior).transition
-    if n_sampled == summary.n_samples or n_sampled >= _ENOUGH_PER_CLASS * summary.n_classes:
-        step = max(1, n_sampled // max(_ROUGH_ROWS, _ROUGH_ROWS_PER_CLASS * summary.n_classes))
-        few = replace(
-            summary, sample_rows=summary.sample_rows[::step].copy(), sample_labels=summary.sample_labels[::step]
-        )
-        for number in range(_BALANCED_ROUNDS + _FREE_ROUNDS):
-            rough = _round_on_sample(few, rough, confidence, shrink, balanced=number < _BALANCED_ROUNDS)
-        return rough
-    clean, sureness = EarlyPosterior(rough, posterior.dtype).clearest(summary.sample_rows)
-    limits = _thresholds(clean, sureness, summary, confidence)[None]
-    return _rows(_count_layers(posterior, rough, limits)[-1], shrink)
+    few, fewer = _few(summary, _FEW_ROWS_PER_CLASS), _few(summary, _FEW_ROWS_PER_CLASS // 2)
+    for _ in range(_BALANCED_ROUNDS):
+        rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=True)
+    for _ in range(_FREE_ROUNDS):
+        rough = _round_on_sample(few, rough, confidence, shrink, balanced=False)
+    return rough
+
+
+def _few(summary: PosteriorSummary, per_class: int) -> PosteriorSummary:
+    """Return the summary with every k-th row of its sample, which leaves at least so many for each class."""
+    step = max(1, len(summary.sample_rows) // max(_FEW_ROWS, per_class * summary.n_classes))
+    rows, labels = summary.sample_rows[::step], summary.sample_labels[::step]
+    return replace(summary, sample_rows=np.ascontiguousarray(rows), sample_labels=labels)
 
 
 def _round_on_sample(
@@ -109,7 +116,8 @@ def _round_on_sample(
     if balanced:
         posterior = _balance(posterior, summary.label_counts)
     clean, sureness = surest(posterior)
-    clear = sureness >= _thresholds(clean, sureness, summary, confidence, floored=not balanced)[clean]
+    limits = _thresholds(clean, sureness, summary, np.array([confidence]), floored=not balanced)[0]
+    clear = sureness >= limits[clean]
     keys = clean[clear] * summary.n_classes + summary.sample_labels[clear]
     return match_rows(_rows(count_pairs([keys], summary.n_classes), shrink))[0]
 
@@ -131,43 +139,49 @@ def _balance(posterior: NDArray[Any], label_counts: NDArray[np.int64]) -> NDArra
 
 
 def _thresholds(
-    clean: NDArray[np.intp], sureness: NDArray[Any], summary: PosteriorSummary, level: float, *, floored: bool = True
+    clean: NDArray[np.intp],
+    sureness: NDArray[Any],
+    summary: PosteriorSummary,
+    levels: NDArray[np.float64],
+    *,
+    floored: bool = True,
 ) -> NDArray[np.float64]:
-    """Return the sureness that counts in each class: `level`, or less where too few of the sample reach it.
+    """Return the sureness that counts at each level in each class: the level, or less where too few reach it.
 
     If `floored`, no example counts that is less sure than one minus the mean sureness: doubtful examples of a good
     classifier are hard ones, those of a classifier that is seldom sure say nothing of the labels. The balanced rounds
     count them all the same, lest a class lose its examples before it has a row.
     """
+    classes = np.arange(summary.n_classes)
+    # The members of each class together, the surest first: a sureness is at most one, up to rounding.
+    members = np.sort(2.0 * clean - sureness)
+    starts = np.searchsorted(members, 2.0 * np.append(classes, len(classes)) - 1.5)
+    sizes = np.diff(starts)
     least = _LEAST_MEMBERS * len(clean) / summary.n_samples
-    floor = min(1 - float(sureness.mean()), level) if floored else 0.0
-    order = np.lexsort((-sureness, clean))
-    starts = np.searchsorted(clean[order], np.arange(summary.n_classes + 1))
-    thresholds = np.full(summary.n_classes, level)
-    for label in np.flatnonzero(np.diff(starts)):
-        members = sureness[order[starts[label] : starts[label + 1]]]
-        needed = int(np.ceil(max(least, _LEAST_SHARE * len(members))))
-        thresholds[label] = min(level, max(floor, members[min(needed, len(members)) - 1]))
+    needed = np.ceil(np.maximum(least, _LEAST_SHARE * sizes)).astype(np.intp)
+    last = np.maximum(starts[:-1] + np.minimum(needed, sizes) - 1, 0)
+    reached = np.where(sizes > 0, 2.0 * classes - members[last], 1)
+    floor = 1 - float(sureness.mean()) if floored else 0.0
+    thresholds = np.minimum(levels[:, None], np.maximum(floor, reached))
     # The member that sets a threshold must reach it although its sureness is rounded anew in each pass.
-    return thresholds - _ROUNDING
+    return np.asarray(thresholds - _ROUNDING)
 
 
-def _count_layers(posterior: NoisyPosterior, transition: Matrix, limits: NDArray[np.float64]) -> NDArray[np.int64]:
+def _count_layers(posterior: NoisyPosterior, reader: EarlyPosterior, limits: NDArray[np.float64]) -> NDArray[np.int64]:
     """Count (clean class, given label) over all examples, by how many of the `limits` of its class each reaches.
 
     Returns (len(limits) + 1, n_classes, n_classes); the first layer is of the examples that reach none, and is left
     empty if there is only one limit.
     """
     n_classes, n_layers = posterior.n_classes, len(limits) + 1
-    clean_posterior = EarlyPosterior(transition, posterior.dtype)
 
     def pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        clean, sureness = clean_posterior.clearest(probs)
-        layer = (sureness >= limits[:, clean]).sum(axis=0)
+        clean, sureness = reader.clearest(probs)
+        reached = [(sureness >= limit[clean]).astype(np.intp) for limit in limits]
         if n_layers == 2:
-            kept = np.flatnonzero(layer)
+            kept = np.flatnonzero(reached[0])
             return np.asarray(clean[kept] * n_classes + labels[kept])
-        return np.asarray((layer * n_classes + clean) * n_classes + labels)
+        return np.asarray((sum(reached) * n_classes + clean) * n_classes + labels)
 
     if n_layers == 2:
         return np.stack([np.zeros((n_classes, n_classes), np.int64), posterior.count(pairs)])

@@ -72,8 +72,8 @@ class PooledScorer:
         every = max(1, len(summary.sample_rows) // _ROWS)
         probs, labels = summary.sample_rows[::every].copy(), summary.sample_labels[::every]
         _, right, *_ = bayes(probs, labels)
-        pooled = np.quantile(_pool(trust, probs.shape[1], right, *_strongest_other(probs, labels)[1:]), _QUANTILES)
-        log_odds = np.quantile(_log_odds(right, _SATURATED), _QUANTILES)
+        pooled = _quantiles(_pool(trust, probs.shape[1], right, *_strongest_other(probs, labels)[1:]))
+        log_odds = _quantiles(_log_odds(right, _SATURATED))
         table = np.interp(np.linspace(pooled[0], pooled[-1], _STEPS), pooled, log_odds)
         step = max(float(pooled[-1] - pooled[0]) / (_STEPS - 1), _SATURATED)
         return cls(bayes, trust, float(pooled[0]), step, table.astype(np.float32))
@@ -102,8 +102,8 @@ def _strongest_other(probs: NDArray[Any], labels: Codes) -> tuple[NDArray[np.int
     rows = np.arange(len(labels))
     others = probs.copy()
     others[rows, labels] = -1
-    rival = others.argmax(axis=1)
-    return rival, probs[rows, labels], others[rows, rival]
+    rival, strongest = surest(others)
+    return rival, probs[rows, labels], strongest
 
 
 def _pool(
@@ -112,6 +112,12 @@ def _pool(
     tail = _TAIL / n_classes
     plain = (1 + _RIVAL) * np.log(own + tail) - _RIVAL * np.log(strongest + tail)
     return np.asarray(trust * _log_odds(right, tail) + (1 - trust) * plain)
+
+
+def _quantiles(values: NDArray[Any]) -> NDArray[Any]:
+    """Return `np.quantile(values, _QUANTILES)`, which is slow for so many of them."""
+    places = _QUANTILES * (len(values) - 1)
+    return np.asarray(np.interp(places, np.arange(len(values)), np.sort(values)))
 
 
 def _log_odds(right: NDArray[Any], tail: float) -> NDArray[Any]:

@@ -10,7 +10,7 @@ typedef struct {
 
 /* The matrix is background_i plus the entries that differ from it. */
 typedef struct {
-  int64_t n_classes, steps;
+  int64_t n_classes, steps, is_whole; /* whether there is no background, and every entry is kept */
   const void *background;
   entries_t of_class, of_label;
   const void *by_label; /* (c, c) the whole matrix, transposed, for Bayes' rule */

@@ -29,6 +29,7 @@ class _Model(ctypes.Structure):
     _fields_ = (
         ("n_classes", ctypes.c_int64),
         ("steps", ctypes.c_int64),
+        ("is_whole", ctypes.c_int64),
         ("background", ctypes.c_void_p),
         ("of_class", _Entries),
         ("of_label", _Entries),
@@ -67,6 +68,7 @@ class PosteriorKernel:
         self._model = _Model(
             len(transition),
             steps,
+            bool(kept.all()) and not background.any(),
             background.ctypes.data,
             _Entries(*(array.ctypes.data for array in of_class)),
             _Entries(*(array.ctypes.data for array in of_label)),

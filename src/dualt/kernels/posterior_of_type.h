@@ -53,6 +53,44 @@ TARGET ALWAYS_INLINE void NAME(divide)(const NAME(bundle) * p, const NAME(bundle
   }
 }
 
+/* Two rows of a whole matrix at a time: their sums read each bundle once, and need not wait for each other. Twice as fast as
+   add_entries. */
+TARGET ALWAYS_INLINE void NAME(combine_two)(const REAL *first, const REAL *second, int64_t c, const NAME(bundle) * x,
+                                            NAME(bundle) * sums) {
+  for (int64_t k = 0; k < c; k++)
+    for (int v = 0; v < WIDTH; v++) {
+      sums[0].of[v] += x[k].of[v] * first[k];
+      sums[1].of[v] += x[k].of[v] * second[k];
+    }
+}
+
+/* Take the steps where every entry is kept and there is no background: of few classes. */
+TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundle) * p, NAME(bundle) * q,
+                                          NAME(bundle) * ratio) {
+  const REAL *by_label = model->of_label.value, *by_class = model->of_class.value;
+  int64_t c = model->n_classes;
+  for (int64_t i = 0; i < c; i++)
+    for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
+  for (int64_t step = 0; step < model->steps; step++) {
+    for (int64_t j = 0; j < c; j += 2) {
+      int64_t second = j + 1 < c ? j + 1 : j;
+      NAME(bundle) noisy[2] = {{{{0}}}};
+      NAME(combine_two)(by_label + j * c, by_label + second * c, c, q, noisy);
+      NAME(divide)(p + j, noisy, ratio + j);
+      NAME(divide)(p + second, noisy + 1, ratio + second);
+    }
+    for (int64_t i = 0; i < c; i += 2) {
+      int64_t second = i + 1 < c ? i + 1 : i;
+      NAME(bundle) gain[2] = {{{{0}}}};
+      NAME(combine_two)(by_class + i * c, by_class + second * c, c, ratio, gain);
+      for (int v = 0; v < WIDTH; v++) {
+        q[i].of[v] *= gain[0].of[v];
+        if (second > i) q[second].of[v] *= gain[1].of[v];
+      }
+    }
+  }
+}
+
 TARGET static void NAME(take_steps)(const model_t *model, const NAME(bundle) * p, NAME(bundle) * q,
                                     NAME(bundle) * ratio) {
   const REAL *background = model->background;
@@ -102,37 +140,24 @@ TARGET static void NAME(find_best)(const NAME(bundle) * q, int64_t n, int64_t c,
 
 /* Given the label y of a row, class i has the weight q_i transition_iy, and its share of all weights is its probability.
    Where no class has any, what was found without the label stands, but the label is wrong. */
-TARGET static void NAME(apply_bayes)(const model_t *model, const REAL *q, int64_t y, int64_t *best, REAL *probability,
-                                     REAL *right) {
-  int64_t c = model->n_classes, at = 0, i = 0;
-  *right = 0;
-  if (y < 0 || y >= c) return;
-  const REAL *entry = (const REAL *)model->by_label + y * c;
-  NAME(lanes) totals = {0}, mosts = {0};
-  REAL total = 0, most = 0;
-  for (; i + LANES <= c; i += LANES) {
-    NAME(lanes) a, b;
-    memcpy(&a, q + i, sizeof a);
-    memcpy(&b, entry + i, sizeof b);
-    a *= b;
-    totals += a;
-    NAME(bit_lanes) more = a > mosts;
-    mosts = (NAME(lanes))(((NAME(bit_lanes))a & more) | ((NAME(bit_lanes))mosts & ~more));
+TARGET static void NAME(apply_bayes)(const model_t *model, const NAME(bundle) * q, const int64_t *labels, int64_t n,
+                                     NAME(bundle) * weights, int64_t *best, REAL *probability, REAL *right) {
+  int64_t c = model->n_classes, known[BUNDLE], likeliest[BUNDLE];
+  NAME(bundle) totals = {{{0}}};
+  REAL most[BUNDLE], total[BUNDLE];
+  for (int64_t r = 0; r < n; r++) known[r] = labels[r] >= 0 && labels[r] < c ? labels[r] : 0;
+  NAME(transpose)(model->by_label, known, n, c, weights);
+  for (int64_t i = 0; i < c; i++)
+    for (int v = 0; v < WIDTH; v++) totals.of[v] += weights[i].of[v] *= q[i].of[v];
+  NAME(find_best)(weights, n, c, likeliest, most);
+  memcpy(total, &totals, sizeof total);
+  for (int64_t r = 0; r < n; r++) {
+    right[r] = 0;
+    if (labels[r] != known[r] || !(total[r] >= LEAST)) continue;
+    best[r] = likeliest[r];
+    probability[r] = most[r] / total[r];
+    right[r] = ((REAL *)weights)[known[r] * BUNDLE + r] / total[r];
   }
-  for (int r = 0; r < LANES; r++) {
-    total += totals[r];
-    most = mosts[r] > most ? mosts[r] : most;
-  }
-  for (; i < c; i++) {
-    REAL weight = q[i] * entry[i];
-    total += weight;
-    most = weight > most ? weight : most;
-  }
-  if (!(total >= LEAST)) return;
-  while (at < c - 1 && q[at] * entry[at] != most) at++;
-  *best = at;
-  *probability = most / total;
-  *right = q[y] * entry[y] / total;
 }
 
 #include "likely_of_type.h"
@@ -140,24 +165,24 @@ TARGET static void NAME(apply_bayes)(const model_t *model, const REAL *q, int64_
 /* Write what is asked of the rows of these numbers, at most a bundle of them. */
 TARGET static void NAME(read_bundle)(const model_t *model, const REAL *probs, const int64_t *numbers, int64_t n,
                                      const output_t *output, NAME(bundle) * scratch) {
-  int64_t c = model->n_classes, best[BUNDLE], in_order[BUNDLE];
+  int64_t c = model->n_classes, best[BUNDLE], labels[BUNDLE];
   NAME(bundle) *p = scratch, *q = scratch + c, *ratio = scratch + 2 * c;
-  REAL probability[BUNDLE], *rows = (REAL *)ratio, right;
+  REAL probability[BUNDLE], right[BUNDLE];
   if (n == 0) return;
   NAME(transpose)(probs, numbers, n, c, p);
-  NAME(take_steps)(model, p, q, ratio);
+  if (model->is_whole)
+    NAME(take_whole_steps)(model, p, q, ratio);
+  else
+    NAME(take_steps)(model, p, q, ratio);
   if (output->posterior) {
     NAME(transpose_back)(q, numbers, n, c, output->posterior);
     return;
   }
   NAME(find_best)(q, n, c, best, probability);
-  for (int64_t r = 0; r < n; r++) in_order[r] = r;
-  if (output->labels) NAME(transpose_back)(q, in_order, n, c, rows);
+  for (int64_t r = 0; output->labels && r < n; r++) labels[r] = output->labels[numbers[r]];
+  if (output->labels) NAME(apply_bayes)(model, q, labels, n, ratio, best, probability, right);
   for (int64_t r = 0; r < n; r++) {
-    if (output->labels) {
-      NAME(apply_bayes)(model, rows + r * c, output->labels[numbers[r]], best + r, probability + r, &right);
-      ((REAL *)output->right)[numbers[r]] = right;
-    }
+    if (output->labels) ((REAL *)output->right)[numbers[r]] = right[r];
     output->best[numbers[r]] = best[r];
     ((REAL *)output->best_probability)[numbers[r]] = probability[r];
   }

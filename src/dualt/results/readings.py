@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 
 _TOO_WIDE = 0.3
 SELDOM_SURE = "the classifier is seldom sure of a class, and its own errors cannot be told from wrong labels"
+CANNOT_TELL = "probabilities cannot tell more, and errors that the classifier repeats do not show"
 TOO_FAR_APART = "these data fit too many noise rates"
 
 
@@ -92,6 +93,12 @@ def undecided(estimate: TransitionEstimate) -> str | None:
     return TOO_FAR_APART if high - low > _TOO_WIDE else None
 
 
+def nothing_sure(estimate: TransitionEstimate) -> bool:
+    """Tell whether even the surest examples show no wrong labels: none may be wrong, or errors that are repeated."""
+    readings = estimate.fit.readings
+    return readings is not None and not readings.least.any()
+
+
 def told_as_range(estimate: TransitionEstimate) -> bool:
     """Tell whether the readings differ by more than sampling does, so that one rate would claim too much."""
     readings = estimate.fit.readings
@@ -109,7 +116,8 @@ def finding(estimate: TransitionEstimate) -> str:
     if undecided(estimate) is not None:
         return "No noise rate can be claimed"
     words = between(*estimate.noise_rate_range)
-    return f"{words[0].upper()}{words[1:]} labels are wrong"
+    verb = "show as wrong" if nothing_sure(estimate) else "are wrong"
+    return f"{words[0].upper()}{words[1:]} labels {verb}"
 
 
 def basis(estimate: TransitionEstimate, level: float = 0.95) -> str:
@@ -120,6 +128,8 @@ def basis(estimate: TransitionEstimate, level: float = 0.95) -> str:
     reason = undecided(estimate)
     if reason is not None:
         return f"{reason}: {between(*estimate.noise_rate_range)} may be wrong"
+    if nothing_sure(estimate):
+        return f"best guess {estimate.noise_rate:.1%}; {CANNOT_TELL}: check a sample (dualt audit)"
     return f"best guess {estimate.noise_rate:.1%}; these data fit all of them, and a checked sample would decide"
 
 

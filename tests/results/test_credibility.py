@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dualt
-from dualt.nn.credibility import distrust
+from dualt.results.credibility import distrust
 
 RNG = np.random.default_rng(0)
 CLEAN = RNG.integers(4, size=2_000)
