@@ -194,7 +194,7 @@ def _bar(name: str, *, shown: bool) -> Iterator[Callable[[SweepProgress], None] 
 
 
 def _print_line(progress: SweepProgress) -> None:
-    if progress.finished or not progress.done:
+    if progress.finished or not progress.share:
         typer.echo(_state(progress), err=True)
 
 
