@@ -14,7 +14,7 @@ from dualt.errors import InputError, TransitionError, UnknownNameError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.pipeline import chosen_by_auto, learn_posterior, train_robustly, training_data
-from dualt.nn.training import Recipe, as_inputs
+from dualt.nn.training import Recipe, as_inputs, predict_probs
 
 MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
 QUICK = {"network": "mlp-small", "recipe": "paper", "epochs": 6, "batch_size": 32}
@@ -210,3 +210,16 @@ def test_data_that_fit_many_matrices_need_a_method_without_one():
     estimate = dualt.estimate_transition(unsure, given)
     assert estimate.undecided is not None
     assert chosen_by_auto(estimate, estimate.undecided) == "dividemix"
+
+
+@pytest.mark.parametrize(("rate", "method", "n_own"), [(0.0, "ce", 1), (0.2, "dividemix", 2), (0.4, "forward", 1)])
+def test_auto_averages_the_networks_of_the_folds_too_unless_they_learn_the_noise(rate, method, n_own):
+    dataset = load_dataset("synthetic", n_samples=1500, n_test=500)
+    data = training_data(split_dataset(dataset, dualt.noise.symmetric(2, rate), random_state=0), dataset)
+    run = train_robustly(data, 2, TrainingConfig("mlp-small", folds=3, epochs=8, batch_size=32))
+    assert run.method == method, run.distrust
+    assert len(run.networks) == n_own + (0 if method == "forward" else 3)
+    hits = predict_probs(run.networks, data.test.inputs).argmax(1) == data.test.labels
+    expected = run.stages[method].test_accuracy if method == "forward" else hits.float().mean().item()
+    assert run.test_accuracy == pytest.approx(expected)
+    assert run.test_accuracy > 0.9
