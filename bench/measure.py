@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,27 @@ def peak_megabytes(function: Callable[[], Any]) -> float:
         done.set()
         watcher.join()
     return max(peak, anonymous_megabytes()) - before
+
+
+def collect(
+    path: Path | None, cases: Iterable[tuple[dict[str, Any], Callable[[], Iterable[dict[str, Any]]]]]
+) -> list[dict[str, Any]]:
+    """Measure the cases that the file of results lacks, write them there as they come, and return all.
+
+    A case is what tells it from others, and a function that measures it.
+    """
+    from dualt.files import atomic_write
+
+    records: list[dict[str, Any]] = json.loads(path.read_text()) if path is not None and path.exists() else []
+    done = [record.items() for record in records]
+    for case, measure in cases:
+        if any(case.items() <= record for record in done):
+            continue
+        records += [{**case, **found} for found in measure()]
+        if path is not None:
+            with atomic_write(path) as stream:
+                json.dump(records, stream, indent=1)
+    return records
 
 
 def machine() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,25 +14,24 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, indexable
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, indexable
 
 from dualt.audit import Audit, as_audit
-from dualt.audit.verified_labels import check_digest, labels_digest
+from dualt.audit.verified_labels import check_digest
 from dualt.crossfit import out_of_fold_probabilities
-from dualt.errors import InputError, LabelsError, UnknownNameError
+from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
-from dualt.labels import LabelCoder
+from dualt.issues.corrections import CORRECTIONS
+from dualt.labels import LabelCoder, is_missing_value, labels_digest
 from dualt.results import TransitionEstimate
-from dualt.rows import as_posterior
-from dualt.transition import early_posterior
+from dualt.results.credibility import distrust
+from dualt.rows import NoisyPosterior, as_posterior
+from dualt.transition import bayes_scores, early_posterior
 from dualt.validation import as_array
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-# A label that seems impossible under T would get a weight without bound; this one already outvotes ten others.
-_MAX_WEIGHT = 10.0
 
 
 class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -99,40 +100,88 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, verified: Audit | tuple[Any, Any] | None = None) -> Self:  # noqa: N803
-        """Learn from noisy labels `y`, perhaps with (row numbers, true labels) of a random sample, or an `Audit`."""
-        corrections = {"reweight": self._fit_reweighted, "posterior": self._fit_noisy, "clean": self._fit_cleaned}
-        if self.correction not in corrections:
-            raise UnknownNameError("correction", str(self.correction), corrections)
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        verified: Audit | tuple[Any, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from noisy labels.
+
+        Parameters
+        ----------
+        X, y
+            Examples, and their noisy labels.
+        verified
+            (row numbers, true labels) of a random sample, or an `Audit`.
+        sample_weight : (n_samples,)
+            What each example counts when the classifier is fitted, in every fold and at the end. Labels are counted
+            once each where the matrix is estimated.
+        """
+        if self.correction not in CORRECTIONS:
+            raise UnknownNameError("correction", str(self.correction), CORRECTIONS)
         try:
             X, y = indexable(X, y)  # noqa: N806
         except (TypeError, ValueError) as error:
             raise InputError(f"Expected one label per example: {str(error).rstrip('.')}.") from error
         labels = self._encode(y)
         base = clone(self.classifier) if self.classifier is not None else LogisticRegression()
-        if self.correction == "reweight":
-            _weight_parameter(base)
-        self.label_issues_: LabelIssues = self._find_issues(base, X, labels, verified)
+        weights: dict[str, NDArray[np.float64]] = {}
+        if self.correction == "reweight" or sample_weight is not None:
+            weights = {_weight_parameter(base): _check_sample_weight(sample_weight, X, ensure_non_negative=True)}
+        self.label_issues_, right = self._judge(base, X, labels, verified, {} if sample_weight is None else weights)
         self.transition_estimate_ = self.label_issues_.transition_estimate
         self.transition_: NDArray[np.float64] = self.label_issues_.transition
-        self.classifier_ = corrections[self.correction](base, X, labels)
+        lesson = CORRECTIONS[self.correction](self.label_issues_, labels, right)
+        self.classifier_ = base.fit(
+            X if lesson.rows is None else _safe_indexing(X, lesson.rows),
+            lesson.labels,
+            **{name: lesson.weighted(values) for name, values in weights.items()},
+        )
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.classifier_, name):
                 setattr(self, name, getattr(self.classifier_, name))
         return self
 
-    def _find_issues(self, base: Any, X: Any, labels: NDArray[np.intp], verified: Any) -> LabelIssues:  # noqa: N803
-        """Estimate the matrix from out-of-fold probabilities, and judge every label by it."""
+    def _judge(
+        self,
+        base: Any,
+        X: Any,  # noqa: N803
+        labels: NDArray[np.intp],
+        verified: Any,
+        weights: Mapping[str, NDArray[np.float64]],
+    ) -> tuple[LabelIssues, NDArray[np.float64]]:
+        """Estimate the matrix from out-of-fold probabilities, and judge every label by it.
+
+        Return the issues, and how probably each label is right by Bayes' rule, or as verified labels have calibrated
+        it: the issues are ranked by a second opinion as well where the structure of the matrix is in doubt.
+        """
         probs = out_of_fold_probabilities(
-            base, X, labels, cv=self.cv, n_jobs=self.n_jobs, random_state=self.random_state
+            base, X, labels, cv=self.cv, n_jobs=self.n_jobs, random_state=self.random_state, weights=weights
         )
         # Of some classifiers the probabilities of a row sum to one only nearly.
         probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
         # Labels are class numbers by now, whatever the classes are called.
         coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
         posterior = as_posterior(probs, labels, coder=coder, out_of_fold=True)
-        if verified is None:
-            return find_posterior_issues(posterior, self.transition, estimator=self.estimator)
+        if verified is not None:
+            issues = find_posterior_issues(posterior, self._verified_estimate(posterior, labels, verified))
+        else:
+            issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
+            estimate = issues.transition_estimate
+            doubt = None if estimate is None else distrust(estimate, probs, labels)
+            if doubt is not None:
+                message = f"The correction may do harm: {doubt}. Compare with the classifier alone on verified labels."
+                warnings.warn(message, DualtWarning, stacklevel=3)
+            if self.correction == "reweight" and estimate is not None:
+                return issues, bayes_scores(probs, labels, issues.transition)[0].astype(np.float64)
+        return issues, issues.probability_right.astype(np.float64)
+
+    def _verified_estimate(
+        self, posterior: NoisyPosterior, labels: NDArray[np.intp], verified: Any
+    ) -> TransitionEstimate:
+        """Return the estimate as verified labels correct it."""
         if self.transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         estimate = estimate_posterior(posterior, self.estimator)
@@ -141,7 +190,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             check_digest(audit.labels_digest, labels_digest(self.classes_[labels]), len(labels))
         # What remains to be compared speaks of class numbers.
         audit = replace(audit, true=self._codes_of(audit.true.tolist()), given=None, labels_digest=None)
-        return find_posterior_issues(posterior, estimate_verified(posterior, estimate, audit))
+        return estimate_verified(posterior, estimate, audit)
 
     def _codes_of(self, clean_labels: Any) -> NDArray[np.intp]:
         """Return the class numbers of verified labels."""
@@ -163,50 +212,21 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             y = column_or_1d(y, warn=True)
         if y.ndim != 1:
             raise LabelsError(
-                f"Expected labels of shape (n_samples,), got {y.shape}. For one-hot rows pass their argmax."
+                f"Expected one label per example, of shape (n_samples,), got {y.shape}. For one-hot rows pass their"
+                " argmax; for examples of several classes at once (multi-label) fit one RobustClassifier per class."
             )
+        if y.dtype.kind in "fO":
+            row = next((row for row, label in enumerate(y.tolist()) if is_missing_value(label)), None)
+            if row is not None:
+                raise LabelsError(f"Expected a label for every example, got {y[row]} at row {row}. Drop that row.")
         try:
-            with np.errstate(invalid="ignore"):  # NaN is refused in words, not by a warning before
-                check_classification_targets(y)
+            check_classification_targets(y)
             self.classes_, labels = np.unique(y, return_inverse=True)
-        except (TypeError, ValueError) as error:  # of missing, mixed or continuous labels, in scikit-learn's words
+        except (TypeError, ValueError) as error:  # of mixed or continuous labels, in scikit-learn's words
             raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error
         if len(self.classes_) < 2:
             raise InputError(f"Expected labels of at least two classes, got one class: {self.classes_[0]!r}.")
         return labels.astype(np.intp)
-
-    def _fit_reweighted(self, base: Any, X: Any, labels: NDArray[np.intp]) -> Any:  # noqa: N803
-        """Fit with weights q_y / (q @ T)_y: the noisy sample then stands for the clean one (Liu & Tao 2016).
-
-        A label is right with probability q_y · T_yy / (q @ T)_y, so that the weight is this over T_yy.
-        Where the estimate ranks by two opinions (`dualt.issues.opinions`), that probability is theirs, and the weight
-        only near Bayes' rule.
-        """
-        kept = np.diagonal(self.transition_)[labels]
-        right = self.label_issues_.probability_right.astype(np.float64)
-        weights = np.divide(right, kept, out=np.zeros(len(labels)), where=kept > 0)
-        if not weights.any():
-            raise InputError(
-                "Expected a matrix by which some labels are right, got one by which all are wrong."
-                " Use correction='posterior' or correction='clean'."
-            )
-        return base.fit(X, labels, **{_weight_parameter(base): np.minimum(weights, _MAX_WEIGHT)})
-
-    def _fit_noisy(self, base: Any, X: Any, labels: NDArray[np.intp]) -> Any:  # noqa: N803
-        return base.fit(X, labels)
-
-    def _fit_cleaned(self, base: Any, X: Any, labels: NDArray[np.intp]) -> Any:  # noqa: N803
-        """Fit on the labels as they should be, without the issues whose true class is not clear."""
-        issues = self.label_issues_
-        replaced = issues.is_issue & (issues.suggested_probability >= 0.5)
-        cleaned = np.where(replaced, issues.suggested, labels)
-        kept = ~issues.is_issue | replaced
-        for label in np.setdiff1d(labels, cleaned[kept]):  # no class may vanish
-            members = np.flatnonzero(labels == label)
-            best = members[issues.probability_right[members].argmax()]
-            cleaned[best], kept[best] = label, True
-        chosen = np.flatnonzero(kept)
-        return base.fit(_safe_indexing(X, chosen), cleaned[chosen])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each clean class."""
@@ -236,7 +256,7 @@ def _weight_parameter(base: Any) -> str:
         prefix, base = f"{prefix}{base.steps[-1][0]}__", base.steps[-1][1]
     if not has_fit_parameter(base, "sample_weight"):
         raise InputError(
-            f"{type(base).__name__}.fit takes no sample_weight, which correction='reweight' needs."
+            f"{type(base).__name__}.fit takes no sample_weight, which correction='reweight' and weights need."
             " Use correction='posterior' or correction='clean'."
         )
     return f"{prefix}sample_weight"

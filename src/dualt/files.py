@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -16,6 +16,8 @@ from dualt.errors import FileError
 
 # No JSON file that dualt reads comes near this.
 JSON_LIMIT = 64 << 20
+# What a compressed file may unpack to: this much, and this many times its size. Probabilities shrink by less than 10.
+_EXPANDED, _EXPANSION = 1 << 29, 64
 
 
 def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
@@ -63,6 +65,16 @@ def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"Cannot read {path} as JSON: {error}.") from None
+
+
+def check_expansion(n_bytes: int, path: Path) -> None:
+    """Refuse a compressed file that would unpack to far more than its size can account for."""
+    limit = _EXPANDED + _EXPANSION * path.stat().st_size
+    if n_bytes > limit:
+        raise FileError(
+            f"Expected {path} to unpack to at most {limit:,} bytes, which is {_EXPANSION} times its size and"
+            f" {_EXPANDED:,}, got {n_bytes:,}. If that is meant, save it as .npy."
+        )
 
 
 @contextmanager
@@ -130,6 +142,15 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
     except (OSError, ValueError, RuntimeError):  # no such name can be, or a link leads to itself: opening it says so
         return False
+
+
+def free_name(path: Path, taken: Collection[str] = ()) -> Path:
+    """Return `path`, or the first with a number behind its stem, that no file has and that is not `taken`.
+
+    `taken` has paths in lower case: some file systems do not tell A from a.
+    """
+    numbered = (path if number == 1 else path.with_stem(f"{path.stem}-{number}") for number in count(1))
+    return next(each for each in numbered if not os.path.lexists(each) and str(each).lower() not in taken)
 
 
 def keep_backup(path: Path) -> Path:

@@ -34,6 +34,13 @@ def test_classes_are_sorted_and_images_stay_as_they_are(tmp_path):
         np.testing.assert_array_equal(image, pixels[name].transpose(2, 0, 1))
 
 
+def test_files_come_in_natural_order(tmp_path):
+    for number in (10, 2, 1):
+        for name in "ab":
+            save(tmp_path / name / f"{number}.png", np.full((4, 4), number))
+    assert load_dataset(tmp_path).train_x[:, 0, 0].tolist() == [1, 2, 10] * 2
+
+
 def test_grey_images_have_no_channels_and_test_is_found(tmp_path):
     for part, n in (("train", 2), ("test", 1)):
         for i in range(n):

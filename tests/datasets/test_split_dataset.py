@@ -82,10 +82,22 @@ def test_smaller_subsamples_are_parts_of_larger_ones():
     assert rows[0] < rows[1]
 
 
+def test_a_cut_of_the_training_part_leaves_validation_as_it_is():
+    whole, cut, less = (split_dataset(NUMBERED, symmetric(4, 0.5), n_train=n) for n in (None, 300, 100))
+    assert (len(cut.train_index), len(less.train_index)) == (300, 100)
+    assert set(less.train_index) < set(cut.train_index) < set(whole.train_index)
+    np.testing.assert_array_equal(cut.val_index, whole.val_index)
+    np.testing.assert_array_equal(cut.val_noisy, whole.val_noisy)
+    own = np.isin(whole.train_index, cut.train_index)
+    np.testing.assert_array_equal(cut.train_noisy, whole.train_noisy[own])
+    np.testing.assert_array_equal(cut.train_x[:, 0], 2 * cut.train_index)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"n_samples": 1_001}, InputError, "from 2 to 1,000.*got 1,001"),
+        ({"n_train": 801}, InputError, "n_train from 2 to 800.*got 801"),
         ({"n_samples": 1}, InputError, "got 1"),
         ({"validation_fraction": 0.0}, InputError, "validation_fraction"),
         ({"validation_fraction": 1.0}, InputError, "validation_fraction"),

@@ -31,6 +31,7 @@ def sample():
 def test_every_method_runs_from_end_to_end(method, sample):
     data, _ = sample
     rate = 0.1 if METHODS[method].recipe.optimizer == "sgd" else 2e-3
+    rate = 0.02 if method == "dividemix" else rate
     run = train_robustly(data, 2, TrainingConfig(method=method, learning_rate=rate, **QUICK))
     assert run.test_accuracy > 0.95
     expected = {
@@ -41,6 +42,7 @@ def test_every_method_runs_from_end_to_end(method, sample):
         "volminnet": ["volminnet"],
         "gce": ["gce"],
         "elr": ["elr"],
+        "dividemix": ["dividemix"],
         "total-variation": ["total-variation"],
     }.get(method, ["ce", method])
     assert list(run.stages) == expected

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dualt.cli.options import Classes, Header, IdColumn, Json, LabelColumn, check_targets, print_json
 
+if TYPE_CHECKING:
+    from dualt.issues import Decision
+
 
 def apply_review(
     labels: Annotated[
-        Path, typer.Argument(metavar="LABELS", help="The file whose labels were reviewed: a table, .npz, .npy or .txt.")
+        Path,
+        typer.Argument(
+            metavar="LABELS", help="What was reviewed: a table, .npz, .npy, .txt, or images in a folder per class."
+        ),
     ],
-    review: Annotated[Path, typer.Argument(metavar="REVIEW.csv", help="The review, as the report downloads it.")],
+    review: Annotated[
+        Path,
+        typer.Argument(
+            metavar="REVIEW", help="The review: the page's download, or an export of Label Studio, Argilla or datasets."
+        ),
+    ],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="The corrected file: of the same format, or the labels alone as .npy."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="The corrected file: of the same format, or the labels alone as .npy. Of images: a CSV of moves.",
+        ),
     ] = None,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Correct LABELS itself; a copy is kept as LABELS.bak.")
+    ] = False,
+    move: Annotated[
+        bool, typer.Option("--move", help="Move images to their classes; -o names the file that undoes it.")
     ] = False,
     label: LabelColumn = None,
     id_column: IdColumn = None,
@@ -30,15 +50,21 @@ def apply_review(
 ) -> None:
     """Put the decisions of a review into the file of labels; each label must still be the one that was reviewed.
 
-    A table comes back with every column, row and cell it had, other labels aside.
+    A table comes back with every column, row and cell it had, other labels aside. Images are not touched without
+    --move, which writes over nothing, and which `dualt apply-review FOLDER FOLDER-undo.csv --move` undoes.
 
     Example: `dualt apply-review data.csv suspects-review.csv --label label -o corrected.csv`
-    """
+    """  # fmt: skip
     from dualt import io, issues
     from dualt.errors import InputError
     from dualt.files import keep_backup
 
-    if (output is None) != in_place:
+    if io.is_class_folder(labels):
+        if in_place or (output is None and not move):
+            raise InputError("Expected -o with a name for the CSV of moves, or --move, for a folder of images.")
+        _move_images(labels, review, output, classes, move=move, as_json=as_json)
+        return
+    if (output is None) != in_place or move:
         raise InputError("Expected either -o with a name for the corrected file, or --in-place.")
     target = labels if output is None else output
     check_targets(target)
@@ -49,10 +75,47 @@ def apply_review(
     corrected = issues.apply_review(given, decisions, class_names=names, ids=ids)
     backup = keep_backup(labels) if in_place else None
     io.save_corrected(target, corrected, labels, given, column=label, header=header)
+    _tell(decisions, target, {} if backup is None else {"backup": backup}, as_json=as_json)
+
+
+def _move_images(
+    folder: Path, review: Path, output: Path | None, classes: Path | None, *, move: bool, as_json: bool
+) -> None:
+    """Write the moves that a review asks for, or make them; `review` may be a table of moves itself."""
+    from dualt import io, issues
+    from dualt.files import free_name
+
+    decisions: list[Decision] = []
+    if io.is_moves(review):
+        moves = io.read_moves(review)
+    else:
+        images, decisions = io.read_class_folder(folder), issues.read_review(review)
+        names = io.load_class_names(classes) if classes else images.names
+        corrected = issues.apply_review(images.labels, decisions, class_names=names, ids=images.files)
+        moves = io.plan_moves(images, corrected.tolist())
+    if not move and output is not None:
+        check_targets(output)
+        io.save_moves(output, moves)
+        _tell(decisions, output, {}, as_json=as_json)
+        return
+    beside = folder.resolve() if folder.name in ("", "..") else folder
+    undo = output or free_name(beside.with_name(f"{beside.name}-undo.csv"))
+    check_targets(undo)
+    moved = io.make_moves(folder, moves, undo)
+    if as_json:
+        print_json({"reviewed": len(decisions), "moved": moved, "undo": str(undo) if moved else None})
+    elif moved:
+        again = shlex.join(["dualt", "apply-review", str(folder), str(undo), "--move"])
+        typer.echo(f"{moved:,} images moved. To undo it: {again}")
+    else:
+        typer.echo("Every image is in its folder already: none moved.")
+
+
+def _tell(decisions: Sequence[Decision], target: Path, more: dict[str, Any], *, as_json: bool) -> None:
     changed = sum(decision.old != decision.new for decision in decisions)
     if as_json:
-        kept = {} if backup is None else {"backup": str(backup)}
-        print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **kept})
+        written = {name: str(value) for name, value in more.items()}
+        print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **written})
     else:
-        kept_as = "" if backup is None else f"; as it was: {backup}"
+        kept_as = "".join(f"; as it was: {value}" for value in more.values())
         typer.echo(f"{len(decisions):,} labels reviewed, {changed:,} changed; written to {target}{kept_as}")

@@ -1,20 +1,18 @@
 """Groups of options that several commands share: the data, the estimate, the report.
 
-A command takes a group as one parameter (`data: Data`); `with_groups` puts the fields of the group into the signature
-that Typer reads. Each option is thus written once, and a command that takes a group offers all of its options.
+A command takes a group as one parameter (`data: Data`); see `dualt.cli.grouping`. Each option is thus written once, and
+a command that takes a group offers all of its options.
 """
 
 from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,33 +32,10 @@ _log = logging.getLogger(__name__)
 _SHOWN = 12
 
 
-def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return `command` with an option for every field of the dataclasses among its parameters."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[Parameter] = []
-    for name, parameter in signature(command).parameters.items():
-        if name in groups:
-            parameters += _parameters_of(groups[name])
-        else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
-
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
-
-
-def _parameters_of(group: Any) -> Iterator[Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        default = Parameter.empty if field.default is MISSING else field.default
-        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+def tell_missing(missing: Sequence[int], n_rows: int) -> None:
+    """Say on stderr which rows have no label and are left out."""
+    shown = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
+    _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
 
 
 @dataclass(frozen=True)
@@ -76,7 +51,10 @@ class Data:
     ]
     labels: Annotated[
         Path | None,
-        typer.Argument(metavar="[LABELS]", help="Given labels: the same, or .txt. Default: PROBS with --label."),
+        typer.Argument(
+            metavar="[LABELS]",
+            help="Given labels: the same, .txt, or images in a folder per class. Default: PROBS with --label.",
+        ),
     ] = None
     label: LabelColumn = None
     header: Header = None
@@ -111,8 +89,10 @@ class Data:
         if self.dask:
             # Workers look for the files from their own working folder.
             probs, labels = probs.absolute(), labels and labels.absolute()
+        # Of images, --id names the column of PROBS that has their files.
+        label = self.label if self.image_folder is None else self.id_column
         shards = io.open_shards(
-            probs, labels, label=self.label, columns=self.columns, ending=self.ending, header=self.header,
+            probs, labels, label=label, columns=self.columns, ending=self.ending, header=self.header,
             ignored=ignored,
         )  # fmt: skip
         names = io.load_class_names(self.classes) if self.classes else shards.class_names
@@ -137,11 +117,25 @@ class Data:
         missing = np.setdiff1d(np.arange(n_rows), rows)
         if self.dask:
             raise LabelsError(f"Expected a label in every row with --dask, got none at row {missing[0]}.")
-        shown = ", ".join(map(str, missing[:_SHOWN].tolist())) + (", …" if len(missing) > _SHOWN else "")
-        _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
+        tell_missing(missing.tolist(), n_rows)
 
-    def describe(self, found: LabelIssues, posterior: NoisyPosterior, text: str | None = None) -> LabelIssues:
-        """Return issues under the row numbers of the files, with the ids and texts of their tables."""
+    @property
+    def image_folder(self) -> Path | None:
+        """The folder of labels, if they are images in a folder per class."""
+        from dualt.io import is_class_folder
+
+        return self.labels if self.labels is not None and is_class_folder(self.labels) else None
+
+    def in_order(self) -> Data:
+        """Return the data, unless nothing tells which image a row of probabilities belongs to."""
+        from dualt.io.image_folder import check_array_order
+
+        if self.image_folder is not None:
+            check_array_order(self.probs, self.image_folder)
+        return self
+
+    def describe(self, found: LabelIssues, posterior: NoisyPosterior, page: Page) -> LabelIssues:
+        """Return issues under the row numbers of the files, with the ids, texts and images of their rows."""
         from dataclasses import replace
 
         from dualt import io
@@ -149,9 +143,17 @@ class Data:
         rows, n_rows = io.labelled_rows(posterior.blocks)
         if rows is not None:
             found = found.spread(rows, n_rows)
-        return replace(found, ids=self._column(self.id_column, n_rows), texts=self._column(text, n_rows))
+        found = replace(found, ids=self.ids(n_rows), texts=self.column(page.text_column, n_rows))
+        return replace(found, images=page.image_names(found))
 
-    def _column(self, name: str | None, n_rows: int) -> list[str] | None:
+    def ids(self, n_rows: int) -> Sequence[str] | None:
+        """Return what the rows are called: the images of a folder, or the column of `--id`."""
+        from dualt.io import read_class_folder
+
+        folder = self.image_folder
+        return read_class_folder(folder).files if folder else self.column(self.id_column, n_rows)
+
+    def column(self, name: str | None, n_rows: int) -> list[str] | None:
         """Return a column of the tables, those of labels if they have it."""
         from dualt import io
         from dualt.validation import check_same_length
@@ -241,7 +243,7 @@ class Page:
 
     report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None
     images: Annotated[
-        Path | None, typer.Option(help="Images for the report: a folder of files named by row, or a .npy.")
+        Path | None, typer.Option(help="Images for the report: a folder of files named by id or row, or a .npy.")
     ] = None
     text: Annotated[
         Path | None, typer.Option(help="Texts of the examples: a column of the table, or a file of one line each.")
@@ -256,18 +258,28 @@ class Page:
         """The column of texts, if `--text` names no file."""
         return None if self.text is None or self.text.exists() else str(self.text)
 
+    def image_names(self, found: LabelIssues) -> list[str] | None:
+        """Return the file of each row in the folder of `--images`, if it is one."""
+        from dualt.report.matching import match_files
+
+        if self.images is None or not self.images.is_dir():
+            return None
+        files = match_files(self.images, len(found), found.ids, found.given_names)
+        return [files[row].relative_to(self.images).as_posix() for row in range(len(found))]
+
     def decided(self, found: LabelIssues, ids: Sequence[Any] | None = None) -> dict[int, str]:
         """Return what the earlier review decided, by row number."""
         from dualt.issues.review import decided_labels, read_review
 
         if self.reviewed is None:
             return {}
-        given = [found.class_names[code] for code in found.given.tolist()]
-        return decided_labels(read_review(self.reviewed), given, ids)
+        return decided_labels(read_review(self.reviewed), found.given_names, ids)
 
-    def write(self, estimate: TransitionEstimate | None, found: LabelIssues | None, **options: Any) -> None:
-        """Write the page, if one is wanted."""
+    def write(
+        self, estimate: TransitionEstimate | None, found: LabelIssues | None, folder: Path | None = None, **options: Any
+    ) -> None:
+        """Write the page, if one is wanted; `folder` has the images if `--images` names no others."""
         if self.report is not None:
             if found is not None:
                 options.setdefault("reviewed", self.decided(found, options.get("ids")))
-            save_report(self.report, estimate, found, images=self.images, text=self.text, **options)
+            save_report(self.report, estimate, found, images=self.images or folder, text=self.text, **options)

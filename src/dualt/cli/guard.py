@@ -14,12 +14,33 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 _OUTPUTS = ("output", "outputs", "report")
 _DASH = Path("-")
 _TEXT_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
-_VERBOSE = Annotated[bool, typer.Option("--verbose", help="Say on stderr how files were read.")]
+_VERBOSE = Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")]
 _QUIET = Annotated[bool, typer.Option("--quiet", help="No notices and no progress on stderr.")]
+
+
+class PlainFlags:
+    """Lets the help of a command show flags as flags, not as options that take a bool."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of the command."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(PlainFlags, TyperGroup):
+    """A command with commands below it."""
 
 
 def shared(command: Callable[..., None]) -> Callable[..., None]:
@@ -101,8 +122,9 @@ def _check_paths(values: dict[str, Any]) -> None:
 
 def _paths(value: Any) -> Iterator[Path]:
     for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, Path):
-            yield each
+        # DATA of train and predict is a text: the name of a data set, or a path.
+        if isinstance(each, (Path, str)):
+            yield Path(each).expanduser()
 
 
 def _files(path: Path) -> list[Path]:

@@ -63,8 +63,8 @@ def save_report(
         ids = issues.ids if ids is None else ids
         shown = {*listed(issues, reviewed=reviewed, ids=ids).tolist(), *([] if audit is None else audit.rows.tolist())}
         if images is not None:
-            given = [issues.class_names[code] for code in issues.given.tolist()]
-            previews = image_previews(images, shown, n_samples=len(issues), ids=ids, labels=given)
+            names = ids if issues.images is None else issues.images
+            previews = image_previews(images, shown, n_samples=len(issues), ids=names, labels=issues.given_names)
         elif text is not None:
             previews = text_previews(text if issues.texts is None else issues.texts, shown, n_samples=len(issues))
     write_report(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,6 +13,8 @@ from dualt.cli.options import Json, print_json
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from dualt.nn.training.model import Model
 
 
 def predict(
@@ -34,8 +37,8 @@ def predict(
 ) -> None:
     """Predict the clean class of every sample.
 
-        Columns of a table are matched by name with those of training; others are ignored. Of a named data set the test
-    part is used.
+    Columns of a table are matched by name with those of training; others are ignored. Images may be in one folder or in
+    a folder per class; the output names their files. Of a data set with a test part, that part is used.
 
     Example: `dualt predict model/ new.csv -o predictions.csv`
     """
@@ -48,9 +51,9 @@ def predict(
         raise FileError(f"Expected a name that ends in .csv or .npy, got {output.name!r}.")
     check_writable_target(output)
     loaded = Model.load(model)
-    samples, labels = _read(data, loaded.feature_names, label, size, data_dir)
-    probs = loaded.predict_probs(samples, Machine(device))
-    _write(output, probs, loaded.class_names)
+    samples = _read(data, loaded, label, size, data_dir)
+    probs, labels = loaded.predict_probs(samples.values, Machine(device)), samples.labels
+    _write(output, probs, loaded.class_names, samples.files)
     chosen = probs.argmax(axis=1)
     content: dict[str, Any] = {"n_samples": len(probs), "output": str(output)}
     content["counts"] = {name: int((chosen == number).sum()) for number, name in enumerate(loaded.class_names)}
@@ -63,27 +66,57 @@ def predict(
         typer.echo(f"{len(probs):,} samples predicted, written to {output}{known}")
 
 
-def _read(
-    data: str, features: tuple[str, ...] | None, label: str | None, size: int | None, data_dir: Path | None
-) -> tuple[Any, NDArray[np.int64] | None]:
-    """Return samples, and their clean labels if they come with a data set."""
+class _Samples(NamedTuple):
+    """What to predict: the labels, as class numbers, and the names of the files if they have any."""
+
+    values: Any
+    labels: NDArray[np.int64] | None = None
+    files: Sequence[str] | None = None
+
+
+def _read(data: str, model: Model, label: str | None, size: int | None, data_dir: Path | None) -> _Samples:
     import numpy as np
 
-    from dualt.datasets import load_dataset
+    from dualt.datasets.catalog import REGISTRY, load_dataset
     from dualt.io.arrays import read_npy, read_npz
     from dualt.io.load import TABLES
 
     path = Path(data).expanduser()
     if path.suffix.lower() == ".npy":
-        return np.array(read_npy(path)), None
+        return _Samples(np.array(read_npy(path)))
     if path.suffix.lower() == ".npz":
-        return read_npz(path, ("X", "arr_0")), None
+        return _Samples(read_npz(path, ("X", "arr_0")))
     if path.suffix.lower() in TABLES:
-        return _read_table(path, features, label), None
+        return _Samples(_read_table(path, model.feature_names, label))
+    if path.is_dir() and data not in REGISTRY:
+        return _read_images(path, model, size)
     dataset = load_dataset(data, data_dir, **({} if size is None else {"size": size}))
     if dataset.test_x is None:
-        return dataset.train_x, None
-    return dataset.test_x, dataset.test_y
+        return _Samples(dataset.train_x)
+    return _Samples(dataset.test_x, dataset.test_y)
+
+
+def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
+    """Return the images in a folder, of `test/` if there is one, as the model was trained on them."""
+    import numpy as np
+
+    from dualt.datasets.images import LazyImages, image_size_and_mode
+    from dualt.errors import InputError
+    from dualt.io import is_class_folder, list_images, read_class_folder
+
+    if len(model.input_shape) != 3:
+        raise InputError(f"Expected samples as the model was trained on, of shape {model.input_shape}, got images.")
+    if (folder / "train").is_dir() and (folder / "test").is_dir():
+        folder = folder / "test"
+    paths, labels = list_images(folder), None
+    if is_class_folder(folder) and {*(given := read_class_folder(folder).labels.tolist())} <= {*model.class_names}:
+        labels = np.array([model.class_names.index(name) for name in given], np.int64)
+    channels, height, width = model.input_shape
+    if size is None and any(image_size_and_mode(path)[0] != (height, width) for path in paths):
+        size = min(height, width)
+    shape = (height, width) if size is None else (size, size)
+    images = LazyImages(paths, shape, mode="L" if channels == 1 else "RGB", shorter_side=size)
+    return _Samples(images, labels, [path.relative_to(folder).as_posix() for path in paths])
 
 
 def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None) -> NDArray[np.float32]:
@@ -110,21 +143,23 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
         return np.asarray(table.read_numbers(places), np.float32)
 
 
-def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...]) -> None:
+def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None) -> None:
     import csv
 
     import numpy as np
 
     from dualt.files import atomic_write
     from dualt.io.cells import guard_cell
+    from dualt.io.image_folder import FILE_COLUMN
 
     if path.suffix == ".npy":
         with atomic_write(path, "wb") as stream:
             np.save(stream, probs, allow_pickle=False)
         return
+    first = [[]] * len(probs) if files is None else [[guard_cell(file)] for file in files]
     with atomic_write(path) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         cells = [guard_cell(name) for name in names]
-        writer.writerow(["prediction", *cells])
-        for row in probs:
-            writer.writerow([cells[int(row.argmax())], *(f"{value:.6g}" for value in row)])
+        writer.writerow([*([] if files is None else [FILE_COLUMN]), "prediction", *cells])
+        for row, called in zip(probs, first, strict=True):
+            writer.writerow([*called, cells[int(row.argmax())], *(f"{value:.6g}" for value in row)])

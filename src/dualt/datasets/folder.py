@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from dualt.datasets.dataset import Dataset, Labels, Samples
 from dualt.datasets.images import LazyImages, Mode, image_size_and_mode
-from dualt.errors import FileError, InputError
+from dualt.errors import InputError
+from dualt.io.image_folder import ClassFolder, read_class_folder
 
-EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 # Images that take no more than this are decoded at once and stay in memory.
 _IN_MEMORY_BYTES = 1 << 30
 
@@ -29,48 +30,42 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
     """
     folder = Path(folder)
     divided = (folder / "train").is_dir()
-    train_folder, test_folder = folder / "train" if divided else folder, folder / "test"
-    class_names = tuple(child.name for child in _visible(train_folder) if child.is_dir())
-    if len(class_names) < 2:
-        raise FileError(
-            f"Expected a folder per class, at least two, in {train_folder}, got {len(class_names)}."
-            " Put the images of each class in a folder of its own."
-        )
-    train_paths, train_y = _list_images(train_folder, class_names)
-    test_paths: list[Path] = []
-    test_y = None
-    if divided and test_folder.is_dir():
-        test_paths, test_y = _list_images(test_folder, class_names)
-    shape, mode = _common_format(train_paths + test_paths, size)
-
-    def images(paths: list[Path]) -> Samples:
-        lazy = LazyImages(paths, shape, mode=mode, shorter_side=size)
-        return lazy[:] if lazy.nbytes <= _IN_MEMORY_BYTES else lazy
-
-    test_x = images(test_paths) if test_paths else None
-    return Dataset(folder.resolve().name, images(train_paths), train_y, test_x, test_y, class_names, noisy)
+    train = read_class_folder(folder / "train" if divided else folder)
+    has_test = divided and (folder / "test").is_dir()
+    test = read_class_folder(folder / "test", train.names) if has_test else None
+    paths, test_paths = _paths(train), [] if test is None else _paths(test)
+    shape, mode = _common_format(paths + test_paths, size)
+    return Dataset(
+        folder.resolve().name,
+        _decoded(paths, shape, mode, size),
+        _codes(train, train.names),
+        _decoded(test_paths, shape, mode, size) if test_paths else None,
+        None if test is None else _codes(test, train.names),
+        train.names,
+        noisy,
+        ids=tuple(path.relative_to(folder).as_posix() for path in paths),
+    )
 
 
-def _list_images(folder: Path, class_names: tuple[str, ...]) -> tuple[list[Path], Labels]:
-    strange = next((c.name for c in _visible(folder) if c.is_dir() and c.name not in class_names), None)
-    if strange is not None:
-        raise FileError(f"Expected the classes of the training part in {folder}, got {strange!r} as well.")
-    paths: list[Path] = []
-    counts = []
-    for name in class_names:
-        found = sorted(p for p in (folder / name).rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file())
-        paths += found
-        counts.append(len(found))
-    if not paths:
-        raise FileError(f"Expected images ({', '.join(sorted(EXTENSIONS))}) in the folders of {folder}, got none.")
-    return paths, np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+def load_images(paths: Sequence[Path], *, size: int | None = None) -> Samples:
+    """Image files as one array, which decodes them on demand if they are many; `load_folder` describes `size`."""
+    return _decoded(paths, *_common_format(paths, size), size)
 
 
-def _visible(folder: Path) -> list[Path]:
-    return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
+def _decoded(paths: Sequence[Path], shape: tuple[int, int], mode: Mode, size: int | None) -> Samples:
+    lazy = LazyImages(paths, shape, mode=mode, shorter_side=size)
+    return lazy[:] if lazy.nbytes <= _IN_MEMORY_BYTES else lazy
 
 
-def _common_format(paths: list[Path], size: int | None) -> tuple[tuple[int, int], Mode]:
+def _paths(part: ClassFolder) -> list[Path]:
+    return [part.folder / file for file in part.files]
+
+
+def _codes(part: ClassFolder, names: tuple[str, ...]) -> Labels:
+    return np.searchsorted(np.array(names), part.labels).astype(np.int64)
+
+
+def _common_format(paths: Sequence[Path], size: int | None) -> tuple[tuple[int, int], Mode]:
     """Return the size of every image and whether they are all grey."""
     if size is not None and size < 1:
         raise InputError(f"Expected a size of at least one pixel, got {size}.")

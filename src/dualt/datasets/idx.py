@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dualt.datasets.dataset import Dataset, Labels, Moments
 from dualt.datasets.root import as_class_numbers, data_root, missing_data
 from dualt.errors import FileError
-from dualt.files import open_input
+from dualt.files import check_expansion, open_input
 from dualt.io.arrays import MAX_DEFLATE_RATIO
 
 _UNSIGNED_BYTES = 8
@@ -81,6 +81,8 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
                     f"Expected {expected:,} bytes of data in {path}, as its header says, but the file has"
                     f" only {size:,} bytes{' compressed' if compressed else ''}. Get it again."
                 )
+            if compressed:
+                check_expansion(expected, path)
             data = np.frombuffer(bytearray(stream.read(expected + 1)), np.uint8)
             if data.size != expected:
                 what = "there is more" if data.size > expected else f"it ends after {data.size:,}: it is cut short"

@@ -59,6 +59,7 @@ def split_dataset(
     random_state: int = 0,
     validation_fraction: float = 0.2,
     n_samples: int | None = None,
+    n_train: int | None = None,
 ) -> Split:
     """Draw `n_samples`, corrupt their labels, and set `validation_fraction` of them aside.
 
@@ -76,6 +77,9 @@ def split_dataset(
         Share of the samples to validate on.
     n_samples
         Size of training and validation part together; `None` takes all.
+    n_train
+        Size to which the training part alone is cut afterwards, as the paper's released code cuts it: the validation
+        part keeps its size, so that the epoch is as well chosen as with all samples.
     """
     if transition is not None:
         transition = check_transition(transition, dataset.n_classes)
@@ -88,6 +92,8 @@ def split_dataset(
     given = dataset.train_y[index]
     noisy = given if transition is None else corrupt(given, transition, stream(random_state, "noise"))
     train, val = _divide(len(index), check_fraction(validation_fraction, "validation_fraction"), random_state)
+    if n_train is not None:
+        train = train[_subsample(len(train), n_train, random_state, "n_train")]
     return Split(
         train_x=_rows(dataset.train_x, index[train]),
         train_noisy=noisy[train],
@@ -104,12 +110,12 @@ def split_dataset(
     )
 
 
-def _subsample(total: int, n_samples: int | None, seed: int) -> NDArray[np.int64]:
-    if n_samples is None:
+def _subsample(total: int, size: int | None, seed: int, name: str = "n_samples") -> NDArray[np.int64]:
+    if size is None:
         return np.arange(total)
-    if not 2 <= n_samples <= total:
-        raise InputError(f"Expected n_samples from 2 to {total:,}, the size of the training part, got {n_samples:,}.")
-    return np.sort(stream(seed, "subsample").permutation(total)[:n_samples])
+    if not 2 <= size <= total:
+        raise InputError(f"Expected {name} from 2 to {total:,}, the size of the training part, got {size:,}.")
+    return np.sort(stream(seed, "subsample").permutation(total)[:size])
 
 
 def _divide(total: int, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -22,7 +22,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dualt.errors import FileError
-from dualt.files import open_input
+from dualt.files import check_expansion, open_input
 
 # No deflate stream shrinks its input by more than this.
 MAX_DEFLATE_RATIO = 1032
@@ -69,6 +69,8 @@ class Npz:
             expected = _read_header(stream, f"{name} in {self.path}").end
         if entry.file_size != expected or expected > (entry.compress_size + 1) * MAX_DEFLATE_RATIO:
             raise ValueError(f"the header of {name} promises {expected:,} bytes, there are {entry.file_size:,}")
+        if entry.compress_type == zipfile.ZIP_DEFLATED:
+            check_expansion(expected, self.path)
         with self._archive.open(entry) as stream, _quiet():
             array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
         return array

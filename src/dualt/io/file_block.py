@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
+from dualt.io.image_folder import FILE_COLUMN, is_class_folder, read_class_folder
 from dualt.io.kept import Kept
 from dualt.io.load import TABLES, choose_columns, load_array, load_labels, open_table
 from dualt.io.tables import Table
@@ -142,6 +143,8 @@ class FileBlock:
         table = open_table(self.path, own or (self.ignored[0] if self.ignored else None), self.header)
         others = [name for name in self.ignored if name in (table.names or ()) and name != own]
         left_out = [*others, *([] if own is None else [own])]
+        if self._folder is not None and (column := self._file_column(table)) not in left_out:
+            left_out.append(column)
         return table, *choose_columns(table, left_out, self.columns)
 
     def _portions(self) -> Iterator[Rows]:
@@ -160,11 +163,38 @@ class FileBlock:
             yield (load_array(self.path),)
             return
         table, places, _ = self._table()
-        if self._own_label is None:
+        if self._folder is not None:
+            yield (self._unrounded(table.read_numbers(places)[self._order(table, self._folder)]),)
+        elif self._own_label is None:
             yield from ((self._unrounded(probs),) for probs, _ in table.read(places))
         else:
             for probs, labels in table.read(places, table.position(self._own_label)):
                 yield self._unrounded(probs), as_label_array(labels)
+
+    @property
+    def _folder(self) -> Path | None:
+        """The folder of class folders if it is what labels the rows."""
+        return self.labels if self.labels is not None and is_class_folder(self.labels) else None
+
+    def _file_column(self, table: Table) -> str:
+        """Return the column that names the image files of a folder."""
+        column = self.label or FILE_COLUMN
+        if column not in (table.names or ()):
+            raise InputError(
+                f"Expected a column of {self.path} that names the images of {self.labels}, got none called {column!r}."
+                " Name it with --id."
+            )
+        return column
+
+    def _order(self, table: Table, folder: Path) -> NDArray[np.intp]:
+        """Return the rows of a table in the order of the image files that they name."""
+        images, names = read_class_folder(folder), table.read_texts(table.position(self._file_column(table)))
+        rows = np.array(images.rows_of(names), np.intp)
+        counts = np.bincount(rows, minlength=len(images.files))
+        if (counts != 1).any():
+            at = int(np.argmax(counts != 1))
+            raise InputError(f"Expected one row of {self.path} for {images.files[at]}, got {counts[at]}.")
+        return np.argsort(rows)
 
     def _unrounded(self, probs: NDArray[Any]) -> NDArray[Any]:
         scaled = scale_rounded(probs)

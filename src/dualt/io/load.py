@@ -16,6 +16,7 @@ from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import atomic_write, check_readable, read_json, read_text
 from dualt.io.arrays import read_npy, read_npz
 from dualt.io.cells import guard_cell
+from dualt.io.image_folder import is_class_folder, read_class_folder
 from dualt.io.json_lines import JSON_LINES, JsonLinesTable
 from dualt.io.parquet import ParquetTable
 from dualt.io.tables import INDEX_COLUMNS, LABEL_COLUMNS, Table, check_no_missing, labels_of
@@ -70,8 +71,10 @@ def choose_columns(
     Columns named in `exclude`, and an index column without a name as data frames write it, are left out. With a
     `pattern` such as 'p_*', only the columns that match are taken, and what its star stands for is the name of the
     class; or it is a list, 'cat,dog', of the columns to take, in this order. Numbers 0, 1, 2… are no names.
+    Without a pattern, 'p_*' is one if two columns match it and others do not, as in a table of `dualt probs`.
     """
     names, left_out = table.names, {table.position(name) for name in exclude}
+    pattern = _usual_pattern(names, {*exclude, *INDEX_COLUMNS}) if pattern is None else pattern
     if names is None:
         if pattern is None:
             return list(range(table.n_columns)), None
@@ -90,6 +93,11 @@ def choose_columns(
     return places, None if chosen == tuple(map(str, range(len(places)))) else chosen
 
 
+def _usual_pattern(names: Sequence[str] | None, left_out: set[str]) -> str | None:
+    matching = [name.startswith("p_") for name in names or () if name not in left_out]
+    return "p_*" if sum(matching) > 1 and not all(matching) else None
+
+
 def _starred(name: str, pattern: str) -> str:
     """Return the part of `name` that the only star of `pattern` stands for, else the name."""
     before, star, after = pattern.partition("*")
@@ -101,13 +109,15 @@ def _starred(name: str, pattern: str) -> str:
 def load_labels(
     path: str | Path, *, column: str | None = None, header: bool | None = None, missing: bool = False
 ) -> NDArray[Any]:
-    """Read labels from `.npy`, `.npz`, a table, or a text file with one label per line.
+    """Read labels from `.npy`, `.npz`, a table, a text file with one label per line, or images in a folder per class.
 
     A table of several columns, the index of a data frame aside, needs `column`, unless one of them has a
     usual name ("label", "given", ...). `header` tells whether the first line of a table names its columns; see
     `open_table`. A missing label is refused, unless `missing`: then it comes as `labels_of` has it.
     """
     path = Path(path)
+    if is_class_folder(path):
+        return read_class_folder(path).labels
     if path.suffix.lower() == ".txt":
         labels = labels_of(_lines(path))
     elif path.suffix.lower() not in TABLES:
@@ -142,10 +152,11 @@ def label_place(table: Table, column: str | None = None) -> int:
 
 
 def load_class_names(path: str | Path) -> tuple[str, ...]:
-    """Read class names, one per line in column order, from a text file (or a JSON list)."""
+    """Read class names, one per line in column order, from a text file; or from JSON: a list, or `class_names`."""
     path = Path(path)
     if path.suffix.lower() == ".json":
         names = read_json(path)
+        names = names.get("class_names") if isinstance(names, dict) else names
         if not isinstance(names, list):
             raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__}.")
         return tuple(map(str, names))

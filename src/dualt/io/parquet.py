@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, naming_extra
-from dualt.files import check_readable
+from dualt.files import check_expansion, check_readable
 from dualt.io.tables import Table
+from dualt.labels import as_text_array
 from dualt.rows.floats import working_dtype
 
+# What a label takes while it is decoded and turned into an array.
+_LABEL_BYTES = 24
 # Row groups up to this size are decoded whole, larger ones in batches.
 _GROUP_BYTES, _BATCH_BYTES = 1 << 27, 1 << 24
 
@@ -26,6 +29,7 @@ class ParquetTable(Table):
     """A Parquet file: the number and the types of its rows are known before any is decoded."""
 
     names: tuple[str, ...]
+    n_rows: int
     types: tuple[Any, ...]
 
     @classmethod
@@ -55,7 +59,9 @@ class ParquetTable(Table):
         """Yield one portion of the rows after another."""
         dtype = self.dtype(numbers) if len(numbers) else np.dtype(float)
         places = [*numbers] if label is None else [*numbers, label]
-        for n_rows, column_of in self._portions(places, dtype.itemsize * max(len(numbers), 1)):
+        number_bytes = dtype.itemsize * len(numbers)
+        check_expansion(self.n_rows * (number_bytes + (0 if label is None else _LABEL_BYTES)), self.path)
+        for n_rows, column_of in self._portions(places, number_bytes or dtype.itemsize):
             values = np.empty((n_rows, len(numbers)), dtype)
             for column, place in zip(values.T, numbers, strict=True):
                 column[:] = column_of(place).to_numpy(zero_copy_only=False)  # a missing number is NaN
@@ -68,7 +74,8 @@ class ParquetTable(Table):
         A row group that fits memory is decoded a column at a time. Decoding all columns side by side takes rows as
         few as one likes, but has a page of each in memory: megabytes times columns.
         """
-        with _opened(self.path) as file:
+        names = [self.names[place] for place in places]
+        with _opened(self.path, names) as file:
             if file.metadata.num_rows != self.n_rows:
                 raise FileError(
                     f"Expected {self.n_rows:,} rows in {self.path} as before, got {file.metadata.num_rows:,}:"
@@ -77,7 +84,6 @@ class ParquetTable(Table):
             lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             if sum(lengths) != self.n_rows:
                 raise FileError(f"Expected {self.n_rows:,} rows in {self.path}, got {sum(lengths):,}: it is damaged.")
-            names = [self.names[place] for place in places]
             for group, n_rows in enumerate(lengths):
                 if 0 < n_rows * row_bytes <= _GROUP_BYTES:
                     yield n_rows, partial(self._column_of_group, file, group, n_rows)
@@ -102,8 +108,14 @@ class ParquetTable(Table):
     def read_texts(self, place: int) -> list[str]:
         """Return one column as texts; a missing one is empty."""
         texts: list[str] = []
-        for _, column_of in self._portions([place], 64):
-            texts += ["" if value is None else str(value) for value in column_of(place).to_pylist()]
+        check_expansion(self.n_rows * _LABEL_BYTES, self.path)
+        for _, column_of in self._portions([place], _LABEL_BYTES):
+            column = column_of(place)
+            if hasattr(column, "dictionary"):  # rows of the same text share it
+                different = [*map(str, column.dictionary.to_pylist()), ""]
+                texts += [different[code] for code in column.indices.fill_null(-1).to_pylist()]
+            else:
+                texts += ["" if value is None else str(value) for value in column.to_pylist()]
         return texts
 
     def may_miss(self, place: int) -> bool:
@@ -122,7 +134,14 @@ class ParquetTable(Table):
 
     def _labels(self, column: Any) -> NDArray[Any]:
         """Return labels as `labels_of` does: a missing one is the empty text, and NaN among numbers."""
-        values = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+        import pyarrow as pa
+
+        if hasattr(column, "dictionary") and pa.types.is_string(column.dictionary.type):
+            texts = as_text_array([*column.dictionary.to_pylist(), ""])
+            check_expansion(self.n_rows * texts.itemsize, self.path)
+            labels: NDArray[Any] = texts[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+            return labels
+        values = column.dictionary_decode() if hasattr(column, "dictionary") else column
         labels = np.asarray(values.to_numpy(zero_copy_only=False))
         if labels.dtype.kind != "O" or not values.null_count:
             return labels
@@ -132,11 +151,15 @@ class ParquetTable(Table):
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Open a Parquet file, memory-mapped; whatever is wrong with it becomes a `FileError`."""
+def _opened(path: Path, names: Sequence[str] = ()) -> Iterator[Any]:
+    """Open a Parquet file, memory-mapped; whatever is wrong with it becomes a `FileError`.
+
+    Texts of the columns `names` are read as the different ones and a number per row: repeated, they may be beyond
+    any memory.
+    """
     with naming_extra("Reading Parquet tables"):
         import pyarrow.parquet as pq
-    with _explained(path), pq.ParquetFile(check_readable(path), memory_map=True) as file:
+    with _explained(path), pq.ParquetFile(check_readable(path), memory_map=True, read_dictionary=[*names]) as file:
         yield file
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.io.file_block import FileBlock
+from dualt.io.image_folder import is_class_folder, natural_order
 from dualt.io.load import FORMATS
 from dualt.rows.blocks import Block, in_block
 
@@ -30,10 +31,13 @@ class Shards:
 
 
 def is_sharded(path: str | Path) -> bool:
-    """Tell whether `path` stands for several files: a folder, or a pattern such as 'probs/*.npy'."""
+    """Tell whether `path` stands for several files: a folder, or a pattern such as 'probs/*.npy'.
+
+    Images in a folder per class are one table of labels.
+    """
     path = Path(path)
     try:
-        return path.is_dir() or (not path.exists() and glob.has_magic(str(path)))
+        return (path.is_dir() and not is_class_folder(path)) or (not path.exists() and glob.has_magic(str(path)))
     except OSError:  # no such name can be; opening it will say so
         return False
 
@@ -52,7 +56,7 @@ def find_shards(path: str | Path, ending: str | None = None) -> list[Path]:
     found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
     if not found:
         raise FileError(f"Expected files that match {str(path)!r}, got none.")
-    return sorted(found, key=_natural)
+    return sorted(found, key=natural_order)
 
 
 def _in_folder(folder: Path, ending: str | None) -> list[Path]:
@@ -63,12 +67,7 @@ def _in_folder(folder: Path, ending: str | None) -> list[Path]:
         raise FileError(f"Expected files that end in {', '.join(wanted)}, got the folder {folder} without any.")
     if len(kinds) > 1:
         raise FileError(f"Expected files of one format in {folder}, got {', '.join(kinds)}. Choose with --format.")
-    return sorted(found, key=_natural)
-
-
-def _natural(path: Path) -> list[Any]:
-    # Every other part is a number, so that only numbers are compared with numbers.
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", str(path)))]
+    return sorted(found, key=natural_order)
 
 
 def open_shards(

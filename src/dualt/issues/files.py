@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,14 +23,20 @@ _COLUMNS = ("index", "given", "suggested", "probability_right", "suggested_proba
 def issue_rows(issues: LabelIssues) -> Iterator[dict[str, Any]]:
     """Yield the flagged labels, most suspect first, with class names."""
     names, indices = issues.class_names, issues.indices
-    more = [(name, values) for name, values in (("id", issues.ids), ("text", issues.texts)) if values is not None]
+    more = described(issues)
     for low in range(0, len(indices), _AT_A_TIME):
         rows = indices[low : low + _AT_A_TIME]
         numbers = (issues.given, issues.suggested, issues.probability_right, issues.suggested_probability)
         columns = (rows.tolist(), *(column[rows].tolist() for column in numbers))
         for index, given, suggested, right, probability in zip(*columns, strict=True):
             cells = (index, names[given], names[suggested], round(right, 6), round(probability, 6))
-            yield dict(zip(_COLUMNS, cells, strict=True)) | {name: values[index] for name, values in more}
+            yield dict(zip(_COLUMNS, cells, strict=True)) | {name: values[index] for name, values in more.items()}
+
+
+def described(issues: LabelIssues) -> dict[str, Sequence[str]]:
+    """Return what is known of the examples besides their labels: columns of ids, texts and images."""
+    columns = {"id": issues.ids, "text": issues.texts, "image": issues.images}
+    return {name: column for name, column in columns.items() if column is not None}
 
 
 def save_issues(path: str | Path, issues: LabelIssues) -> None:
@@ -48,14 +54,10 @@ def save_issues(path: str | Path, issues: LabelIssues) -> None:
         write(stream, issues)
 
 
-def _columns(issues: LabelIssues) -> list[str]:
-    return [*_COLUMNS, *(["id"] if issues.ids is not None else []), *(["text"] if issues.texts is not None else [])]
-
-
 def _write_csv(stream: IO[str], issues: LabelIssues) -> None:
     """Write a table in which no class name can act as a formula of a spreadsheet."""
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_columns(issues))
+    writer.writerow((*_COLUMNS, *described(issues)))
     for row in issue_rows(issues):
         writer.writerow([guard_cell(cell) if isinstance(cell, str) else cell for cell in row.values()])
 
@@ -70,5 +72,5 @@ def _write_parquet(stream: IO[bytes], issues: LabelIssues) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-    rows = list(issue_rows(issues))
-    parquet.write_table(pa.table({name: [row[name] for row in rows] for name in _columns(issues)}), stream)
+    rows, names = list(issue_rows(issues)), (*_COLUMNS, *described(issues))
+    parquet.write_table(pa.table({name: [row[name] for row in rows] for name in names}), stream)

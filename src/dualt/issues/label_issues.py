@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
-from dualt.issues.review import digest_of_texts
+from dualt.labels import codes_digest
 from dualt.results import TransitionEstimate
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class LabelIssues:
         Where it came from; None if it was given.
     index
         The index of the data frame or series that the rows came in, which `to_frame` keeps.
-    ids, texts : sequence of str or None
-        What the examples are called and what they say, for the tables that are written.
+    ids, texts, images : sequence of str or None
+        What the examples are called, what they say and the files of their pictures, for the tables that are written.
     labelled : (n_samples,) or None
         Which rows have a label at all; None if all have. Of the others nothing is known: their probabilities are NaN.
     label_texts : tuple of str or None
@@ -68,6 +68,7 @@ class LabelIssues:
     index: Any = None
     ids: Sequence[str] | None = None
     texts: Sequence[str] | None = None
+    images: Sequence[str] | None = None
     labelled: NDArray[np.bool_] | None = None
     label_texts: tuple[str, ...] | None = None
 
@@ -81,6 +82,11 @@ class LabelIssues:
         """Row numbers of the issues, most suspect first."""
         issues = np.flatnonzero(self.is_issue)
         return issues[np.argsort(self.probability_right[issues], kind="stable")]
+
+    @property
+    def given_names(self) -> list[str]:
+        """The given labels as class names."""
+        return [self.class_names[code] for code in self.given.tolist()]
 
     @property
     def expected_count(self) -> float:
@@ -101,9 +107,9 @@ class LabelIssues:
     @cached_property
     def labels_digest(self) -> str:
         """Checksum of the given labels, by which `apply_review` recognises a review of others."""
-        texts = np.array([*(self.label_texts or self.class_names), ""], dtype=object)
         codes = self.given.astype(np.intp)
-        return digest_of_texts(texts[codes if self.labelled is None else np.where(self.labelled, codes, -1)])
+        known = codes if self.labelled is None else np.where(self.labelled, codes, -1)
+        return codes_digest(self.label_texts or self.class_names, [known])
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
         """Return the same for all `n_rows` rows of a file, of which those with these numbers have a label."""

@@ -32,7 +32,6 @@ _STEPS, _EPOCHS = 700, (15, 60)
 _RATE = 2e-3
 # A method that refines a trained network starts more gently.
 _REFINING_RATE = 5e-4
-_RAMP = 0.3
 
 
 @dataclass(frozen=True)
@@ -144,5 +143,5 @@ def default_recipe(n_samples: int, entry: RegisteredMethod, batch_size: int | No
         weight_decay=0.0,
         batch_size=size,
         schedule="one-cycle",
-        ramp=max(2, round(_RAMP * epochs)) if entry.recipe.ramp else 0,
+        ramp=max(2, round(entry.ramp * epochs)) if entry.recipe.ramp else 0,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dualt.errors import FileError, InputError
+from dualt.io.image_folder import match_names, natural_order, visible
 
 _REMEDY = (
     "Name the rows by their files (ids), name the files by their row numbers (0.png, 1.png, ...), or pass the images"
@@ -32,7 +33,8 @@ def match_files(
     """
     files = _files(folder)
     if ids is not None:
-        return _by_id(folder, files, [str(each) for each in ids])
+        inside = [file.relative_to(folder).as_posix() for file in files]
+        return {row: files[place] for row, place in enumerate(match_names(folder, inside, list(map(str, ids))))}
     if len(files) != n_samples:
         raise InputError(
             f"Expected {n_samples:,} image files in {folder}, one per label, got {len(files):,}. {_REMEDY}"
@@ -54,10 +56,11 @@ def match_files(
 def _files(folder: Path) -> list[Path]:
     """Return the files in a folder, sorted; those in folders inside it class by class."""
     try:
-        inside = sorted(child for child in folder.iterdir() if not child.name.startswith("."))
         nested = [
-            sorted(file for file in child.rglob("*") if file.is_file()) if child.is_dir() else [child]
-            for child in inside
+            sorted((file for file in child.rglob("*") if file.is_file()), key=natural_order)
+            if child.is_dir()
+            else [child]
+            for child in visible(folder)
         ]
     except OSError as error:
         raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
@@ -65,29 +68,3 @@ def _files(folder: Path) -> list[Path]:
     if not files:
         raise InputError(f"Expected image files in {folder}, got none.")
     return files
-
-
-def _by_id(folder: Path, files: Sequence[Path], ids: Sequence[str]) -> dict[int, Path]:
-    names: tuple[Callable[[Path], str], ...] = (
-        lambda file: file.relative_to(folder).as_posix(),
-        lambda file: file.name,
-        lambda file: file.stem,
-    )
-    known: list[dict[str, list[Path]]] = []
-    for name in names:
-        called: dict[str, list[Path]] = {}
-        for file in files:
-            called.setdefault(name(file), []).append(file)
-        known.append(called)
-    matched = {}
-    for row, each in enumerate(ids):
-        found = next((called[each] for called in known if each in called), [])
-        if len(found) != 1:
-            got = (
-                "no file of that name"
-                if not found
-                else f"{found[0].relative_to(folder)} and {found[1].relative_to(folder)}"
-            )
-            raise InputError(f"Expected one image in {folder} for row {row}, {each[:80]!r}, got {got}.")
-        matched[row] = found[0]
-    return matched

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import check_readable
+from dualt.files import open_input
 from dualt.io.arrays import read_npy
 from dualt.report.matching import match_files
 from dualt.report.png import encode_png, thumbnail
@@ -101,10 +101,10 @@ def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *,
 def _read_lines(path: Path, wanted: set[int]) -> tuple[dict[int, str], int]:
     found, count = {}, 0
     try:
-        with check_readable(path).open(encoding="utf-8-sig") as stream:
+        with open_input(path, "r") as stream:
             for line in stream:
                 if count in wanted:
-                    found[count] = line.rstrip("\n")
+                    found[count] = line.rstrip("\r\n")
                 count += 1
     except UnicodeDecodeError:
         raise InputError(f"Expected {path} to be UTF-8 text, near line {count + 1} it is not.") from None
@@ -144,13 +144,13 @@ def _from_folder(files: Mapping[int, Path], wanted: list[int], folder: Path) -> 
 
 
 def _embed(file: Path) -> str:
-    check_readable(file)
-    if file.stat().st_size > FILE_LIMIT:
-        raise InputError(
-            f"Expected images of at most {FILE_LIMIT // 2**20} MB, got {file.stat().st_size / 2**20:.1f} MB"
-            f" in {file}. Pass a folder of thumbnails."
-        )
-    content = file.read_bytes()
+    with open_input(file) as stream:
+        if file.stat().st_size > FILE_LIMIT:
+            raise InputError(
+                f"Expected images of at most {FILE_LIMIT // 2**20} MB, got {file.stat().st_size / 2**20:.1f} MB"
+                f" in {file}. Pass a folder of thumbnails."
+            )
+        content = stream.read()
     kind = _image_kind(content)
     if kind is None:
         raise InputError(f"Expected a PNG, JPEG, GIF or WebP image, got something else in {file}.")

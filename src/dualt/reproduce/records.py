@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dualt.errors import FileError
-from dualt.files import atomic_write
+from dualt.files import atomic_write, read_json
 from dualt.nn.training.model import make_folder
 from dualt.reproduce.spec import FORMAT, RunSpec
 from dualt.results.plotting import plot_curves
@@ -110,9 +110,9 @@ class Store:
 def read_record(path: Path) -> Record:
     """Return the record in a file."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"Cannot read the record {path}: {error}. Move it away; its run will be done again.") from error
+        record = read_json(path)
+    except FileError as error:
+        raise FileError(f"{error} Move that record away; its run will be done again.") from None
     found = record.get("format") if isinstance(record, dict) else None
     if found != FORMAT:
         raise FileError(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import atomic_write, check_writable_target
+from dualt.files import atomic_write, check_writable_target, read_json
 from dualt.io.cells import guard_cell
 from dualt.results.diagnostics import Diagnostics, Notice
 from dualt.results.fit import Fit, Matrix
@@ -43,10 +43,7 @@ class Saved:
 
 def read_estimate(path: str | Path) -> tuple[str, tuple[str, ...], Fit, bool | None, Saved]:
     """Return estimator, class names, fit, `out_of_fold` and all else of a file that `TransitionEstimate.save` wrote."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"Cannot read {path} as JSON: {getattr(error, 'strerror', None) or error}.") from None
+    content = read_json(path)
     try:
         fit = _read_fit(content)
         names = check_class_names(content["class_names"], len(fit.transition))

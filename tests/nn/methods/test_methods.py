@@ -156,7 +156,9 @@ def test_every_method_beats_chance_by_far(name, dataset):
     data = data_of(dataset, transition)
     method = build_method(name, transition, n_classes=n_classes, n_samples=len(data.train.labels))
     networks = [build_network("mlp", shape, n_classes, random_state=k, dropout=0.0) for k in range(method.n_networks)]
-    recipe = METHODS[name].recipe.changed(epochs=10, batch_size=32, learning_rate=0.05)
+    # DivideMix has both momentum and a loss that is many times larger.
+    rate = 0.02 if name == "dividemix" else 0.05
+    recipe = METHODS[name].recipe.changed(epochs=10, batch_size=32, learning_rate=rate)
     if recipe.optimizer == "adam":
         recipe = recipe.changed(learning_rate=2e-3)
     trained = train(networks, method, data, recipe)
@@ -183,3 +185,98 @@ def test_the_floor_of_forward_is_the_entropy_of_the_noise():
     floored = method([lambda x: x], memorised)[0]
     assert plain < expected
     assert floored.item() == pytest.approx(2 * expected - plain.item(), rel=1e-5)
+
+
+def divided(batch, **changes):
+    """DivideMix with four labels in doubt, as each network sees it after the warm-up."""
+    method = build_method("dividemix", n_classes=N_CLASSES, n_samples=20, **changes)
+    rows = torch.arange(12) + 5
+    method.clean[0, rows[:4]], method.clean[1, rows[4:8]] = 0.2, 0.3
+    return method, batch._replace(rows=rows, evaluating=torch.no_grad)
+
+
+@pytest.mark.parametrize("ramp", [10 / 26, 18 / 26, 1.0])
+def test_dividemix(batch, ramp):
+    method, batch = divided(batch._replace(ramp=ramp))
+    networks = [Scripted(0), Scripted(1)]
+    losses = method(networks, batch)
+    probs = [probabilities(network, batch.x) for network in networks]
+    rng = np.random.default_rng(1)
+    for own in range(2):
+        clean = [0.3 if own == 0 and 4 <= row < 8 else 0.2 if own == 1 and row < 4 else 1.0 for row in range(12)]
+        targets = []
+        for row, label in enumerate(batch.labels.tolist()):
+            kept = clean[row]
+            target = [(probs[0][row][k] + probs[1][row][k]) / 2 for k in range(N_CLASSES)]
+            if kept > 0.5:
+                target = [kept * (k == label) + (1 - kept) * probs[own][row][k] for k in range(N_CLASSES)]
+            targets.append([p**2 / sum(q**2 for q in target) for p in target])
+        share = rng.beta(4, 4)
+        share, partner = max(share, 1 - share), rng.permutation(12)
+        entropy, error, mean = [], [], np.zeros(N_CLASSES)
+        for row in range(12):
+            mixed = share * batch.x[row] + (1 - share) * batch.x[partner[row]]
+            target = share * np.array(targets[row]) + (1 - share) * np.array(targets[partner[row]])
+            (p,) = probabilities(networks[own], mixed[None])
+            mean += np.array(p) / 12
+            if clean[row] > 0.5:
+                entropy.append(-sum(t * math.log(q) for t, q in zip(target, p, strict=True)))
+            else:
+                error.append(np.mean((np.array(p) - target) ** 2))
+        regular = sum(0.25 * math.log(0.25 / value) for value in mean)
+        expected = np.mean(entropy) + 25 * (26 * ramp - 10) / 16 * np.mean(error) + regular
+        assert losses[own].item() == pytest.approx(expected)
+
+
+def test_dividemix_warms_up_by_cross_entropy_for_ten_epochs_and_raises_its_weight_over_sixteen(batch):
+    recipe = METHODS["dividemix"].recipe
+    method, batch = divided(batch)
+    networks = [Scripted(0), Scripted(1)]
+    for epoch in (0, 9):
+        first, _ = method(networks, batch._replace(ramp=recipe.ramp_at(epoch)))
+        assert first.item() == pytest.approx(np.mean(losses_of(networks[0], batch)))
+    first, _ = method(networks, batch._replace(ramp=recipe.ramp_at(10)))
+    assert first.item() != pytest.approx(np.mean(losses_of(networks[0], batch)))
+    assert recipe.ramp_at(26) == 1
+
+
+def test_dividemix_judges_labels_by_the_losses_of_each_network():
+    labels = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 3, 3])
+    wrong = torch.tensor([2, 7])
+    true = labels.clone()
+    true[wrong] = 3 - true[wrong]
+    part = Part(as_inputs(8 * np.eye(4, dtype=np.float32)[true.numpy()]), labels)
+    method = build_method("dividemix", n_classes=4, n_samples=10)
+    method.begin_epoch([lambda x: x, lambda x: 0 * x], part, 0.1)
+    assert bool((method.clean == 1).all()), "still warming up"
+    method.begin_epoch([lambda x: x, lambda x: 0 * x], part, 0.5)
+    assert (method.clean[0] < 0.5).nonzero().flatten().tolist() == wrong.tolist()
+    assert bool((method.clean[1] == 1).all()), "a network without an opinion doubts none"
+    assert method.prior.tolist() == pytest.approx([0.3, 0.3, 0.2, 0.2])
+
+
+def test_dividemix_looks_twice_where_there_is_an_augmentation(batch):
+    method, batch = divided(batch._replace(ramp=1.0))
+    networks = [Scripted(0), Scripted(1)]
+    again = batch._replace(look_again=lambda: batch.x, rng=np.random.default_rng(1))
+    seen = []
+
+    def counting(x):
+        seen.append(len(x))
+        return networks[0](x)
+
+    method([counting, networks[1]], again)
+    assert seen == [12, 12, 24], "two views to guess by, and both to learn from"
+
+
+def test_dividemix_refuses_what_it_cannot_be(batch):
+    for changes, message in (
+        ({"unlabelled_weight": -1}, "unlabelled_weight from 0 on"),
+        ({"threshold": 1.0}, "threshold between 0 and 1"),
+        ({"alpha": 0.0}, "alpha above 0"),
+        ({"temperature": 0}, "temperature above 0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            divided(batch, **changes)
+    with pytest.raises(InputError, match="rows of its samples"):
+        build_method("dividemix", n_classes=4, n_samples=20)([Scripted(0)] * 2, batch._replace(ramp=1.0))

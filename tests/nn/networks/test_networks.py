@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.nn.networks import NETWORKS, build_network, load_weights
+from dualt.nn.networks import NETWORKS, build_network, load_weights, seeded
+from dualt.nn.networks.dropout import Dropout
 
 
 def count(network):
@@ -21,6 +22,7 @@ def count(network):
         ("mlp", (1, 28, 28), 10, 784 * 128 + 128 + 128 * 128 + 128 + 128 * 10 + 10),
         ("mlp-small", (10,), 2, 10 * 25 + 25 + 25 * 25 + 25 + 25 * 2 + 2),
         ("lenet", (1, 28, 28), 10, 61_706),  # LeCun et al. with full connections
+        ("cnn9", (3, 32, 32), 10, 4_434_570),  # the network of the Co-teaching code
         ("resnet18", (3, 32, 32), 10, 11_173_962),  # the usual CIFAR variant
         ("resnet34", (3, 224, 224), 1000, 21_797_672),  # torchvision
         ("resnet50", (3, 224, 224), 1000, 25_557_032),  # torchvision
@@ -44,6 +46,45 @@ def test_large_images_get_the_standard_stem():
     assert (large.conv1.kernel_size, large.conv1.stride) == ((7, 7), (2, 2))
     assert isinstance(small.maxpool, nn.Identity)
     assert isinstance(large.maxpool, nn.MaxPool2d)
+
+
+def test_the_stem_can_be_chosen():
+    x = torch.zeros(2, 3, 32, 32)
+    for stem, side in (("full", 32), ("auto", 32), ("imagenet", 8)):
+        network = build_network("resnet18", (3, 32, 32), 10, width=0.25, stem=stem).eval()
+        assert network.maxpool(network.conv1(x)).shape == (2, 16, side, side)
+        assert network(x).shape == (2, 10)
+    torchvision = build_network("resnet34", (3, 32, 32), 1000, stem="imagenet")
+    assert count(torchvision) == 21_797_672
+    with pytest.raises(UnknownNameError, match="Did you mean 'imagenet'"):
+        build_network("resnet18", (3, 32, 32), 10, stem="imagnet")
+
+
+def test_batch_norm_comes_between_a_layer_and_its_relu():
+    network = build_network("mlp-small", (10,), 2, batch_norm=True)
+    kinds = [nn.Flatten, *[nn.Linear, nn.BatchNorm1d, nn.ReLU] * 2, nn.Linear]
+    assert [type(module) for module in network] == kinds
+    # As the authors' network is written down.
+    x = torch.randn(64, 10)
+    hidden = x
+    for number in (1, 4):
+        hidden = network[number](hidden)
+        hidden = ((hidden - hidden.mean(0)) / (hidden.var(0, unbiased=False) + 1e-5).sqrt()).relu()
+    torch.testing.assert_close(network(x), network[7](hidden), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("p", [0.2, 0.5])
+def test_dropout_has_its_share_and_keeps_the_mean(p):
+    dropout = Dropout(p)
+    with seeded(0):
+        out = dropout(torch.ones(999, 101))
+    assert out.unique().tolist() == pytest.approx([0.0, 1 / (1 - p)])
+    assert float((out == 0).float().mean()) == pytest.approx(p, abs=5 * (p * (1 - p) / out.numel()) ** 0.5)
+    # No pattern between neighbours, of one word or of two.
+    zero = (out == 0).float().flatten()
+    for lag in (1, 2, 3, 4, 5, 101):
+        assert float((zero[lag:] * zero[:-lag]).mean()) == pytest.approx(p * p, abs=0.01)
+    assert torch.equal(dropout.eval()(out), out)
 
 
 def test_the_vector_network_has_sixteen_linear_layers():

@@ -12,6 +12,7 @@ from dualt.nn.methods import (
     ce,
     co_teaching,
     decoupling,
+    dividemix,
     elr,
     forward,
     gce,
@@ -30,7 +31,10 @@ __all__ = ["METHODS", "RegisteredMethod", "build_method", "check_labels_possible
 
 @dataclass(frozen=True)
 class RegisteredMethod:
-    """A method, its published recipe, the method it starts from, and what it is built with: a matrix, or sizes."""
+    """A method, its published recipe, the method it starts from, and what it is built with: a matrix, or sizes.
+
+    `ramp` is the share of the epochs that its ramp takes in the default recipe, if it has one.
+    """
 
     build: Callable[..., Method]
     recipe: Recipe
@@ -38,6 +42,7 @@ class RegisteredMethod:
     starts_from: str | None = None
     learns_transition: bool = False
     remembers_samples: bool = False
+    ramp: float = 0.3
 
 
 METHODS: dict[str, RegisteredMethod] = {
@@ -51,6 +56,7 @@ METHODS: dict[str, RegisteredMethod] = {
     "revision": RegisteredMethod(revision.Revision, revision.RECIPE, True, starts_from="reweighting"),
     "gce": RegisteredMethod(gce.GeneralizedCrossEntropy, gce.RECIPE),
     "elr": RegisteredMethod(elr.EarlyLearning, elr.RECIPE, remembers_samples=True),
+    "dividemix": RegisteredMethod(dividemix.DivideMix, dividemix.RECIPE, remembers_samples=True, ramp=0.9),
     "volminnet": RegisteredMethod(volminnet.VolMinNet, volminnet.RECIPE, learns_transition=True),
     "total-variation": RegisteredMethod(total_variation.TotalVariation, total_variation.RECIPE, learns_transition=True),
 }

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from dualt.errors import InputError, UnknownNameError
+from dualt.nn.networks.cnn9 import cnn9
 from dualt.nn.networks.lenet import lenet
 from dualt.nn.networks.mlp import mlp, small_mlp
 from dualt.nn.networks.resnet import resnet18, resnet34, resnet50
@@ -31,6 +32,7 @@ NETWORKS: dict[str, RegisteredNetwork] = {
     "mlp": RegisteredNetwork(mlp, images=False),
     "mlp-small": RegisteredNetwork(small_mlp, images=False),
     "lenet": RegisteredNetwork(lenet, images=True),
+    "cnn9": RegisteredNetwork(cnn9, images=True),
     "resnet18": RegisteredNetwork(resnet18, images=True),
     "resnet34": RegisteredNetwork(resnet34, images=True),
     "resnet50": RegisteredNetwork(resnet50, images=True),
@@ -57,7 +59,7 @@ def build_network(
     n_classes
     random_state
     **options
-        Of the network: `width` for all, `hidden` and `dropout` for `mlp`, ...
+        Of the network: `width` for all, `hidden`, `dropout` and `batch_norm` for `mlp`, `stem` for ResNets, ...
 
     Examples
     --------

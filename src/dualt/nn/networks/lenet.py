@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from dualt.errors import InputError
+from dualt.nn.networks.dropout import Dropout
 
 _SMALLEST = 4
 
@@ -27,7 +28,7 @@ def lenet(input_shape: Sequence[int], n_classes: int, *, dropout: float = 0.5, w
         nn.Conv2d(channels, first, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(first, second, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(n_features, third), nn.ReLU(), nn.Dropout(dropout),
-        nn.Linear(third, fourth), nn.ReLU(), nn.Dropout(dropout),
+        nn.Linear(n_features, third), nn.ReLU(), Dropout(dropout),
+        nn.Linear(third, fourth), nn.ReLU(), Dropout(dropout),
         nn.Linear(fourth, n_classes),
     )  # fmt: skip

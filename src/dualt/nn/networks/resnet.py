@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from torch import Tensor, nn
 
-# Up to this many pixels the stem keeps the resolution: one 3×3 convolution and no pooling.
+from dualt.errors import UnknownNameError
+
+Stem: TypeAlias = Literal["auto", "full", "imagenet"]
+
+# Up to this many pixels the stem "auto" keeps the resolution.
 _SMALL_IMAGE = 64
 
 
@@ -69,7 +74,12 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Stem, four stages of residual blocks, average over pixels, logits."""
+    """Stem, four stages of residual blocks, average over pixels, logits.
+
+    The stem "full" is one 3×3 convolution at full resolution; "imagenet" is a 7×7 convolution and a pooling that each
+    halve it, as in torchvision; "auto" is the first for images of up to 64 pixels. The paper's authors took the second
+    for images of 28 and 32 pixels too, which costs a tenth.
+    """
 
     def __init__(
         self,
@@ -79,14 +89,15 @@ class ResNet(nn.Module):
         n_classes: int,
         *,
         width: float = 1.0,
+        stem: Stem = "auto",
     ) -> None:
         super().__init__()
         n_stem, *stages = (max(1, round(width * channels)) for channels in (64, 64, 128, 256, 512))
-        small = max(input_shape[1:]) <= _SMALL_IMAGE
-        self.conv1 = _conv(input_shape[0], n_stem, 3) if small else _conv(input_shape[0], n_stem, 7, stride=2)
+        full = _keeps_resolution(stem, input_shape)
+        self.conv1 = _conv(input_shape[0], n_stem, 3) if full else _conv(input_shape[0], n_stem, 7, stride=2)
         self.bn1 = nn.BatchNorm2d(n_stem)
         self.relu = nn.ReLU(inplace=True)
-        self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, stride=2, padding=1)
+        self.maxpool = nn.Identity() if full else nn.MaxPool2d(3, stride=2, padding=1)
         n_in = n_stem
         for number, (n_channels, depth) in enumerate(zip(stages, depths, strict=True), start=1):
             blocks = []
@@ -109,16 +120,22 @@ class ResNet(nn.Module):
         return logits
 
 
-def resnet18(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> ResNet:
+def _keeps_resolution(stem: str, input_shape: Sequence[int]) -> bool:
+    if stem not in ("auto", "full", "imagenet"):
+        raise UnknownNameError("stem", stem, ("auto", "full", "imagenet"))
+    return stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
+
+
+def resnet18(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
     """ResNet-18 of basic blocks, for Fashion-MNIST and CIFAR-10 in the paper."""
-    return ResNet(BasicBlock, (2, 2, 2, 2), input_shape, n_classes, width=width)
+    return ResNet(BasicBlock, (2, 2, 2, 2), input_shape, n_classes, width=width, stem=stem)
 
 
-def resnet34(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> ResNet:
+def resnet34(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
     """ResNet-34 of basic blocks, for CIFAR-100 in the paper."""
-    return ResNet(BasicBlock, (3, 4, 6, 3), input_shape, n_classes, width=width)
+    return ResNet(BasicBlock, (3, 4, 6, 3), input_shape, n_classes, width=width, stem=stem)
 
 
-def resnet50(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> ResNet:
+def resnet50(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
     """ResNet-50 of bottleneck blocks, pre-trained on ImageNet for Clothing1M in the paper."""
-    return ResNet(Bottleneck, (3, 4, 6, 3), input_shape, n_classes, width=width)
+    return ResNet(Bottleneck, (3, 4, 6, 3), input_shape, n_classes, width=width, stem=stem)

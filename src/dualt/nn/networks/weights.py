@@ -7,6 +7,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from dualt.errors import FileError, InputError, MissingExtraError
+from dualt.files import check_readable
 
 # The classifier at the end has as many rows as its data set has classes.
 _HEAD = "fc."
@@ -45,8 +46,10 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     try:
-        return load_file(path)
+        return load_file(check_readable(path))
     except (SafetensorError, OSError) as error:
+        if isinstance(error, FileError):
+            raise
         expected = "Expected a whole .safetensors file: it is cut short or damaged, or another kind of file."
         raise FileError(f"Cannot read weights from {path}: {error}. {expected}") from error
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from dualt.errors import FileError, InputError
-from dualt.files import atomic_write
+from dualt.files import atomic_write, check_readable
 from dualt.nn.training.history import History
 from dualt.nn.training.method import Method
 
@@ -96,10 +96,12 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="pt") as stream:
+        with safe_open(check_readable(path), framework="pt") as stream:
             header = json.loads((stream.metadata() or {}).get("dualt", "null"))
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(
             f"Cannot read the checkpoint {path}: {error}. It is cut short or damaged: remove it to start anew."
         ) from error

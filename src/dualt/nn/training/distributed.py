@@ -19,6 +19,8 @@ from torch import distributed as dist
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
+from dualt.nn.networks.dropout import dropout_mask
+
 
 @dataclass(frozen=True)
 class World:
@@ -112,7 +114,7 @@ class _GatherRows(torch.autograd.Function):
 def _share_batch(module: nn.Module, share: _Share) -> None:
     """Replace dropout and batch norm by modules that know the whole batch, in place."""
     for name, child in module.named_children():
-        if type(child) is nn.Dropout:
+        if isinstance(child, nn.Dropout):
             setattr(module, name, _SharedDropout(child.p, share))
         elif isinstance(child, (nn.BatchNorm1d, nn.BatchNorm2d)):
             setattr(module, name, _SharedBatchNorm(child, share))
@@ -131,7 +133,7 @@ class _SharedDropout(nn.Module):
         """Return x with a share `p` of its entries at zero."""
         if not self.training or self.p == 0:
             return x
-        mask = x.new_empty(self._share.total, *x.shape[1:]).bernoulli_(1 - self.p).div_(1 - self.p)
+        mask = dropout_mask(x.new_empty(self._share.total, *x.shape[1:]), self.p)
         return x * mask[self._share.world.rows(self._share.total)]
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from torch import Tensor, nn
+
+from dualt.nn.training.inputs import Part
 
 Network: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -15,6 +18,8 @@ class Batch(NamedTuple):
     """What a method sees: samples, given labels, the epoch from 0, a source of randomness, and the recipe's ramp.
 
     `rows` holds the row of each sample in the training part, for methods that remember something of every sample.
+    `look_again` augments the samples anew; `None`: there is no augmentation. `evaluating` is a context in which the
+    networks predict without dropout, batch statistics and gradients.
     """
 
     x: Tensor
@@ -23,6 +28,8 @@ class Batch(NamedTuple):
     rng: np.random.Generator
     ramp: float = 1.0
     rows: Tensor | None = None
+    look_again: Callable[[], Tensor] | None = None
+    evaluating: Callable[[], AbstractContextManager[None]] | None = None
 
 
 class Method(nn.Module):
@@ -34,17 +41,24 @@ class Method(nn.Module):
         How many networks learn together.
     options
         What it was built with beside a matrix: a checkpoint of other options is not resumed.
+    replicable
+        Whether it takes a batch of K runs at once: labels (K, n), logits (K, n, C), its own tensors with K rows, and
+        draws of `rng` with a row each. It then returns K losses per network: 0 where a run has nothing to learn.
     transition
         The matrix that it was given; `None`: it takes none.
     """
 
     n_networks = 1
+    replicable = False
     options: Mapping[str, Any] = {}
     transition: Tensor | None
 
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("transition", None, persistent=False)
+
+    def begin_epoch(self, networks: Sequence[Network], part: Part, ramp: float) -> None:
+        """Look at the whole training part before an epoch, whose ramp this is; the networks are evaluating."""
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
         """Return one loss per network; `None` leaves that network as it is."""

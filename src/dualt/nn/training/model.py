@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dualt.errors import DualtError, FileError, InputError
-from dualt.files import atomic_write, open_input
+from dualt.files import atomic_write, open_input, read_json
 from dualt.nn.networks import build_network
 from dualt.nn.networks.weights import read_weights
 from dualt.nn.training.inputs import as_inputs
@@ -163,9 +163,9 @@ def make_folder(folder: Path) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"Cannot read the model {path}: {error}. Expected a folder that dualt train wrote.") from error
+        content = read_json(path)
+    except FileError as error:
+        raise FileError(f"{error} Expected a folder that dualt train wrote.") from None
     if not isinstance(content, dict) or content.get("version") != _VERSION:
         raise FileError(f"Expected a model of dualt (version {_VERSION}) in {path}, got something else.")
     for name, kinds in _FIELDS.items():

@@ -1,0 +1,134 @@
+"""Folders of image files: a folder per class is a table of files and their labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import FileError, InputError
+from dualt.labels import as_text_array
+
+# What `dualt predict` and `dualt probs` call the column of image files.
+FILE_COLUMN = "file"
+IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+
+
+@dataclass(frozen=True)
+class ClassFolder:
+    """Image files in a folder per class; rows are the sorted classes, and in each the files in natural order.
+
+    `names` are the folders, also those without files, and `files` the paths inside `folder`, with slashes.
+    """
+
+    folder: Path
+    names: tuple[str, ...]
+    files: tuple[str, ...]
+
+    @cached_property
+    def labels(self) -> NDArray[np.str_]:
+        """The class of each file, the name of its folder."""
+        return as_text_array([file.partition("/")[0] for file in self.files])
+
+    def rows_of(self, files: Sequence[str]) -> list[int]:
+        """Return the row of each of these names; see `match_names`."""
+        return match_names(self.folder, self.files, files)
+
+
+def is_class_folder(path: str | Path) -> bool:
+    """Tell whether `path` is a folder that holds at least two folders, with an image in one of them."""
+    try:
+        inside = [child for child in Path(path).iterdir() if child.is_dir() and child.name[0] != "."]
+    except OSError:
+        return False
+    return len(inside) > 1 and any(map(is_image, (file for child in inside for file in child.rglob("*"))))
+
+
+def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) -> ClassFolder:
+    """List the images of a folder per class, which must be some of the `known` ones if these are given."""
+    folder = Path(folder)
+    try:
+        names = tuple(child.name for child in visible(folder) if child.is_dir())
+        strange = [] if known is None else [name for name in names if name not in known]
+        if strange:
+            raise FileError(f"Expected the classes of the training part in {folder}, got {strange[0]!r} as well.")
+        if len(names) < 2 and known is None:
+            raise FileError(
+                f"Expected a folder per class, at least two, in {folder}, got {len(names)}."
+                " Put the images of each class in a folder of its own."
+            )
+        files = [
+            file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")), key=natural_order)
+        ]
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
+    if not files:
+        raise FileError(f"Expected images ({', '.join(sorted(IMAGE_ENDINGS))}) in the folders of {folder}, got none.")
+    return ClassFolder(folder, names, tuple(file.relative_to(folder).as_posix() for file in files))
+
+
+def check_array_order(probs: Path, folder: Path) -> None:
+    """Refuse an array of probabilities, which names no files, if these sort differently by number and by text."""
+    files = read_class_folder(folder).files
+    if probs.suffix.lower() in (".npy", ".npz") and list(files) != sorted(files, key=lambda file: Path(file).parts):
+        raise InputError(
+            f"Expected names with the probabilities of {folder}, whose files sort differently by number (2 before 10)"
+            f" and by text: {probs} does not tell which it is. Pass a table with the column {FILE_COLUMN!r}."
+        )
+
+
+def list_images(folder: Path) -> list[Path]:
+    """Return the images in a folder: those of class folders in their order, else in natural order, 2 before 10."""
+    if is_class_folder(folder):
+        return [folder / file for file in read_class_folder(folder).files]
+    found = sorted(filter(is_image, folder.rglob("*")), key=natural_order)
+    if not found:
+        raise FileError(f"Expected images ({', '.join(sorted(IMAGE_ENDINGS))}) in {folder}, got none.")
+    return found
+
+
+def is_image(path: Path) -> bool:
+    """Tell whether a file is an image by its ending; hidden ones are not."""
+    return path.suffix.lower() in IMAGE_ENDINGS and not path.name.startswith(".") and path.is_file()
+
+
+def visible(folder: Path) -> list[Path]:
+    """Return what is in a folder, sorted, but for hidden names."""
+    return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
+
+
+def natural_order(path: Path) -> list[Any]:
+    """Return a key that sorts file 2 before file 10."""
+    # Every other part is a number, so that only numbers are compared with numbers.
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", str(path)))]
+
+
+def match_names(folder: Path, files: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Return which of `files`, paths inside `folder`, each name means: by its path, else its file name, else its stem.
+
+    Raises
+    ------
+    InputError
+        If a name means no file, or several.
+    """
+    forms: tuple[Callable[[Path], str], ...] = (Path.as_posix, lambda file: file.name, lambda file: file.stem)
+    known: list[dict[str, list[int]]] = [{}, {}, {}]
+    for place, file in enumerate(map(Path, files)):
+        for form, called in zip(forms, known, strict=True):
+            called.setdefault(form(file), []).append(place)
+    matched = []
+    for row, name in enumerate(names):
+        found: list[int] = next((called[name] for called in known if name in called), [])
+        if len(found) != 1:
+            got = f"{files[found[0]]} and {files[found[1]]}" if found else "no file of that name"
+            raise InputError(f"Expected one image in {folder} for row {row}, {name[:80]!r}, got {got}.")
+        matched.append(found[0])
+    return matched

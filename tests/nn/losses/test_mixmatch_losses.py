@@ -1,0 +1,88 @@
+"""The pieces of DivideMix against loops, and against scikit-learn's mixture."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.mixture import GaussianMixture
+
+from dualt.nn.losses.mixmatch import divided_targets, mixmatch_loss, sharpened, small_loss_probability
+
+RNG = np.random.default_rng(0)
+LOGITS = torch.from_numpy(RNG.normal(size=(9, 4)) * 2)
+OWN, GUESS = (torch.from_numpy(RNG.dirichlet(np.ones(4), size=9)) for _ in range(2))
+LABELS = torch.from_numpy(RNG.integers(4, size=9))
+CLEAN = torch.from_numpy(RNG.random(9))
+PRIOR = [0.1, 0.2, 0.3, 0.4]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.6])
+def test_the_mixture_is_that_of_scikit_learn(share):
+    rng = np.random.default_rng(1)
+    wrong = rng.random(3_000) < share
+    losses = np.where(wrong, rng.normal(4, 0.8, 3_000), rng.exponential(0.4, 3_000)).clip(0)
+    scaled = ((losses - losses.min()) / np.ptp(losses))[:, None]
+    mixture = GaussianMixture(2, max_iter=200, tol=1e-8, reg_covar=5e-4, random_state=0).fit(scaled)
+    expected = mixture.predict_proba(scaled)[:, mixture.means_.argmin()]
+    np.testing.assert_allclose(small_loss_probability(losses), expected, atol=2e-3)
+    assert ((small_loss_probability(losses) > 0.5) != wrong).mean() > 0.95
+
+
+@given(st.lists(st.floats(0, 60), min_size=1, max_size=30))
+def test_any_losses_give_probabilities(losses):
+    found = small_loss_probability(losses)
+    assert ((found >= 0) & (found <= 1)).all()
+
+
+def test_equal_losses_are_all_small():
+    assert small_loss_probability(np.full(5, 0.3)).tolist() == [1.0] * 5
+
+
+def by_loops(temperature, threshold):
+    rows = []
+    for label, clean, own, guess in zip(LABELS.tolist(), CLEAN.tolist(), OWN.tolist(), GUESS.tolist(), strict=True):
+        row = guess
+        if clean > threshold:
+            row = [clean * (k == label) + (1 - clean) * own[k] for k in range(4)]
+        powers = [p ** (1 / temperature) for p in row]
+        rows.append([p / sum(powers) for p in powers])
+    return rows
+
+
+@pytest.mark.parametrize(("temperature", "threshold"), [(0.5, 0.5), (1.0, 0.2)])
+def test_targets_are_refined_or_guessed(temperature, threshold):
+    found = divided_targets(LABELS, CLEAN, OWN, GUESS, threshold=threshold, temperature=temperature)
+    np.testing.assert_allclose(found, by_loops(temperature, threshold), rtol=1e-12)
+    assert 0 < (threshold < CLEAN).sum() < 9
+
+
+def test_sharpening_keeps_the_order_and_the_sum():
+    found = sharpened(OWN, 0.5)
+    assert torch.equal(found.argsort(1), OWN.argsort(1))
+    assert bool((found.max(1).values >= OWN.max(1).values).all())
+    np.testing.assert_allclose(found.sum(1), 1)
+
+
+@pytest.mark.parametrize("n_labelled", [0, 4, 9])
+def test_mixmatch_loss(n_labelled):
+    labelled = torch.arange(9) < n_labelled
+    targets = by_loops(0.5, 0.5)
+    entropies, errors, mean = [], [], [0.0] * 4
+    for row, target, has_label in zip(LOGITS.tolist(), targets, labelled.tolist(), strict=True):
+        total = sum(math.exp(value) for value in row)
+        probs = [math.exp(value) / total for value in row]
+        mean = [m + p / 9 for m, p in zip(mean, probs, strict=True)]
+        if has_label:
+            entropies.append(-sum(t * math.log(p) for t, p in zip(target, probs, strict=True)))
+        else:
+            errors.append(sum((p - t) ** 2 for p, t in zip(probs, target, strict=True)) / 4)
+    expected = sum(entropies) / max(len(entropies), 1) + 25 * sum(errors) / max(len(errors), 1)
+    expected += sum(p * math.log(p / m) for p, m in zip(PRIOR, mean, strict=True))
+    prior = torch.tensor(PRIOR, dtype=torch.float64)
+    found = mixmatch_loss(LOGITS, torch.tensor(targets, dtype=torch.float64), labelled, prior, 25.0)
+    assert found.item() == pytest.approx(expected)
