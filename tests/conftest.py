@@ -33,6 +33,13 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """Keep probabilities that commands make away from the user's folder of caches."""
+    with mock.patch.dict(os.environ, DUALT_CACHE=str(tmp_path_factory.mktemp("probs"))):
+        yield
+
+
 @pytest.fixture
 def own_registries():
     """Forget the estimators and methods that the test registers."""

@@ -14,6 +14,7 @@ _NAMES = {
     "audit": ("Audit", "noisy_accuracy"),
     "classifier": ("RobustClassifier",),
     "crossfit": ("OutOfFold", "cross_fit"),
+    "dynamics": ("TrainingDynamics",),
     "estimators": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
         "SelectiveEstimator", "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",

@@ -32,7 +32,8 @@ def estimate(
     """Estimate how noisy the labels are: the transition matrix, with intervals and plain words.
 
     PROBS are a classifier's probabilities of the given label, best out-of-fold (cross-validated);
-    LABELS are the labels you were given.
+    LABELS are the labels you were given. Without probabilities, a table with --text or --features, or images in a
+    folder per class, will do: they are made as `dualt probs` makes them.
 
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """

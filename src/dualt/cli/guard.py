@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 _OUTPUTS = ("output", "outputs", "report")
 _DASH = Path("-")
 _TEXT_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
-_VERBOSE = Annotated[bool, typer.Option("--verbose", help="Say on stderr how files were read.")]
+_VERBOSE = Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")]
 _QUIET = Annotated[bool, typer.Option("--quiet", help="No notices and no progress on stderr.")]
 
 

@@ -41,7 +41,12 @@ def issues(
     As many are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise;
     labels that the review of --reviewed has kept are not flagged again.
 
+    Without probabilities, a table whose --text or --features tell the class, or images in a folder per class, will do:
+    they are made as `dualt probs` makes them.
+
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
+
+    Example: `dualt issues data.csv --label label --text title --report report.html`
     """
     from dualt import io
     from dualt.errors import InputError
@@ -85,12 +90,17 @@ def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: 
     from rich.markup import escape
 
     from dualt.cli import picture
+    from dualt.results.readings import basis, finding, told_as_range
 
     out = picture.console()
-    out.print(
-        f"\n[bold]About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong[/] "
-        f"({found.expected_count / found.n_labelled:.1%}); {int(found.is_issue.sum()):,} flagged, most suspect first.\n"
-    )
+    estimate = found.transition_estimate
+    if estimate is not None and told_as_range(estimate):
+        headline, reason = finding(estimate), basis(estimate)
+    else:
+        headline = f"About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong"
+        reason = f"{found.expected_count / found.n_labelled:.1%}"
+    out.print(f"\n[bold]{headline}[/] ({reason}).")
+    out.print(f"{int(found.is_issue.sum()):,} of {found.n_labelled:,} are flagged, most suspect first.\n")
     out.print(picture.issues_table(found, _SHOWN))
     out.print(picture.pairs_table(found, _SHOWN))
     if found.transition_estimate is not None:

@@ -22,7 +22,9 @@ def probs(
     ],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="A table with ids, labels and p_<class>, as .csv or .parquet; or .npy."),
+        typer.Option(
+            "-o", "--output", help="Ids, labels and probabilities as .csv or .parquet, or these alone as .npy."
+        ),
     ],
     learning: Learning,
     label: LabelColumn = None,

@@ -86,6 +86,9 @@ def show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
         accuracy = stage["test_accuracy"]
         if accuracy is not None and "-fold-" not in name:
             out.print(f"[bold]{name}[/]: {accuracy:.2%} of the clean test labels right")
+    if len(run.networks) > len(run.stages[run.method].networks) and run.test_accuracy is not None:
+        words = f"[bold]{len(run.networks)} networks averaged[/], those of the folds included:"
+        out.print(f"{words} {run.test_accuracy:.2%}", soft_wrap=True)
     place = escape(str(output))
     out.print(f"\nThe model is in {place}; the run with all curves in {place}/run.json.", soft_wrap=True)
     if (output / "report.html").exists():
