@@ -149,6 +149,19 @@ def hugging_face(run):
     run.names |= {"trainer": trainer, "dataset": texts(run.names["true"], run.names["labels"])}
 
 
+def photo_folders(run):
+    """Small images in a folder per class, bars across or upright, one of them in the wrong folder."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for row in range(40):
+        image = rng.integers(0, 60, (12, 12), dtype=np.uint8)
+        image[(slice(None), slice(3, 9)) if row % 2 else (slice(3, 9), slice(None))] += 180
+        folder = Path("photos", "upright" if row % 2 or row == 10 else "across")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{row}.png")
+
+
 def keras_model(run):
     """Images whose brightest pixel tells their class, and a Keras network, on torch, that has learnt it."""
     os.environ["KERAS_BACKEND"] = "torch"
