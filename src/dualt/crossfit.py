@@ -52,6 +52,7 @@ def out_of_fold_probabilities(
             " Wrap it in sklearn.calibration.CalibratedClassifierCV."
         )
     folds = list(_folds(labels, cv, random_state))
+    _check_cover(folds, len(labels), cv)
     fitted = Parallel(n_jobs=n_jobs)(
         delayed(_predict_fold)(classifier, features, labels, *fold, weights or {}) for fold in folds
     )
@@ -59,6 +60,15 @@ def out_of_fold_probabilities(
     for (_, test), (classes, found) in zip(folds, fitted, strict=True):
         probs[np.ix_(test, classes)] = found
     return probs
+
+
+def _check_cover(folds: Iterable[tuple[Rows, Rows]], n_samples: int, cv: Any) -> None:
+    times = np.bincount(np.concatenate([np.asarray(test) for _, test in folds]), minlength=n_samples)
+    if not times.all():
+        raise InputError(
+            f"Expected folds that test every row, got {np.count_nonzero(times == 0):,} rows that cv={cv!r:.80} tests"
+            f" nowhere, row {int(np.argmin(times))} first. Use StratifiedKFold, KFold or GroupKFold."
+        )
 
 
 def _predict_fold(

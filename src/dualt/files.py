@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -65,6 +66,22 @@ def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"Cannot read {path} as JSON: {error}.") from None
+
+
+def json_text(content: Any, *, indent: int | None = 1) -> str:
+    """Return `content` as JSON, which has no infinity and no NaN: they are null."""
+    try:
+        return json.dumps(content, indent=indent, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(content), indent=indent, allow_nan=False)
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def check_expansion(n_bytes: int, path: Path) -> None:

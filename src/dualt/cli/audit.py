@@ -9,6 +9,7 @@ import typer
 
 from dualt.cli.groups import Data, Page, with_groups
 from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, check_targets, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,10 +91,10 @@ def audit(
         print_json(written | {"indices": sheet.rows.tolist()} | told.as_dict())
         return
     told.show()
-    typer.echo(f"{len(sheet.rows) - len(sheet.filled):,} labels to check in {output}: fill in the column 'true', then")
-    typer.echo(f" dualt estimate {probs or 'PROBS'} {labels} --verified {output}")
+    say(f"{len(sheet.rows) - len(sheet.filled):,} labels to check in {output}: fill in the column 'true', then")
+    say(f" dualt estimate {probs or 'PROBS'} {labels} --verified {output}")
     if page.report is not None:
-        typer.echo(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
+        say(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
 
 
 class _Reached(NamedTuple):
@@ -141,7 +142,7 @@ class _Told(NamedTuple):
         reached, needed, verified = self.reached, self.needed(), 0
         if reached is not None:
             verified = len(reached.rows)
-            typer.echo(
+            say(
                 f"{reached.low:.1%} to {reached.high:.1%} of the labels are wrong: {verified:,} verified labels"
                 f" tell the noise rate to ±{100 * reached.half_width:.1f} percentage points."
             )
@@ -150,11 +151,11 @@ class _Told(NamedTuple):
         wish = f"±{100 * self.target:g} percentage points"
         if reached is None:
             least = f"{needed[0]:,} if the predictions are right, " if needed[0] < needed[1] else ""
-            typer.echo(f"{wish} need {least}at most {needed[1]:,} verified labels. The first batch will tell.")
+            say(f"{wish} need {least}at most {needed[1]:,} verified labels. The first batch will tell.")
         elif reached.half_width <= self.target:
-            typer.echo(f"{wish} are reached.")
+            say(f"{wish} are reached.")
         else:
-            typer.echo(f"{wish} need about {needed[1]:,} verified labels: {needed[1] - verified:,} are missing.")
+            say(f"{wish} need about {needed[1]:,} verified labels: {needed[1] - verified:,} are missing.")
 
 
 def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:

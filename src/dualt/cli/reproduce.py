@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.options import Json, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from dualt.reproduce import Experiment, Result, RunSpec, SweepOptions, SweepProgress
@@ -75,7 +76,7 @@ def reproduce(
         print_json([answer for answer in answers if answer])
     failed = sum(result["failed"] for answer in answers for result in answer.get("results", ()))
     if failed and not show:
-        typer.secho(f"failed: {failed} runs; their records say why, --retry-failed tries again", fg="red", err=True)
+        say(f"failed: {failed} runs; their records say why, --retry-failed tries again", fg="red", err=True)
         raise typer.Exit(1)
 
 
@@ -135,7 +136,7 @@ def _possible(runs: Sequence[RunSpec], data_dir: Path | None) -> list[RunSpec]:
     absent = [name for name in names if not REGISTRY[name].is_present(data_dir)]
     for name in absent:
         text = f"left out: {name} is not in {data_root(data_dir)} (dualt data get {name})"
-        typer.secho(text, fg="yellow", err=True)
+        say(text, fg="yellow", err=True)
     return [run for run in runs if run.posterior.dataset not in absent]
 
 
@@ -163,5 +164,5 @@ def _bar(name: str, *, shown: bool) -> Iterator[Callable[[SweepProgress], None] 
 def _show(experiment: Experiment, results: Sequence[Result], files: Sequence[Path]) -> None:
     from dualt.reproduce.tables import to_markdown
 
-    typer.echo(to_markdown(experiment, results))
-    typer.echo(f"Written: {', '.join(map(str, files))}\n")
+    say(to_markdown(experiment, results))
+    say(f"Written: {', '.join(map(str, files))}\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from dualt.cli.options import DataDir, Json, RandomState, parse_settings, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
@@ -156,7 +157,7 @@ def _resumable(output: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.secho(
+        say(
             f"interrupted: every whole epoch is in {output}; the same command with --resume goes on from there.",
             fg="red", err=True,
         )  # fmt: skip
@@ -205,9 +206,7 @@ def _keep(
     run: RobustRun, dataset: Dataset, split: Split, output: Path, feature_names: tuple[str, ...] | None
 ) -> dict[str, Any]:
     """Write the model, the run and its page into `output`, and return the run as plain data."""
-    import json
-
-    from dualt.files import atomic_write
+    from dualt.files import atomic_write, json_text
     from dualt.nn.training.inputs import sample_shape
     from dualt.nn.training.model import Model
     from dualt.transition import l1_error
@@ -230,8 +229,7 @@ def _keep(
         feature_names=feature_names,
     ).save(output)
     with atomic_write(output / "run.json") as stream:
-        json.dump(content, stream, indent=1)
-        stream.write("\n")
+        stream.write(json_text(content) + "\n")
     if run.estimate is not None and run.posterior is not None and run.distrust is None:
         _write_report(run, dataset, split, output / "report.html")
     return content

@@ -19,7 +19,7 @@ from dualt.reproduce.learning import Learned, Place, learn_together, prepare
 from dualt.reproduce.measuring import measure
 from dualt.reproduce.records import Record, Store, failed_record, new_record
 from dualt.reproduce.spec import RunSpec, describe
-from dualt.rows.cluster import connected
+from dualt.rows.cluster import completed, connected, result_of
 
 log = logging.getLogger(__name__)
 
@@ -134,14 +134,11 @@ def _run_in_processes(work: Iterable[Work], out: str | Path, options: SweepOptio
 
 
 def _run_on_dask(work: Iterable[Work], store: Store, options: SweepOptions, meter: _Meter) -> None:
-    import joblib
-
     keep = _into(store, meter.count)
-    with connected(str(options.dask)), joblib.parallel_config(backend="dask"):
-        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-        place = Place(options.data_dir, None, 1)
-        for records in parallel(joblib.delayed(_work_away)(piece, place) for piece in work):
-            for record in records:
+    place = Place(options.data_dir, None, 1)
+    with connected(str(options.dask)) as client:
+        for future in completed(client, client.map(_work_away, list(work), place=place, pure=False)):
+            for record in result_of(future):
                 keep(record)
 
 
