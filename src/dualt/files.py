@@ -173,21 +173,22 @@ def free_name(path: Path, taken: Collection[str] = ()) -> Path:
 def keep_backup(path: Path) -> Path:
     """Copy a file to its name with `.bak`, or `.bak.1`, `.bak.2`… where there are earlier ones; return the copy."""
     content = check_readable(path).read_bytes()
-    for number in count():
-        backup = path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}")
-        try:
-            with backup.open("xb") as stream:
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp") as folder:
+            whole = Path(folder) / "copy"
+            with atomic_write(whole, "wb") as stream:
                 stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            backup.chmod(stat.S_IMODE(path.stat().st_mode))
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise FileError(f"Cannot keep a backup of {path} as {backup}: {error.strerror or error}.") from error
-        else:
-            break
-    return backup
+            whole.chmod(stat.S_IMODE(path.stat().st_mode))
+            for number in count():
+                backup = path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}")
+                try:
+                    backup.hardlink_to(whole)  # unlike a renaming, it replaces nothing
+                except FileExistsError:
+                    continue
+                return backup
+    except OSError as error:
+        raise FileError(f"Cannot keep a backup of {path}: {getattr(error, 'strerror', None) or error}.") from error
+    raise AssertionError
 
 
 def _umask() -> int:
