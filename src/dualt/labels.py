@@ -19,6 +19,11 @@ _LONGEST_LABEL = 1_000
 _ROWS_AT_ONCE = 1 << 16
 # Beyond this a float no longer tells one whole number from the next.
 _LARGEST_WHOLE = 2**53
+_SEVERAL_PEOPLE = (
+    " Several people's labels come one column at a time, or as their majority: see docs/howto/crowd.md. If these are"
+    " the probabilities, they come first."
+)
+_SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 
 
 def as_label_array(labels: Any) -> NDArray[Any]:
@@ -37,8 +42,10 @@ def as_label_array(labels: Any) -> NDArray[Any]:
     if array.dtype.kind in "OST":  # objects, bytes, and NumPy's strings of any length
         array = _from_objects(array.astype(object))
     if array.dtype.kind not in ("biufU" if array.ndim == 1 else "biuf"):
+        several = _SEVERAL_PEOPLE if array.ndim == 2 and array.dtype.kind == "U" else ""
         raise LabelsError(
-            f"Expected labels as numbers, strings or one-hot rows, got shape {array.shape} of dtype {array.dtype}."
+            f"Expected labels as numbers, strings or one-hot rows, got shape {array.shape} of dtype"
+            f" {array.dtype}.{several}"
         )
     return array
 
@@ -244,14 +251,16 @@ class LabelCoder:
         return codes.astype(np.intp, copy=False)
 
     def _from_one_hot(self, chunk: NDArray[Any], start: int) -> Codes:
+        told = "" if ((chunk == 0) | (chunk == 1)).all() else _SEVERAL_PEOPLE
         if chunk.shape[1] != self.n_classes:
-            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got {chunk.shape[1]} columns.")
+            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got {chunk.shape[1]}.{told}")
         wrong = (chunk != 0).sum(axis=1) != 1
         wrong |= chunk.max(axis=1) != 1
         if wrong.any():
             row = int(np.argmax(wrong))
+            several = told or (_SEVERAL_CLASSES if (chunk != 0).sum(axis=1).max() > 1 else "")
             raise LabelsError(
-                f"Expected one-hot labels, a single 1 in each row, got {chunk[row]} at row {start + row}."
+                f"Expected one-hot labels, a single 1 in each row, got {chunk[row]} at row {start + row}.{several}"
             )
         codes: Codes = chunk.argmax(axis=1)
         return codes

@@ -15,9 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, LabelsError, ProbabilitiesError, TransitionError
 
-# Rows may miss one by this much: float16 rounding, or probabilities printed with three decimals.
-ROW_SUM_TOLERANCE = 1e-2
+# Rows may miss one by this much: float16 rounding, or probabilities printed with two or three decimals. No sum of
+# numbers of up to four decimals lands on it, where float32 and float64 would decide by their last bits.
+ROW_SUM_TOLERANCE = 0.01255
 _TRANSITION_TOLERANCE = 1e-3
+_ONE_CLASS_EACH = (
+    " If these are the labels: they come second. If they are predictions: pass probabilities (predict_proba); with hard"
+    " predictions only the estimator spade is defined, of one-hot rows."
+)
 
 
 def is_frame(obj: Any) -> bool:
@@ -111,14 +116,14 @@ def _frame_values(frame: Any) -> NDArray[Any]:
 def check_probability_shape(table: NDArray[Any]) -> None:
     """Refuse anything but a non-empty numeric table of at least two columns."""
     if table.dtype.kind not in "fiub":
-        raise ProbabilitiesError(
-            f"Expected numeric probabilities, got an array of dtype {table.dtype}."
-            " Pass only the columns of probabilities, as floats, without missing ones."
-        )
+        hint = _ONE_CLASS_EACH if table.ndim == 1 else " Pass only the columns of probabilities, as floats."
+        raise ProbabilitiesError(f"Expected numeric probabilities, got an array of dtype {table.dtype}.{hint}")
     if table.ndim != 2:
-        hint = " For two classes pass both columns: np.column_stack([1 - p, p])." if table.ndim == 1 else ""
+        whole = table.ndim == 1 and table.size > 0 and bool((table == np.rint(table)).all())
+        both = " For two classes pass both columns: np.column_stack([1 - p, p])." if table.ndim == 1 else ""
         raise ProbabilitiesError(
-            f"Expected probabilities of shape (n_samples, n_classes), got shape {table.shape}.{hint}"
+            f"Expected probabilities of shape (n_samples, n_classes), got shape {table.shape}."
+            f"{_ONE_CLASS_EACH if whole else both}"
         )
     n_samples, n_classes = table.shape
     if n_samples == 0:

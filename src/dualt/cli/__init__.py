@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from dualt.cli import data
 from dualt.cli.apply_review import apply_review
@@ -14,9 +13,10 @@ from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.evaluate import evaluate
-from dualt.cli.guard import shared
+from dualt.cli.guard import Command, Group, shared
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
+from dualt.cli.plain import say
 from dualt.cli.predict import predict
 from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
@@ -31,7 +31,7 @@ _GO_ON = {
 }
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """Turns our errors into one line on stderr and an exit code; anything else is a bug and shows its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -47,12 +47,14 @@ class _Commands(TyperGroup):
             if missing is None:
                 raise
             _fail(f"error: {missing}", 2)
+        except MemoryError as error:
+            _fail(f"error: There is not enough memory for this ({str(error).rstrip('.') or 'out of memory'}).", 2)
         except KeyboardInterrupt:
             _fail(f"interrupted: {_GO_ON.get(ctx.invoked_subcommand, 'nothing was written. Run it again.')}", 130)
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    typer.secho(message, fg="red", err=True)
+    say(message, fg="red", err=True)
     raise typer.Exit(code) from None
 
 
@@ -68,7 +70,7 @@ app = typer.Typer(
 for _command in (
     demo, estimate, issues, probs, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
 ):  # fmt: skip
-    app.command()(shared(_command))
+    app.command(cls=Command)(shared(_command))
 app.add_typer(data.app, name="data")
 
 
@@ -76,7 +78,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from dualt import __version__, kernels
 
-        typer.echo(f"dualt {__version__} ({kernels.status()})")
+        say(f"dualt {__version__} ({kernels.status()})")
         raise typer.Exit
 
 

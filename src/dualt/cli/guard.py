@@ -14,12 +14,35 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+
+from dualt.cli.plain import clean
 
 _OUTPUTS = ("output", "outputs", "report")
 _DASH = Path("-")
 _TEXT_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
-_VERBOSE = Annotated[bool, typer.Option("--verbose", help="Say on stderr how files were read.")]
+_VERBOSE = Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")]
 _QUIET = Annotated[bool, typer.Option("--quiet", help="No notices and no progress on stderr.")]
+
+
+class PlainFlags:
+    """Lets the help of a command show flags as flags, not as options that take a bool."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of the command."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(PlainFlags, TyperGroup):
+    """A command with commands below it."""
 
 
 def shared(command: Callable[..., None]) -> Callable[..., None]:
@@ -45,10 +68,18 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+class _Cleaned(logging.Formatter):
+    """Notices without control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return clean(super().format(record))
+
+
 @contextmanager
 def _notices(level: int) -> Iterator[None]:
     """Show what the library logs from this level on stderr."""
     log, handler = logging.getLogger("dualt"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Cleaned())
     before, propagated = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(level)

@@ -131,20 +131,31 @@ def decided_labels(
 ) -> dict[int, str]:
     """Return the label that was decided for each reviewed row, by row number.
 
-    An example is found by its id if the review has one and `ids` are passed, else by its row number; of ids that are
-    gone nothing is said. Its given label, a class name, must be the old one, or the new one if the review was applied.
+    An example is found by its id if the review has one and `ids` are passed, else by its row number, which also tells
+    examples of one id apart; of ids that are gone nothing is said. Its given label, a class name, must be the old one,
+    or the new one if the review was applied.
 
     Raises
     ------
     LabelsError
         If a label is neither: the review was made for other labels.
     """
-    rows = {} if ids is None else {str(each): row for row, each in enumerate(ids)}
+    rows: dict[str, list[int]] = {}
+    for row, each in enumerate(ids or ()):
+        rows.setdefault(str(each), []).append(row)
     found = {}
     for decision in decisions:
-        row = rows.get(decision.id) if ids is not None and decision.id else decision.index
-        if row is None:
-            continue
+        row = decision.index
+        if ids is not None and decision.id:
+            places = rows.get(decision.id, [])
+            if not places:
+                continue
+            if row not in places and len(places) > 1:
+                raise LabelsError(
+                    f"Expected one example of the id {decision.id!r} on {decision.where} of the review, which is no"
+                    f" longer example {row}, got {len(places)}. Rows that move need ids of their own."
+                )
+            row = row if row in places else places[0]
         now = given[row] if row < len(given) else "no such row"
         if now not in (decision.old, decision.new):
             raise LabelsError(
