@@ -11,6 +11,7 @@ from dualt.cli.grouping import with_groups
 from dualt.cli.groups import Data, Estimation, Page
 from dualt.cli.learning import Learning
 from dualt.cli.options import Json, check_targets, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
@@ -83,19 +84,24 @@ def issues(
     _show(found, output, page.report, typed)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
-        typer.echo(f" The labelling interface of the project in Label Studio is to be:\n{interface}")
+        say(f" The labelling interface of the project in Label Studio is to be:\n{interface}")
 
 
 def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:
     from rich.markup import escape
 
     from dualt.cli import picture
+    from dualt.results.readings import basis, finding, told_as_range
 
     out = picture.console()
-    out.print(
-        f"\n[bold]About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong[/] "
-        f"({found.expected_count / found.n_labelled:.1%}); {int(found.is_issue.sum()):,} flagged, most suspect first.\n"
-    )
+    estimate = found.transition_estimate
+    if estimate is not None and told_as_range(estimate):
+        headline, reason = finding(estimate), basis(estimate)
+    else:
+        headline = f"About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong"
+        reason = f"{found.expected_count / found.n_labelled:.1%}"
+    out.print(f"\n[bold]{headline}[/] ({reason}).")
+    out.print(f"{int(found.is_issue.sum()):,} of {found.n_labelled:,} are flagged, most suspect first.\n")
     out.print(picture.issues_table(found, _SHOWN))
     out.print(picture.pairs_table(found, _SHOWN))
     if found.transition_estimate is not None:
