@@ -1,4 +1,4 @@
-"""`make fuzz`: every reader of files under fire, in a process of its own; prints a Markdown table.
+"""`make fuzz`: every reader of files and every command under fire, in processes of their own; prints a Markdown table.
 
 With atheris installed, inputs that reach new code are mutated further; without it, valid files are mutated.
 """
@@ -37,16 +37,19 @@ def main() -> int:
     options = parser.parse_args()
     if options.reader:
         return _one_reader(options)
+    from fuzz_commands import COMMANDS
     from fuzz_readers import READERS
 
+    known = [*READERS, *(f"dualt {name}" for name in COMMANDS)]
     print(f"Engine {options.engine}, seed {options.seed}.\n\n| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}")
-    outcomes = {name: _in_process(name, options) for name in READERS if options.only in name}
+    outcomes = {name: _in_process(name, options) for name in known if options.only in name}
     total = [sum(outcome[key] for outcome in outcomes.values()) for key in ("accepted", "refused")]
     failed = {name: outcome["failures"] for name, outcome in outcomes.items() if outcome["failures"]}
     other = sum(map(len, failed.values()))
     print(f"| all {len(outcomes)} | {sum(total) + other:,} | {total[0]:,} | {total[1]:,} | {other} | | |")
     for name, failures in failed.items():
-        print(f"\n{name}: {next(iter(failures.values()))}", file=sys.stderr)
+        for failure in failures.values():
+            print(f"\n{name}: {failure}", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -71,6 +74,13 @@ def _in_process(name: str, options: argparse.Namespace) -> dict:
 
 def _one_reader(options: argparse.Namespace) -> int:
     with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        if options.reader.startswith("dualt "):
+            from fuzz_commands import CommandTrial
+
+            trial = CommandTrial(options.reader.removeprefix("dualt "), Path(folder), options.seed)
+            print(json.dumps(asdict(trial.run(options.inputs, options.seconds))), flush=True)
+            os.chdir("/")
+            return 0
         if options.engine == "atheris":
             _run_guided(options, Path(folder))
         from fuzz_readers import READERS

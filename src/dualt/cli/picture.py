@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dualt.cli.plain import clean
 from dualt.results.readings import basis, finding
 
 if TYPE_CHECKING:
@@ -30,8 +31,15 @@ _RATES, _LEAST_NAME = 23, 7
 
 def console() -> Console:
     """Return a console on stdout, wide enough for a matrix where the output is not a terminal."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=120)
+    out = _CleanConsole(highlight=False)
+    return out if out.is_terminal else _CleanConsole(highlight=False, width=120)
+
+
+class _CleanConsole(Console):
+    """A console that prints no control characters of others."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(clean(each) if isinstance(each, str) else each for each in objects), **options)
 
 
 def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> None:
@@ -227,5 +235,5 @@ def _name(class_name: str) -> Text:
 
 def shorten(name: str, width: int = 10) -> str:
     """Return a name that fits a column."""
-    name = "".join(character if character.isprintable() else "�" for character in name)
+    name = clean(name).replace("\n", "�").replace("\t", "�")
     return name if len(name) <= width else name[: width - 1] + "…"
