@@ -1,5 +1,5 @@
-# make demo    set up .venv and show the main job
-# make test    the same, then the tests, in some minutes; make test-all adds the slow ones, make test-slow runs only those
+# make demo    set up .venv with what the main job needs, and show it; after make test, with a network too
+# make test    set up .venv with everything, then the tests, in some minutes; make test-all adds the slow ones, make test-slow runs only those
 # make lint    style and types
 # make docs    the site, into site/: open site/index.html
 # make bench   speed and accuracy beside peers, into the pages
@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test test-all test-slow lint docs bench bench-scale fuzz clean
 
-demo: .venv/installed
+demo: .venv/demo
 	$(BIN)/dualt demo
 
 test: .venv/installed
@@ -49,6 +49,11 @@ FUZZ_ONLY ?=
 fuzz: .venv/installed
 	-$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,fuzz]'
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) --only "$(FUZZ_ONLY)"
+
+# The base install; where everything is installed, there is nothing to do.
+.venv/demo: pyproject.toml constraints.txt hatch_build.py $(wildcard src/dualt/kernels/*.[ch])
+	test -e .venv/installed || { $(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --constraint constraints.txt --editable .; }
+	touch $@
 
 .venv/installed: pyproject.toml constraints.txt hatch_build.py $(wildcard src/dualt/kernels/*.[ch])
 	$(PYTHON) -m venv .venv

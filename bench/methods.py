@@ -41,7 +41,7 @@ from dualt.errors import FileError
 from dualt.files import atomic_write
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
-from dualt.nn.pipeline import train_robustly, training_data
+from dualt.nn.pipeline import RobustRun, train_robustly, training_data
 from dualt.nn.stages import Stages
 from dualt.nn.training import Trained, TrainingData, as_inputs, predict_probs
 
@@ -141,7 +141,7 @@ def measure(source: Source, kind: str, seed: int, methods: list[str]) -> Iterato
     parts: TrainingData = training_data(split, data)
     test = as_inputs(source.test_x.astype(np.float32), data.mean, data.std)
 
-    def record(name: str, began: float, trained: Trained) -> Record:
+    def record(name: str, began: float, trained: RobustRun | Trained) -> Record:
         hits = predict_probs(trained.networks, test).argmax(1).numpy() == source.test_y
         return {"method": name, "accuracy": float(hits.mean()), "seconds": process_time() - began}
 
@@ -150,7 +150,7 @@ def measure(source: Source, kind: str, seed: int, methods: list[str]) -> Iterato
     run = train_robustly(parts, data.n_classes, config, class_names=data.class_names)
     assert run.estimate is not None
     yield {
-        **record("auto", began, run.stages[run.method]),
+        **record("auto", began, run),
         "chosen": run.method,
         "distrust": run.distrust,
         "rate": run.estimate.noise_rate,

@@ -28,6 +28,7 @@ COMMANDS = {
     "coverage": "bench/coverage.py",
     "classifier": "bench/classifier.py",
     "training": "bench/training.py",
+    "methods": "bench/methods.py",
     "floor": "bench/floor.py --seeds 104 105",
     "real": "bench/real.py",
     "audit": "bench/audit.py",

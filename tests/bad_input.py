@@ -52,6 +52,9 @@ _CASES = {
     "positive logits": Bad(ProbabilitiesError, r"got 3 at row 0.*softmax", 3 * PROBS),
     "1-D": Bad(ProbabilitiesError, r"got shape \(3,\).*column_stack", PROBS[:, 0]),
     "3-D": Bad(ProbabilitiesError, r"got shape \(3, 2, 1\)", PROBS[:, :, None]),
+    "predictions": Bad(ProbabilitiesError, r"got shape \(3,\).*predict_proba.*spade", np.array([0, 1, 1])),
+    "names of predictions": Bad(ProbabilitiesError, r"dtype <U3.*come second.*spade", np.array(["cat", "dog", "cat"])),
+    "swapped": Bad(ProbabilitiesError, "the labels: they come second", LABELS, PROBS),
     "one class": Bad(ProbabilitiesError, r"at least two classes \(columns\), got 1", np.ones((3, 1))),
     "no rows": Bad(ProbabilitiesError, "at least one row", np.empty((0, 2)), np.empty(0, int)),
     "no labels": Bad(LabelsError, "at least one label", labels=np.empty(0, int)),
@@ -72,9 +75,11 @@ _CASES = {
     "too few class names": Bad(LabelsError, "Expected 2 class names.*got 1", class_names=["cat"]),
     "bool labels of three classes": Bad(LabelsError, "bool", np.full((3, 3), 1 / 3), np.array([True, False, True])),
     "rows with two ones": Bad(LabelsError, r"single 1 .*\[1 1\] at row 1", labels=np.array([[1, 0], [1, 1], [0, 1]])),
-    "soft labels": Bad(LabelsError, r"single 1 .*at row 0", labels=PROBS),
+    "soft labels": Bad(LabelsError, r"single 1 .*at row 0.*probabilities, they come first", labels=PROBS),
     "one-hot rows too wide": Bad(LabelsError, "2 columns, got 3", labels=np.eye(3)),
-    "table of words": Bad(LabelsError, r"shape \(3, 2\)", labels=np.array([["a", "b"]] * 3)),
+    "several people": Bad(LabelsError, r"2 columns, got 3.*Several people.*crowd\.md", labels=np.full((3, 3), 2)),
+    "several classes": Bad(LabelsError, r"at row 0.*multi-label", labels=np.ones((3, 2), int)),
+    "table of words": Bad(LabelsError, r"shape \(3, 2\).*Several people", labels=np.array([["a", "b"]] * 3)),
     "dates": Bad(LabelsError, "datetime64", labels=np.array(["2020-01-01"] * 3, "M8[D]")),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from pathlib import Path
 from unittest import mock
 
@@ -18,6 +19,7 @@ hypothesis.settings.register_profile("default", deadline=None, max_examples=20, 
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=60, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+BROWSER_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # Every test in these folders starts processes or environments of its own.
 SLOW_FOLDERS = ("examples", "faults", "release")
 
@@ -31,6 +33,13 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """Keep probabilities that commands make away from the user's folder of caches."""
+    with mock.patch.dict(os.environ, DUALT_CACHE=str(tmp_path_factory.mktemp("probs"))):
+        yield
+
+
 @pytest.fixture
 def own_registries():
     """Forget the estimators and methods that the test registers."""
@@ -39,3 +48,16 @@ def own_registries():
         with contextlib.suppress(ModuleNotFoundError):
             stack.enter_context(mock.patch.dict("dualt.nn.methods.METHODS"))
         yield
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real Chromium for the page, or a skip that says why there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=program, args=BROWSER_FLAGS)
+        yield chromium
+        chromium.close()

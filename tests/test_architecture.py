@@ -15,7 +15,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # The floors of the house, from the ground up: each may import those before it.
 FLOORS = (
-    "errors", "validation", "labels", "rng", "files", "kernels", "inversion", "transition", "noise",
+    "errors", "validation", "labels", "rng", "files", "kernels", "inversion", "transition", "noise", "dynamics",
     "rows", "io", "results", "audit", "estimators", "issues", "crossfit", "classifier", "report",
     "datasets", "nn", "reproduce", "cli",
 )  # fmt: skip

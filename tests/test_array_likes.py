@@ -41,6 +41,33 @@ class Column(Sequence):
         return self.values[key]
 
 
+class DataSet:
+    """A Hugging Face data set: columns by name, rows by number, and nothing that NumPy knows."""
+
+    def __init__(self, columns):
+        self.columns_ = columns
+
+    @property
+    def column_names(self):
+        return list(self.columns_)
+
+    def __len__(self):
+        return len(next(iter(self.columns_.values())))
+
+    def __getitem__(self, key):
+        return Column(self.columns_[key]) if isinstance(key, str) else {n: c[key] for n, c in self.columns_.items()}
+
+
+def data_set():
+    return DataSet({name: PROBS[:, at].tolist() for at, name in enumerate(NAMES)}), Column(NAMES[LABELS].tolist())
+
+
+def polars():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(PROBS, schema=list(NAMES))
+    return frame, polars.Series(NAMES[LABELS], dtype=polars.Categorical)
+
+
 def tensors(**changes):
     torch = pytest.importorskip("torch")
     return torch.tensor(PROBS, **changes), torch.tensor(LABELS)
@@ -58,6 +85,8 @@ KINDS = {
     "dlpack": lambda: (OnlyDlpack(PROBS), OnlyDlpack(LABELS)),
     "columns": lambda: (Column(PROBS.tolist()), Column(LABELS.tolist())),
     "arrow": arrow,
+    "a data set": data_set,
+    "polars": polars,
 }
 
 

@@ -30,7 +30,7 @@ PROMISED = (
     "to_noisy", "compose", "noise_rates", "noise", "io", "estimators", "errors", "transition", "__version__",
     "from_cleanlab", "plot_curves", "plot_transition", "find_label_issues", "LabelIssues", "RobustClassifier",
     "RobustNetClassifier", "Audit", "noisy_accuracy", "losses", "rows", "results", "issues", "audit", "report",
-    "crossfit", "datasets",
+    "crossfit", "datasets", "cross_fit", "OutOfFold", "TrainingDynamics",
 )  # fmt: skip
 FIELDS = (
     "transition", "estimator", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",

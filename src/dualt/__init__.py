@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 _NAMES = {
     "audit": ("Audit", "noisy_accuracy"),
     "classifier": ("RobustClassifier",),
+    "crossfit": ("OutOfFold", "cross_fit"),
+    "dynamics": ("TrainingDynamics",),
     "estimators": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
         "SelectiveEstimator", "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",

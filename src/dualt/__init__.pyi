@@ -15,6 +15,9 @@ from dualt import transition as transition
 from dualt.audit import Audit as Audit
 from dualt.audit import noisy_accuracy as noisy_accuracy
 from dualt.classifier import RobustClassifier as RobustClassifier
+from dualt.crossfit import OutOfFold as OutOfFold
+from dualt.crossfit import cross_fit as cross_fit
+from dualt.dynamics import TrainingDynamics as TrainingDynamics
 from dualt.estimators import estimate_transition as estimate_transition
 from dualt.estimators.sklearn import CleanCountEstimator as CleanCountEstimator
 from dualt.estimators.sklearn import ConfidentJointEstimator as ConfidentJointEstimator

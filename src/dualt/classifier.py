@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,12 +17,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, indexable
 
 from dualt.audit import Audit, as_audit
-from dualt.audit.verified_labels import check_digest, labels_digest
+from dualt.audit.verified_labels import check_digest
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
-from dualt.labels import LabelCoder, is_missing_value
+from dualt.issues.corrections import CORRECTIONS
+from dualt.labels import LabelCoder, is_missing_value, labels_digest
 from dualt.results import TransitionEstimate
 from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior, as_posterior
@@ -31,10 +32,6 @@ from dualt.validation import as_array
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-# A label that seems impossible under T would get a weight without bound; this one already outvotes ten others.
-_MAX_WEIGHT = 10.0
-_OTHERWISE = "Use correction='posterior' or correction='clean'."
 
 
 class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -122,8 +119,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             What each example counts when the classifier is fitted, in every fold and at the end. Labels are counted
             once each where the matrix is estimated.
         """
-        if self.correction not in _CORRECTIONS:
-            raise UnknownNameError("correction", str(self.correction), _CORRECTIONS)
+        if self.correction not in CORRECTIONS:
+            raise UnknownNameError("correction", str(self.correction), CORRECTIONS)
         try:
             X, y = indexable(X, y)  # noqa: N806
         except (TypeError, ValueError) as error:
@@ -136,7 +133,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.label_issues_, right = self._judge(base, X, labels, verified, {} if sample_weight is None else weights)
         self.transition_estimate_ = self.label_issues_.transition_estimate
         self.transition_: NDArray[np.float64] = self.label_issues_.transition
-        lesson = _CORRECTIONS[self.correction](self.label_issues_, labels, right)
+        lesson = CORRECTIONS[self.correction](self.label_issues_, labels, right)
         self.classifier_ = base.fit(
             X if lesson.rows is None else _safe_indexing(X, lesson.rows),
             lesson.labels,
@@ -260,53 +257,6 @@ def _weight_parameter(base: Any) -> str:
     if not has_fit_parameter(base, "sample_weight"):
         raise InputError(
             f"{type(base).__name__}.fit takes no sample_weight, which correction='reweight' and weights need."
-            f" {_OTHERWISE}"
+            " Use correction='posterior' or correction='clean'."
         )
     return f"{prefix}sample_weight"
-
-
-class Lesson(NamedTuple):
-    """What the classifier is fitted on: rows (`None`: all), their labels, and what each of them counts."""
-
-    rows: NDArray[np.intp] | None
-    labels: NDArray[np.intp]
-    importance: NDArray[np.float64] | None = None
-
-    def weighted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the user's weights of the rows, times their importance."""
-        own = values if self.rows is None else values[self.rows]
-        return own if self.importance is None else own * self.importance
-
-
-def _reweighted(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> Lesson:
-    """Weigh each example by q_y / (q @ T)_y: the noisy sample then stands for the clean one (Liu & Tao 2016).
-
-    A label is right with probability q_y · T_yy / (q @ T)_y, so that the weight is this over T_yy.
-    """
-    kept = np.diagonal(issues.transition)[labels]
-    importance = np.divide(right, kept, out=np.zeros(len(labels)), where=kept > 0)
-    if not importance.any():
-        raise InputError(
-            f"Expected a matrix by which some labels are right, got one by which all are wrong. {_OTHERWISE}"
-        )
-    return Lesson(None, labels, importance.clip(max=_MAX_WEIGHT))
-
-
-def _as_given(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> Lesson:
-    return Lesson(None, labels)
-
-
-def _cleaned(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> Lesson:
-    """Take the labels as they should be, without the issues whose true class is not clear."""
-    replaced = issues.is_issue & (issues.suggested_probability >= 0.5)
-    cleaned = np.where(replaced, issues.suggested, labels)
-    kept = ~issues.is_issue | replaced
-    for label in np.setdiff1d(labels, cleaned[kept]):  # no class may vanish
-        members = np.flatnonzero(labels == label)
-        best = members[right[members].argmax()]
-        cleaned[best], kept[best] = label, True
-    rows = np.flatnonzero(kept)
-    return Lesson(rows, cleaned[rows])
-
-
-_CORRECTIONS = {"reweight": _reweighted, "posterior": _as_given, "clean": _cleaned}

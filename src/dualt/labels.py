@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,11 @@ _LONGEST_LABEL = 1_000
 _ROWS_AT_ONCE = 1 << 16
 # Beyond this a float no longer tells one whole number from the next.
 _LARGEST_WHOLE = 2**53
+_SEVERAL_PEOPLE = (
+    " Several people's labels come one column at a time, or as their majority: see docs/howto/crowd.md. If these are"
+    " the probabilities, they come first."
+)
+_SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 
 
 def as_label_array(labels: Any) -> NDArray[Any]:
@@ -36,8 +42,10 @@ def as_label_array(labels: Any) -> NDArray[Any]:
     if array.dtype.kind in "OST":  # objects, bytes, and NumPy's strings of any length
         array = _from_objects(array.astype(object))
     if array.dtype.kind not in ("biufU" if array.ndim == 1 else "biuf"):
+        several = _SEVERAL_PEOPLE if array.ndim == 2 and array.dtype.kind == "U" else ""
         raise LabelsError(
-            f"Expected labels as numbers, strings or one-hot rows, got shape {array.shape} of dtype {array.dtype}."
+            f"Expected labels as numbers, strings or one-hot rows, got shape {array.shape} of dtype"
+            f" {array.dtype}.{several}"
         )
     return array
 
@@ -72,10 +80,47 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which labels of a file are missing: the empty text, and NaN among numbers."""
+    """Tell which labels are missing: the empty text, NaN among numbers, and None among objects."""
     if labels.ndim == 1 and labels.dtype.kind in "fU":
         return np.asarray(labels == "" if labels.dtype.kind == "U" else np.isnan(labels))
+    if labels.ndim == 1 and labels.dtype.kind == "O":
+        return np.array([is_missing_value(label) or (isinstance(label, str) and not label) for label in labels], bool)
     return np.zeros(len(labels), dtype=bool)
+
+
+def labels_digest(labels: Any) -> str:
+    """Return a checksum of given labels, of any kind, by which a review or an audit recognises those it was made for.
+
+    It begins with a letter, so that no spreadsheet takes it for a number.
+
+    Examples
+    --------
+    >>> labels_digest([0, 1, 1]) == labels_digest(["0", "1", "1"]) == labels_digest([[1, 0], [0, 1], [0, 1]])
+    True
+    """
+    array = as_label_array(labels)
+    if array.ndim == 2:
+        array = array.argmax(axis=1)
+    missing = is_missing(array)
+    if array.dtype.kind in "bf":
+        array = np.where(missing, 0, array).astype(np.int64)
+    names, codes = np.unique(array.astype(str), return_inverse=True)
+    return codes_digest(names.tolist(), [np.where(missing, -1, codes)])
+
+
+def codes_digest(names: Sequence[str], chunks: Iterable[NDArray[Any]]) -> str:
+    """Return the `labels_digest` of labels that are class numbers, −1 where one is missing, in chunks of any size.
+
+    It is that of Σ key(label of row k) · (2k + 1).
+    """
+    keys = [int.from_bytes(sha256(name.encode("utf-8", "replace")).digest()[:8], "little") for name in (*names, "")]
+    table, total, start = np.array(keys, np.uint64), np.uint64(0), 0
+    with np.errstate(over="ignore"):
+        for codes in chunks:
+            places = np.arange(start, start + len(codes), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+            total += (table[codes] * places).sum(dtype=np.uint64)
+            start += len(codes)
+    return f"L{sha256(f'{start} {total}'.encode()).hexdigest()[:8]}"
 
 
 def _plain(value: Any, row: int) -> Any:
@@ -130,6 +175,18 @@ class LabelCoder:
                 f" ({_shorten(found)}). Pass class_names in the order of the columns."
             )
         return cls(tuple(found), by_name=True)
+
+    @classmethod
+    def found_in(cls, labels: NDArray[Any]) -> LabelCoder:
+        """Return the coder of the classes that occur, in sorted order; there must be at least two."""
+        if labels.ndim == 2:
+            return cls.for_labels(labels, labels.shape[1])
+        values = np.unique(labels)
+        if values.dtype.kind == "f":
+            values = whole_values(values)
+        if len(values) < 2:
+            raise LabelsError(f"Expected labels of at least two classes, got only {values.tolist()}.")
+        return cls.for_labels(labels, len(values), values.tolist())
 
     @property
     def n_classes(self) -> int:
@@ -194,14 +251,16 @@ class LabelCoder:
         return codes.astype(np.intp, copy=False)
 
     def _from_one_hot(self, chunk: NDArray[Any], start: int) -> Codes:
+        told = "" if ((chunk == 0) | (chunk == 1)).all() else _SEVERAL_PEOPLE
         if chunk.shape[1] != self.n_classes:
-            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got {chunk.shape[1]} columns.")
+            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got {chunk.shape[1]}.{told}")
         wrong = (chunk != 0).sum(axis=1) != 1
         wrong |= chunk.max(axis=1) != 1
         if wrong.any():
             row = int(np.argmax(wrong))
+            several = told or (_SEVERAL_CLASSES if (chunk != 0).sum(axis=1).max() > 1 else "")
             raise LabelsError(
-                f"Expected one-hot labels, a single 1 in each row, got {chunk[row]} at row {start + row}."
+                f"Expected one-hot labels, a single 1 in each row, got {chunk[row]} at row {start + row}.{several}"
             )
         codes: Codes = chunk.argmax(axis=1)
         return codes

@@ -19,6 +19,10 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError, Transition
 # numbers of up to four decimals lands on it, where float32 and float64 would decide by their last bits.
 ROW_SUM_TOLERANCE = 0.01255
 _TRANSITION_TOLERANCE = 1e-3
+_ONE_CLASS_EACH = (
+    " If these are the labels: they come second. If they are predictions: pass probabilities (predict_proba); with hard"
+    " predictions only the estimator spade is defined, of one-hot rows."
+)
 
 
 def is_frame(obj: Any) -> bool:
@@ -27,9 +31,9 @@ def is_frame(obj: Any) -> bool:
 
 
 def index_of(obj: Any) -> Any:
-    """Return the index of a pandas data frame or series; None of anything else."""
+    """Return the index of a pandas data frame or series, or what was made of one; None of anything else."""
     index = getattr(obj, "index", None)
-    return index if hasattr(index, "equals") and hasattr(obj, "iloc") else None
+    return index if hasattr(index, "equals") else None
 
 
 def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
@@ -40,8 +44,8 @@ def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
     if rows.is_unique and own.is_unique and own.isin(rows).all():
         return noisy_labels.loc[rows]
     raise InputError(
-        "Expected labels with the index of the probabilities, got another index: they may be of other rows. Pass"
-        " labels.loc[probabilities.index], or labels.to_numpy() if they are in the same order."
+        "Expected labels with the index of the probabilities, or of the data, got another index: they may be of other"
+        " rows. Pass labels.loc[...] of that index, or labels.to_numpy() if they are in the same order."
     )
 
 
@@ -69,6 +73,8 @@ def _readable(values: Any) -> Any:
         return values.to_numpy()
     if hasattr(values, "__dlpack__"):
         return np.from_dlpack(values)
+    if hasattr(values, "column_names"):  # a Hugging Face data set
+        return np.column_stack([values[name][:] for name in values.column_names])
     # A column of a Hugging Face data set reads its file once for the whole, and once for every single entry.
     return values[:] if isinstance(values, Sequence) else values
 
@@ -90,7 +96,7 @@ def names_of_columns(columns: Sequence[Any]) -> tuple[str, ...] | None:
 
 
 def _column_names(table: Any) -> list[Any] | None:
-    """Return the names of a data frame's columns, or of an Arrow table's; None if there are none."""
+    """Return the names of the columns of a data frame, an Arrow table or a data set; None if there are none."""
     if is_frame(table):
         return list(table.columns)
     return list(table.column_names) if hasattr(table, "column_names") else None
@@ -110,14 +116,14 @@ def _frame_values(frame: Any) -> NDArray[Any]:
 def check_probability_shape(table: NDArray[Any]) -> None:
     """Refuse anything but a non-empty numeric table of at least two columns."""
     if table.dtype.kind not in "fiub":
-        raise ProbabilitiesError(
-            f"Expected numeric probabilities, got an array of dtype {table.dtype}."
-            " Pass only the columns of probabilities, as floats, without missing ones."
-        )
+        hint = _ONE_CLASS_EACH if table.ndim == 1 else " Pass only the columns of probabilities, as floats."
+        raise ProbabilitiesError(f"Expected numeric probabilities, got an array of dtype {table.dtype}.{hint}")
     if table.ndim != 2:
-        hint = " For two classes pass both columns: np.column_stack([1 - p, p])." if table.ndim == 1 else ""
+        whole = table.ndim == 1 and table.size > 0 and bool((table == np.rint(table)).all())
+        both = " For two classes pass both columns: np.column_stack([1 - p, p])." if table.ndim == 1 else ""
         raise ProbabilitiesError(
-            f"Expected probabilities of shape (n_samples, n_classes), got shape {table.shape}.{hint}"
+            f"Expected probabilities of shape (n_samples, n_classes), got shape {table.shape}."
+            f"{_ONE_CLASS_EACH if whole else both}"
         )
     n_samples, n_classes = table.shape
     if n_samples == 0:

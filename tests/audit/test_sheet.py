@@ -8,8 +8,9 @@ import pytest
 from dualt.audit import Audit, as_audit, read_audit, read_sheet
 from dualt.audit.design import Draw
 from dualt.audit.sheet import Sheet
-from dualt.audit.verified_labels import labels_digest, posterior_digest
+from dualt.audit.verified_labels import posterior_digest
 from dualt.errors import InputError
+from dualt.labels import labels_digest
 from dualt.rows import as_posterior
 
 LABELS = np.array(["cat", "=dog", "cat", "bird", "=dog", "=dog"])

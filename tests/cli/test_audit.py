@@ -194,3 +194,46 @@ def test_calibrated_issues(folder):
     wrong = (np.load("labels.npy") != np.load("clean.npy")).sum()
     plain = json.loads(run("issues", "probs.npy", "labels.npy", "--json").stdout)
     assert abs(found["expected_count"] - wrong) < abs(plain["expected_count"] - wrong)
+
+
+def test_rows_without_a_label_are_never_drawn_and_shift_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    true = rng.integers(2, size=300)
+    wrong = rng.random(300) < 0.2
+    with Path("data.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["sku", "title", "label", "p_0", "p_1"])
+        for row in range(300):
+            label = "" if row % 7 == 0 else true[row] ^ wrong[row]
+            probs = [0.9, 0.1] if true[row] == 0 else [0.1, 0.9]
+            writer.writerow([f"s{row}", f'text, "{row}"\n🦊', label, *probs])
+    named = ["--label", "label", "--id", "sku", "--text", "title"]
+    for more, n_drawn in (["--size", "40"], 40), (["--more", "20"], 60):
+        for name, probs in ("plain.csv", []), ("drawn.csv", ["--probs", "p_*"]):
+            result = CliRunner().invoke(app, ["audit", "data.csv", *named, *probs, *more, "-o", name, "--json"])
+            assert result.exit_code == 0, result.output
+            told = json.loads(result.stdout)
+            with Path(name).open(newline="", encoding="utf-8") as stream:
+                rows = list(csv.DictReader(stream))
+            assert told["indices"] == [int(row["index"]) for row in rows]
+            assert told["ids"] == [row["id"] for row in rows] == [f"s{row['index']}" for row in rows]
+            assert told["texts"] == [row["text"] for row in rows]
+            assert len(rows) == n_drawn
+            for row in rows:
+                assert int(row["index"]) % 7
+                assert row["given"] == str(true[int(row["index"])] ^ wrong[int(row["index"])])
+                row["true"], row["my note"] = str(true[int(row["index"])]), "kept"
+            if n_drawn == 60:
+                with Path(f"{name}.bak").open(newline="", encoding="utf-8") as stream:
+                    assert {row["my note"] for row in csv.DictReader(stream)} == {"kept"}
+            with Path(name).open("w", newline="", encoding="utf-8") as stream:
+                writer = csv.DictWriter(stream, rows[0])
+                writer.writeheader()
+                writer.writerows(rows)
+    result = CliRunner().invoke(
+        app, ["estimate", "data.csv", *named, "--probs", "p_*", "--verified", "drawn.csv", "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    low, high = json.loads(result.stdout)["noise_rate_interval"]
+    assert low < wrong[np.arange(300) % 7 > 0].mean() < high

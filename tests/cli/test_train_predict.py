@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 import numpy as np
 import pytest
 import typer
+from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -23,7 +25,7 @@ import dualt
 from dualt.cli.predict import predict
 from dualt.cli.train import train
 from dualt.datasets import load_dataset
-from dualt.errors import FileError, InputError, UnknownNameError
+from dualt.errors import FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.training.folder import held_folder
 
 app = typer.Typer()
@@ -60,25 +62,87 @@ def test_train_prints_and_keeps_everything(trained):
     assert kept == [*checkpoints, "model.json", "run.json", "weights.safetensors"], "so there is no report"
 
 
+def clouds(n=400, n_wrong=40):
+    """Three clouds of points with some wrong labels: points, given labels, and which are wrong."""
+    rng = np.random.default_rng(0)
+    clean = rng.integers(3, size=n)
+    given = clean.copy()
+    wrong = rng.choice(n, n_wrong, replace=False)
+    given[wrong] = (clean[wrong] + 1) % 3
+    return rng.normal(size=(n, 4)) + 6 * np.eye(3, 4)[clean], given, wrong
+
+
+QUICK = ["--folds", "2", "--epochs", "15", "--n-jobs", "1"]
+
+
 def test_the_report_counts_the_rows_of_the_data(tmp_path):
     """Whatever part a row was in, its number in the report is that of the user's data."""
-    rng = np.random.default_rng(0)
-    clean = rng.integers(3, size=400)
-    given = clean.copy()
-    wrong = rng.choice(400, 40, replace=False)
-    given[wrong] = (clean[wrong] + 1) % 3
-    x = rng.normal(size=(400, 4)) + 6 * np.eye(3, 4)[clean]
+    x, given, wrong = clouds()
     np.savez(tmp_path / "data.npz", X=x, y=given)
-    options = ["--folds", "2", "--epochs", "15", "--n-jobs", "1", "-o", tmp_path / "m"]
-    run("train", tmp_path / "data.npz", *options, "--n-samples", "300")
+    run("train", tmp_path / "data.npz", *QUICK, "-o", tmp_path / "m", "--n-samples", "300")
     page = (tmp_path / "m" / "report.html").read_text()
-    listed = {int(number) for number in re.findall(r'"index": ?(\d+)', page)}
-    listed |= {
+    rows = {int(number) for number in re.findall(r'"index": ?(\d+)', page)}
+    rows |= {
         row
-        for rows in re.findall(r'"(?:index|rows|indices)": ?\[([0-9, ]+)\]', page)
-        for row in map(int, rows.split(","))
+        for found in re.findall(r'"(?:index|rows|indices)": ?\[([0-9, ]+)\]', page)
+        for row in map(int, found.split(","))
     }
-    assert len(listed & {*wrong.tolist()}) > 35
+    assert len(rows & {*wrong.tolist()}) > 35
+
+
+def test_the_report_names_the_rows_of_a_table_by_their_ids(tmp_path):
+    x, given, wrong = clouds()
+    ids = [f"sample-{7 * row}" for row in range(400)]
+    lines = [",".join([ids[row], *map(str, x[row]), "abc"[given[row]]]) for row in range(400)]
+    (tmp_path / "data.csv").write_text("\n".join(["key,a,b,c,d,label", *lines]))
+    run("train", tmp_path / "data.csv", "--id", "key", *QUICK, "-o", tmp_path / "m")
+    page = (tmp_path / "m" / "report.html").read_text()
+    assert sum(f'"{ids[row]}"' in page for row in wrong) > 35
+    model = json.loads((tmp_path / "m" / "model.json").read_text())
+    assert model["feature_names"] == ["a", "b", "c", "d"], "an id is no feature"
+    with pytest.raises(UnknownNameError, match="Did you mean 'key'"):
+        run("train", tmp_path / "data.csv", "--id", "nokey", *QUICK, "-o", tmp_path / "n")
+
+
+def test_the_report_names_images_by_their_files(tmp_path):
+    rng = np.random.default_rng(0)
+    wrong = []
+    for row in range(300):
+        true = row % 2
+        given = 1 - true if row % 10 == 0 else true
+        folder = tmp_path / "images" / "train" / ["dark", "light"][given]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = (rng.random((8, 8)) * 60 + 180 * true).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"photo {row}.png")
+        if given != true:
+            wrong.append(f"train/{folder.name}/photo {row}.png")
+    run("train", tmp_path / "images", *QUICK, "-o", tmp_path / "m")
+    page = (tmp_path / "m" / "report.html").read_text()
+    assert sum(f'"{name}"' in page for name in wrong) > 25
+    assert "data:image/png" in page
+
+
+def test_a_known_matrix_is_matched_by_the_names_of_its_classes(tmp_path):
+    x, given, _ = clouds()
+    lines = [",".join([*map(str, row), ["ant", "bee", "cat"][label]]) for row, label in zip(x, given, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["a,b,c,d,label", *lines]))
+    matrix = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]])
+    order = [2, 0, 1]
+    names = [["ant", "bee", "cat"][place] for place in order]
+    (tmp_path / "t.json").write_text(
+        json.dumps({"transition": matrix[np.ix_(order, order)].tolist(), "class_names": names})
+    )
+    known = ["--transition", tmp_path / "t.json", "--epochs", "2", "--n-jobs", "1", "--json", "-o"]
+    found = json.loads(run("train", tmp_path / "data.csv", *known, tmp_path / "m"))
+    np.testing.assert_allclose(found["transition"], matrix)
+    other = {"transition": matrix.tolist(), "class_names": ["ant", "bee", "dog"]}
+    (tmp_path / "t.json").write_text(json.dumps(other))
+    with pytest.raises(TransitionError, match="'cat', 'dog' are not in both"):
+        run("train", tmp_path / "data.csv", *known, tmp_path / "n")
+    (tmp_path / "t.json").write_text(json.dumps({"transition": np.eye(2).tolist(), "class_names": ["ant", "bee"]}))
+    with pytest.raises(TransitionError, match="3×3 transition matrix, got 2×2"):
+        run("train", tmp_path / "data.csv", *known, tmp_path / "n")
+    assert not (tmp_path / "n" / "run.json").exists()
 
 
 def test_a_learned_matrix_is_kept_and_compared(tmp_path):
@@ -132,6 +196,34 @@ def test_an_interrupted_user_is_told_how_to_go_on(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["train", "digits", "-o", str(tmp_path / "m")])
     assert result.exit_code == 130
     assert "the same command with --resume goes on" in result.output
+
+
+def test_folders_without_labels_are_predicted_and_files_named(trained, tmp_path):
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    folder, _ = trained
+    pixels, digits = load_digits(return_X_y=True)
+    flat, classes = tmp_path / "flat", tmp_path / "classes"
+    flat.mkdir()
+    for number in range(12):
+        image = Image.fromarray(np.rint(pixels[number].reshape(8, 8) * (255 / 16)).astype(np.uint8))
+        image.save(flat / f"{number}.png")
+        (classes / str(digits[number])).mkdir(parents=True, exist_ok=True)
+        image.convert("RGB").resize((16, 16), 0).save(classes / str(digits[number]) / f"{number}.png")
+    said = json.loads(run("predict", folder, flat, "-o", tmp_path / "flat.csv", "--json"))
+    assert said["n_samples"] == 12
+    rows = list(csv.DictReader((tmp_path / "flat.csv").read_text().splitlines()))
+    assert [row["file"] for row in rows] == [f"{number}.png" for number in range(12)]
+    run("predict", folder, flat, "-o", tmp_path / "flat.npy")
+    np.testing.assert_allclose(
+        np.load(tmp_path / "flat.npy")[3], [float(rows[3][str(k)]) for k in range(10)], rtol=1e-4
+    )
+    said = json.loads(run("predict", folder, classes, "-o", tmp_path / "classes.csv", "--json"))
+    named = {
+        row["file"]: row["prediction"] for row in csv.DictReader((tmp_path / "classes.csv").read_text().splitlines())
+    }
+    assert said["accuracy"] == pytest.approx(np.mean([file.split("/")[0] == name for file, name in named.items()]))
 
 
 def test_weights_of_another_run_are_refused(trained, tmp_path):

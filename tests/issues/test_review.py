@@ -50,7 +50,7 @@ def test_any_class_name_survives_the_file(tmp_path_factory, pairs):
         ("index,old,new\n1,a,b\nx,a,b\n", "row number as index on line 3 .* got 'x'"),
         ("index,old,new\n-1,a,b\n", "row number as index on line 2"),
         ("index,old,new\n²,a,b\n", "row number as index on line 2"),
-        ("index,old,new\n1,a,b\n2,a,b\n1,a,c\n", "example 1 on lines 2 and 4"),
+        ("index,old,new\n1,a,b\n2,a,b\n1,a,c\n", "example 1, on line 2 and line 4"),
         ('index,old,new\n1,a,"b\n', "CSV file"),
         (b"index,old,new\n1,\xff,b\n", "UTF-8"),
     ],

@@ -8,46 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from raw_data import CLASSES, raw_table, read, write_table
 from typer.testing import CliRunner
 
 from dualt.cli import app
 from dualt.issues import labels_digest
-
-CLASSES = {
-    "animals, small": ["fox", "hen", "cat"],
-    'the "sea"': ["ship", "wave", "salt"],
-    "café ☕": ["cup", "milk", "cake"],
-}
 
 
 def run(*arguments):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return result
-
-
-def read(path):
-    with Path(path).open(encoding="utf-8", newline="") as stream:
-        return list(csv.reader(stream))
-
-
-def raw_table(n_rows=240):
-    """Rows of sku, title, label and note, with all that tables have in them; and the true labels."""
-    rng = np.random.default_rng(5)
-    names = list(CLASSES)
-    rows, truth = [["sku", "title", "label", "note"]], []
-    for number in range(n_rows):
-        true = int(rng.integers(3))
-        words = rng.choice(CLASSES[names[true]], 6)
-        title = " ".join(words) + rng.choice(["", ', "so to say"', "\nsecond line", " 🦊", "; =1+1"])
-        label = names[(true + 1) % 3] if rng.random() < 0.1 else names[true]
-        rows.append(
-            [f"{number // 3:04}", title, "" if rng.random() < 0.05 else label, rng.choice(["", "007", "1,5", "'x"])]
-        )
-        truth.append(names[true])
-    rows[20] = rows[19]
-    truth[19] = truth[18]
-    return [list(map(str, row)) for row in rows], truth
 
 
 def write_probabilities(rows, path):
@@ -71,8 +42,7 @@ def write_probabilities(rows, path):
 def test_from_a_raw_csv_to_the_corrected_one(tmp_path, monkeypatch, dialect):
     monkeypatch.chdir(tmp_path)
     rows, truth = raw_table()
-    with Path("raw.csv").open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, **dialect).writerows(rows)
+    write_table("raw.csv", rows, **dialect)
     write_probabilities(rows, "probs.csv")
     before = Path("raw.csv").read_bytes()
     columns = ["--label", "label", "--id", "sku"]
@@ -162,9 +132,8 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
     (folder / "review.csv").write_text("index,old,new\n")
     (folder / "names.txt").write_text("x\ny\n")
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    target = folder / data.draw(
-        st.sampled_from(["raw.csv", "review.csv", "names.txt", "new.csv", "new.npy", "raw.csv.bak"])
-    )
+    names = ["raw.csv", "review.csv", "names.txt", "new.csv", "new.npy", "new.json", "new.jsonl", "raw.csv.bak"]
+    target = folder / data.draw(st.sampled_from(names))
     given_table = [folder / "raw.csv", "--label", "label"]
     command = data.draw(
         st.sampled_from(
@@ -174,6 +143,13 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
                 ["issues", *given_table, "--probs", "p_*", "--report", target],
                 ["summarize", *given_table, "--probs", "p_*", "-o", target],
                 ["audit", *given_table, "-o", target, "--size", "2"],
+                ["audit", *given_table, "--probs", "p_*", "-o", target, "--size", "2"],
+                ["audit", *given_table, "--more", "1", "-o", target],
+                ["issues", *given_table, "--probs", "p_*", "--export", "label-studio", "-o", target],
+                ["issues", *given_table, "--probs", "p_*", "--export", "hf", "-o", target],
+                ["issues", *given_table, "--features", "p_*", "--no-cache", "--folds", "2", "-o", target],
+                ["probs", *given_table, "--features", "p_*", "--no-cache", "--folds", "2", "-o", target],
+                ["estimate", *given_table, "--probs", "p_*", "--reviewed", folder / "review.csv", "--report", target],
                 ["corrupt", *given_table, "--noise", "sym-0.2", "-o", target],
                 ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "-o", target],
                 ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "--in-place"],

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dualt.errors import InputError, UnknownNameError
-from dualt.noise import symmetric
+from dualt.noise import from_name, symmetric
 from dualt.reproduce import RunSpec, load_experiment, runs_of
-from dualt.reproduce.grid import divide
-from dualt.reproduce.spec import PosteriorSpec
+from dualt.reproduce.grid import canonical_noise, divide
+from dualt.reproduce.spec import VERSIONS, PosteriorSpec
 
 
 def test_table1_has_thirteen_rows_and_twelve_columns():
@@ -48,20 +48,74 @@ def test_identity_depends_on_every_field():
     changes = {"noise": "sym-21", "size": 501.0, "seed": 9, "network": "mlp", "width": 2.0, "loss": "logistic",
                "epochs": 3, "batch_size": 3, "learning_rate": 0.1, "augment": "shift", "folds": 2,
                "validation_fraction": 0.3, "n_test": 7, "weights": "x", "dataset": "mnist",
-               "matrix": ((1.0, 0.0), (0.0, 1.0)), "optimizer": "adam"}  # fmt: skip
+               "matrix": ((1.0, 0.0), (0.0, 1.0)), "optimizer": "adam", "momentum": 0.5, "schedule": "one-cycle",
+               "stem": "full", "batch_norm": False, "whole_validation": False, "pool": 9,
+               "standardize": False}  # fmt: skip
     assert changes.keys() == {field.name for field in fields(PosteriorSpec)}
     others = {RunSpec(replace(run.posterior, **{name: value}), None, "ce").identity for name, value in changes.items()}
     assert len({run.identity, *others}) == len(changes) + 1
 
 
-def test_records_of_before_keep_their_identity():
+def test_committed_records_have_the_identity_of_their_settings():
     folder = Path(__file__).parents[2] / "docs" / "reproduction"
     records = [json.loads(path.read_text()) for path in sorted(folder.glob("**/records/*.json"))]
-    assert len(records) > 500
+    assert len(records) > 300
     for record in records:
-        spec = record["spec"]
-        run = RunSpec(PosteriorSpec(**spec["posterior"]), spec["estimator"], spec["method"], spec["method_epochs"])
-        assert run.identity == record["id"]
+        spec = dict(record["spec"])
+        spec.pop("made_by", None)
+        options = tuple(sorted(spec.pop("estimator_options").items()))
+        settings = tuple((name, tuple(sorted(own.items()))) for name, own in spec.pop("settings").items())
+        posterior = PosteriorSpec(**spec.pop("posterior"))
+        assert RunSpec(posterior, **spec, estimator_options=options, settings=settings).identity == record["id"]
+
+
+def test_a_run_is_another_once_its_estimator_or_method_has_a_new_version(monkeypatch):
+    runs = {(r.estimator, r.method): r for r in runs_of(load_experiment("figure2", "smoke", {"methods": ["forward"]}))}
+    before = {key: run.identity for key, run in runs.items()}
+    monkeypatch.setitem(VERSIONS, "clean-count", 2)
+    monkeypatch.setitem(VERSIONS, "forward", 2)
+    changed = {key for key, run in runs.items() if run.identity != before[key]}
+    assert changed == {key for key in runs if key[1] == "forward" or key[0] == "clean-count-held-out"}
+    assert runs["t", "forward"].to_dict()["made_by"] == {"forward": 2}
+
+
+def test_one_noise_has_one_name():
+    names = ["sym-0.2", "sym-20", "symmetric-20%", "SYM-20"]
+    runs = [runs_of(load_experiment("figure2", "smoke", {"noise": [name]}))[0] for name in names]
+    assert {run.posterior.noise for run in runs} == {"sym-20"}
+    assert len({run.identity for run in runs}) == 1
+    assert [canonical_noise(name) for name in ("random-0.3", "clean", "pair-0.5%")] == [
+        "random-30",
+        "clean",
+        "pair-0.5%",
+    ]
+    # What the name says is what it means.
+    np.testing.assert_allclose(from_name(canonical_noise("pair-0.5%"), 3), from_name("pair-0.005", 3))
+
+
+def test_settings_of_a_method_reach_those_that_start_from_it():
+    changes = {"recipes": {"reweighting": {"momentum": 0.5}}, "datasets": ["mnist"], "seeds": 1, "noise": ["sym-20"]}
+    runs = {(run.estimator, run.method): run for run in runs_of(load_experiment("table1", "paper", changes))}
+    own = (("reweighting", (("momentum", 0.5),)),)
+    assert runs["t", "revision"].settings == runs["t", "reweighting"].settings == own
+    assert runs["t", "forward"].settings == (("forward", (("momentum", 0.9),)),)
+    assert runs[None, "mixup"].settings == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"recipes": {"ce": {"momentum": 0.9}}}, "--set momentum=0.9"),
+        ({"recipes": {"forward": {"momentun": 0.9}}}, "Did you mean 'momentum'"),
+        ({"recipes": {"forwrad": {"momentum": 0.9}}}, "Did you mean 'forward'"),
+        ({"recipes": {"forward": {"momentum": 9}}}, "momentum"),
+        ({"estimator_options": {"dualt": {"anchor": "quantile"}}}, "Did you mean 'dual-t'"),
+        ({"augment": "shift-flop"}, "Did you mean 'shift-flip'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(change, words):
+    with pytest.raises((InputError, UnknownNameError), match=words):
+        runs_of(load_experiment("figure2", "smoke", change))
 
 
 def test_clean_labels_are_estimated_where_errors_are_shown():

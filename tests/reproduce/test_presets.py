@@ -38,14 +38,34 @@ def test_the_papers_settings_are_the_papers():
     assert table.methods[:3] == ("ce", "mixup", "decoupling")
     assert len(table.methods[3:]) * len(table.estimators) + 3 == 13
     assert (table.seeds, table.validation_fraction, table.epochs, table.method_epochs) == (5, 0.2, None, None)
-    assert dict(table.network) == {
-        "mnist": "lenet", "fashion-mnist": "resnet18", "cifar10": "resnet18", "cifar100": "resnet34",
-    }  # fmt: skip
+    nets = {"mnist": "mlp", "fashion-mnist": "resnet18", "cifar10": "resnet18", "cifar100": "resnet34"}
+    assert dict(table.network) == nets
+    assert (table.stem, dict(table.augment)) == ("imagenet", dict.fromkeys([*nets][1:], "shift-flip"))
+    assert table.recipes == {"forward": {"momentum": 0.9}}
     clothing = load_experiment("table2", "paper")
     assert (clothing.network["clothing1m"], clothing.weights) == ("resnet50", "imagenet")
     assert load_experiment("table2", "smoke").weights is None
-    assert load_experiment("figure2", "paper").network == {"synthetic": "mlp-small"}
+    synthetic = load_experiment("figure2", "paper")
+    assert synthetic.network == {"synthetic": "mlp-small"}
+    assert (synthetic.batch_norm, synthetic.standardize, synthetic.whole_validation) == (True, True, True)
     assert [load_experiment(name, "paper").loss for name in ("figure4", "figure5")] == ["logistic", "cross-entropy"]
+
+
+def test_the_text_to_the_letter():
+    table = load_experiment("table1", "paper-text")
+    assert (table.network["mnist"], table.stem, dict(table.augment), table.recipes) == ("lenet", None, {}, {})
+    synthetic = load_experiment("figure2", "paper-text")
+    assert (synthetic.batch_norm, synthetic.standardize, synthetic.whole_validation) == (False, False, False)
+
+
+def test_tables_go_over_one_another_all_the_way_down():
+    text = PRESET + "[profiles.paper.recipes.forward]\nmomentum = 0.9\n[profiles.paper.width]\nmnist = 0.25\n"
+    changes = {"recipes": {"forward": {"epochs": 3}, "mixup": {"epochs": 4}}, "augment": "shift"}
+    experiment = parse_experiment(text, "mine", "paper", changes)
+    assert experiment.recipes == {"forward": {"momentum": 0.9, "epochs": 3}, "mixup": {"epochs": 4}}
+    assert experiment.width == {"mnist": 0.25}
+    assert experiment.augment == {"synthetic": "shift", "mnist": "shift"}
+    assert parse_experiment(text, "mine", "paper", {"augment": {"mnist": "none"}}).augment == {}
 
 
 def test_layers_go_over_one_another():
@@ -86,6 +106,8 @@ def test_unknown_names_are_refused():
         ({"sizes": ["all"]}, "numbers"),
         ({"optimizer": "lbfgs", "learning_rate": 0.1}, "'sgd' or 'adam'"),
         ({"optimizer": "adam"}, "learning_rate beside"),
+        ({"stem": "small"}, "'auto' or 'full' or 'imagenet'"),
+        ({"schedule": "cosine"}, "'steps' or 'one-cycle'"),
         ({"noise": [0.2]}, "names"),
         ({"network": {}, "datasets": ["cifar10"]}, "network for 'cifar10'"),
     ],
@@ -106,6 +128,7 @@ def test_changes_are_read_as_toml_or_else_as_text():
     assert parse_change("loss = logistic") == ("loss", "logistic")
     assert parse_change("sizes=0.1,0.3,1.0") == ("sizes", [0.1, 0.3, 1.0])
     assert parse_change("sizes=100") == ("sizes", 100)
+    assert parse_change("recipes.forward.momentum=0.9") == ("recipes", {"forward": {"momentum": 0.9}})
     assert parse_change("noise=sym-20, pair-45") == ("noise", ["sym-20", "pair-45"])
     for text in ("epochs", "=3"):
         with pytest.raises(InputError, match="field=value"):

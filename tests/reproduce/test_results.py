@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from dualt.reproduce import Store, load_experiment, render, results_of, runs_of
+from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.tables import LATEX, MARKDOWN, tables_of, to_csv, to_latex, to_markdown
 
 
@@ -53,11 +54,11 @@ def test_bold_star_and_gaps_as_in_the_paper():
     (table,) = tables_of(experiment, results, MARKDOWN)
     rows = {row[0]: row[1:] for row in table.rows}
     assert len(rows) == 13
-    assert rows["CE"] == ("91.00 ± 1.41", "95.77 ± 0.11", "-4.77")
-    assert rows["T Forward"] == ("96.00 ± 1.41", "96.85 ± 0.07", "-0.85")
-    assert rows["DT Forward"] == ("**97.00**\\* ± 1.41", "**97.24** ± 0.07", "-0.24")
+    assert rows["CE"] == ("91.00 ± 1.41", "95.77 ± 0.11", "-4.77", "2")
+    assert rows["T Forward"] == ("96.00 ± 1.41", "96.85 ± 0.07", "-0.85", "2")
+    assert rows["DT Forward"] == ("**97.00**\\* ± 1.41", "**97.24** ± 0.07", "-0.24", "2")
     assert rows["T Revision"][0] == "**94.00** ± 0.00"
-    assert rows["DT Coteaching"] == ("–", "**97.52**\\* ± 0.07", "–")
+    assert rows["DT Coteaching"] == ("–", "**97.52**\\* ± 0.07", "–", "0")
     (latex,) = tables_of(experiment, results, LATEX)
     assert {row[0]: row[1] for row in latex.rows}["DT Forward"] == r"\mathbf{97.00}^* \pm 1.41"
 
@@ -65,12 +66,12 @@ def test_bold_star_and_gaps_as_in_the_paper():
 def test_several_noises_are_columns():
     experiment, results = table1(VALUES, noise=["sym-20", "pair-45"])
     (table,) = tables_of(experiment, results, MARKDOWN)
-    assert table.columns[1::3] == ("sym-20", "pair-45")
-    assert all(len(row) == 1 + 2 * 3 for row in table.rows)
+    assert table.columns[1::3] == ("sym-20", "pair-45", "seeds")
+    assert all(len(row) == 1 + 2 * 3 + 1 for row in table.rows)
 
 
 def figure2():
-    experiment = load_experiment("figure2", "paper", {"sizes": [500, 1000], "seeds": 2})
+    experiment = load_experiment("figure2", "paper", {"sizes": [500, 1000], "seeds": 2, "estimators": ["t", "dual-t"]})
     records = {}
     for run in runs_of(experiment):
         if run.estimator is not None and run.posterior.noise == "sym-20":
@@ -84,17 +85,52 @@ def test_curves_as_a_table():
     (table,) = tables_of(experiment, results, MARKDOWN)
     assert table.columns == ("noise", "samples", "T", "DT", "seeds")
     assert table.rows[0] == ("sym-20", "100", "0.550 ± 0.071", "**0.250** ± 0.071", "2")
-    assert table.rows[-1] == ("pair-45", "1000", "–", "–", "0")
+    assert table.rows[-1] == ("pair-45", "1,000", "–", "–", "0")
     assert results[0].total_error == pytest.approx(1.1)
 
 
-def test_what_is_not_the_papers_is_said():
-    experiment, results = table1(VALUES, epochs=7, network="mlp")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epochs": 7}, "epochs (7)"),
+        ({"network": "lenet"}, "network.mnist (lenet)"),
+        ({"sizes": [0.1]}, "sizes (0.1)"),
+        ({"optimizer": "adam", "learning_rate": 0.001}, "learning_rate (0.001); optimizer (adam)"),
+        ({"momentum": 0.9}, "momentum (0.9)"),
+        ({"width": 0.25}, "width.mnist (0.25)"),
+        ({"stem": "full"}, "stem (full)"),
+        ({"validation_fraction": 0.1}, "validation_fraction (0.1)"),
+        ({"whole_validation": False}, "whole_validation (no)"),
+        ({"augment": "shift"}, "augment.mnist (shift)"),
+        ({"recipes": {"forward": {"momentum": 0.0}}}, "recipes.forward (momentum 0.0)"),
+        ({"estimator_options": {"t": {"anchor": "quantile"}}}, "estimator_options.t (anchor quantile)"),
+    ],
+)
+def test_what_is_not_the_papers_is_said(change, said):
+    assert f"Not as the authors ran it: {said}." in to_markdown(*table1(VALUES, **change))
+
+
+@pytest.mark.parametrize("change", [{}, {"epochs": 100}, {"momentum": 0.0}, {"methods": ["ce"]}])
+def test_what_is_the_papers_is_not_called_another(change):
+    assert "Not as the authors" not in to_markdown(*table1(VALUES, **change))
+
+
+def test_verdicts_are_counted():
+    experiment, results = table1(VALUES)
+    by_claim = {verdict.claim: (verdict.verdict, verdict.evidence) for verdict in verdicts_of("table1", results)}
+    assert by_claim["Methods are better with dual-T than with T for most of the experiments"] == ("in part", "1 of 2")
+    assert by_claim["T against dual-T: the order is the published one"] == (
+        "in part", "1 of 2; not mnist sym-20 revision (-1.00, published +0.61)"
+    )  # fmt: skip
+    # CE is 4.77 off, T Forward 0.85, DT Forward 0.24, the Revisions 2.79 and 4.40.
+    assert by_claim["Accuracies are within one point or one deviation of the published"] == ("does not agree", "2 of 5")
+    assert by_claim["DT Coteaching is the best under Sym-20"] == ("not run", "–")
     text = to_markdown(experiment, results)
-    assert "Not the paper's: epochs, network.mnist;" in text
-    assert "Not the paper's" not in to_markdown(*table1(VALUES, epochs=100))
-    assert "7 epochs" in text
-    assert "Not the paper's" not in to_markdown(*table1(VALUES))
+    assert "| DT Coteaching is the best under Sym-20 | not run | – |" in text
+    assert verdicts_of("floor", results) == []
+    _, curves = figure2()
+    first = verdicts_of("figure2", curves)[0]
+    assert (first.verdict, first.evidence) == ("agrees", "2 of 2")
 
 
 def test_latex_and_csv_can_be_read_again():
@@ -102,7 +138,7 @@ def test_latex_and_csv_can_be_read_again():
     latex = to_latex(experiment, results)
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
     body = [line for line in latex.splitlines() if line.endswith(r"\\")]
-    assert {line.count("&") for line in body} == {3}
+    assert {line.count("&") for line in body} == {4}
     rows = list(csv.DictReader(io.StringIO(to_csv(results))))
     assert len(rows) == 13
     assert float(rows[0]["mean"]) == pytest.approx(91.0)
@@ -143,7 +179,7 @@ def test_means_over_everything_beside_the_floor():
         ("oracle (floor)", "0.025", "0.075", "0.050", "0.150"),
     )
     text = to_markdown(experiment, results)
-    assert "Not the paper's" not in text
+    assert "Not as the authors" not in text
     assert "The floor counts" in text
 
 
@@ -167,7 +203,7 @@ def test_the_papers_numbers_stand_beside_its_own_experiments_only():
     experiment = load_experiment("better-matrices", "laptop", changes)
     results = results_of(experiment, {run.identity: done(run, test_accuracy=0.9) for run in runs_of(experiment)})
     (table,) = tables_of(experiment, results, MARKDOWN)
-    assert table.columns == ("", "pair-45")
+    assert table.columns == ("", "pair-45", "seeds")
     assert [row[0] for row in table.rows] == ["CE", "DT Forward", "true T Forward"]
     assert {result.published for result in results} == {None}
 
@@ -204,18 +240,23 @@ def test_failures_are_counted_and_not_averaged():
 
 
 DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
-IMAGES = {"mnist": {"epochs": 100}, "fashion-mnist": {}, "cifar10": {"sizes": [0.1, 0.3], "seeds": 1}}
 # What docs/reproduction.md says was run: folder, experiment, profile, changes.
 COMMITTED = [
-    *((".", name, "paper", {}) for name in ("figure1", "figure2", "figure4", "figure5")),
-    *((name, "figure3", "laptop", {"datasets": [name], "seeds": 3, **own}) for name, own in IMAGES.items()),
-    ("mnist", "table1", "laptop", {"datasets": ["mnist"], "epochs": 100, "method_epochs": 30}),
-    ("fashion-mnist", "table1", "laptop", {
-        "datasets": ["fashion-mnist"], "methods": ["ce", "forward", "reweighting", "revision"]
-    }),
-    ("floor", "floor", "laptop", {"seeds": 2}),
-    ("floor", "better-matrices", "laptop", {}),
-]  # fmt: skip
+    *(("synthetic", name, "paper", {}) for name in ("figure1", "figure2", "figure4", "figure5")),
+    *(("mnist", name, "paper", {"datasets": ["mnist"]}) for name in ("figure3", "table1")),
+]
+
+
+def test_the_page_has_the_verdicts_of_the_records():
+    rows = []
+    for folder, name, profile, changes in COMMITTED:
+        experiment = load_experiment(name, profile, changes)
+        results = results_of(experiment, Store(DOCS / folder).read_all())
+        link = f"[{name}](reproduction/{folder}/{name}.md)"
+        rows += [f"| {link} | {v.claim} | **{v.verdict}** | {v.evidence} |" for v in verdicts_of(name, results)]
+    page = DOCS.with_suffix(".md").read_text(encoding="utf-8")
+    found = [line for line in page.splitlines() if line.startswith(("| [figure", "| [table"))]
+    assert found == rows, "docs/reproduction.md needs:\n" + "\n".join(rows)
 
 
 @pytest.mark.parametrize(("folder", "name", "profile", "changes"), COMMITTED)

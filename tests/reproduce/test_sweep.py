@@ -136,11 +136,18 @@ def test_progress_counts_to_the_end(tmp_path):
     seen = []
     runs = grid(seeds=1, noise=["sym-20"])
     run_sweep(runs, tmp_path, on_progress=seen.append)
-    assert [progress.done for progress in seen] == list(range(1, len(runs) + 1))
-    assert {progress.total for progress in seen} == {len(runs)}
-    assert seen[-1].seconds_left == 0
-    run_sweep(runs, tmp_path, on_progress=seen.append)
-    assert len(seen) == len(runs), "nothing is left to do"
+    assert [progress.done for progress in seen if progress.finished] == list(range(1, len(runs) + 1))
+    assert {progress.total for progress in seen} == {len(runs)}, "known from the start"
+    assert (seen[0].done, seen[0].share, seen[0].seconds_left) == (0, 0.0, None)
+    assert seen[1].label == "synthetic sym-20 n=200 seed 0 ce, epoch 1 of 6"
+    shares = [progress.share for progress in seen]
+    assert shares == sorted(shares)
+    # Five trainings of equal cost: cross entropy, and forward through four matrices; reading matrices costs nothing.
+    assert next(p.share for p in seen if p.finished) == pytest.approx(1 / 5)
+    assert (seen[-1].share, seen[-1].seconds_left) == (1.0, 0)
+    again = []
+    run_sweep(runs, tmp_path, on_progress=again.append)
+    assert not again, "nothing is left to do"
 
 
 def test_a_failure_is_recorded_and_stops_nothing(tmp_path):
@@ -153,7 +160,46 @@ def test_a_failure_is_recorded_and_stops_nothing(tmp_path):
     run_sweep([*bad, *good], tmp_path, on_progress=seen.append)
     assert not seen, "failures are not tried again unless asked for"
     run_sweep([*bad, *good], tmp_path, options=SweepOptions(retry_failed=True), on_progress=seen.append)
-    assert len(seen) == len(bad)
+    assert sum(progress.finished for progress in seen) == len(bad)
+
+
+def test_finished_runs_leave_no_checkpoints_and_failed_ones_keep_theirs(tmp_path, monkeypatch):
+    runs = grid(seeds=1, noise=["sym-20"], estimators=["t"])
+    run_sweep(runs, tmp_path)
+    assert not (tmp_path / "checkpoints").exists()
+
+    def fails(*_):
+        raise ValueError("on purpose")
+
+    monkeypatch.setattr("dualt.reproduce.measuring.estimate_posterior", fails)
+    run_sweep(runs, tmp_path / "other")
+    assert list((tmp_path / "other" / "checkpoints").glob("*/ce.safetensors"))
+
+
+def test_the_time_of_a_training_is_summed_over_resumes(tmp_path, monkeypatch):
+    (run, *_) = runs = grid(seeds=1, noise=["sym-20"], methods=[], estimators=["t"])
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        if "epoch 3" in progress.label:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(runs, tmp_path, on_progress=stop)
+    (checkpoint,) = (tmp_path / "checkpoints").glob("*/ce.safetensors")
+    assert checkpoint.stat().st_size > 0
+    clock = [1000.0]
+
+    def slow():
+        clock[0] += 1.0
+        return clock[0]
+
+    monkeypatch.setattr("dualt.nn.training.loop.perf_counter", slow)
+    record = run_sweep(runs, tmp_path)[run.identity]
+    # Three epochs of one second each by the slow clock, and three real ones before them.
+    assert 3.0 < record["seconds"]["train"] < 6.0
+    assert len(record["curves"]["loss"]) == 6
 
 
 def test_a_failure_never_replaces_a_success(tmp_path):

@@ -121,6 +121,7 @@ CASES = {
     "noise-rises": ("spade", noise_by_difficulty(0.4), noise_by_difficulty(0.1)),
     "few-labels-for-classes": ("spade", many_classes(100), many_classes(1000)),
     "double-counting": ("dual-t", exact_posteriors(), over_confident()),
+    "hard-predictions": ("clean-count", (np.eye(N_CLASSES)[labelled()[0]], labelled()[1]), plain()),
 }
 
 

@@ -24,11 +24,10 @@ from dualt.audit.verified_labels import (
     check_enough,
     check_given,
     check_rows,
-    labels_digest,
 )
 from dualt.errors import InputError, LabelsError
 from dualt.inversion import NEAR_SINGULAR
-from dualt.labels import Codes, LabelCoder, as_label_array
+from dualt.labels import Codes, LabelCoder, as_label_array, labels_digest
 from dualt.results.estimate import TransitionEstimate
 from dualt.transition import clean_prior
 from dualt.validation import check_fraction, check_transition
@@ -222,8 +221,7 @@ def _verified(audit: Audit, labels: NDArray[Any], given: Codes, coder: LabelCode
     """Return rows, true classes and weights of an audit of these labels."""
     audit, true = check_rows(audit, len(given), coder)
     if audit.labels_digest is not None:
-        flat = labels.argmax(axis=1) if labels.ndim == 2 else labels
-        check_digest(audit.labels_digest, labels_digest(flat), len(given))
+        check_digest(audit.labels_digest, labels_digest(labels), len(given))
     if audit.given is not None:
         check_given(coder, audit.given, given[audit.rows], audit.rows)
     check_enough(len(audit))

@@ -1,7 +1,7 @@
 """The file that a person fills in: a CSV of the rows that were drawn, each with the chance it had.
 
 ``index[,id],given,true,probability,stratum,stratum_size,draw``. `draw` is the same text in every row, so that it
-survives sorting, spreadsheets and copying of rows: ``audit-LLLLLLLL-DDDDDDDD``, a digest of the labels and one of the
+survives sorting, spreadsheets and copying of rows: ``audit-LLLLLLLLL-DDDDDDDD``, a digest of the labels and one of the
 draw (index, stratum and stratum size of every row). It begins with a letter: no spreadsheet takes it for a number.
 Columns are found by their names, and others are ignored. A file of ``index,given,true`` alone is one of rows that were
 drawn at random, all with the same chance.
@@ -10,6 +10,7 @@ drawn at random, all with the same chance.
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -20,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.audit.design import Draw, Floats, Ints
-from dualt.audit.verified_labels import Audit, and_more, check_probability, labels_digest
+from dualt.audit.verified_labels import Audit, and_more, check_probability
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, open_input
 from dualt.io.cells import guard_cell, is_row_number, unguard_cell
 from dualt.io.tables import numbers_if_all_are
-from dualt.labels import as_text_array
+from dualt.labels import as_text_array, labels_digest
 
 _NEEDED = ("index", "given", "true")
 _OF_DRAW = ("stratum", "stratum_size", "draw")
@@ -45,8 +46,8 @@ class Sheet:
     strata, stratum_sizes : (n_drawn,), optional
     draw : str, optional
         Names the labels and the draw.
-    ids : (n_drawn,), optional
-        The user's own names of the rows, to find them by.
+    ids, texts : (n_drawn,), optional
+        The user's own names of the rows, to find them by, and what they say.
     """
 
     rows: Ints
@@ -57,6 +58,7 @@ class Sheet:
     stratum_sizes: Ints | None = None
     draw: str | None = None
     ids: NDArray[np.str_] | None = None
+    texts: Sequence[str] | None = None
 
     @classmethod
     def of_draw(cls, labels: NDArray[Any], drawn: Draw, ids: NDArray[Any] | None = None) -> Sheet:
@@ -105,6 +107,8 @@ class Sheet:
         columns: dict[str, list[Any]] = {"index": self.rows.tolist()}
         if self.ids is not None:
             columns["id"] = list(map(guard_cell, self.ids.tolist()))
+        if self.texts is not None:
+            columns["text"] = list(map(guard_cell, self.texts))
         columns |= {"given": list(map(guard_cell, self.given.tolist()))}
         columns |= {"true": list(map(guard_cell, self.true.tolist()))} | self.how_drawn()
         with atomic_write(path) as stream:
@@ -225,7 +229,7 @@ def _check_draw(names: list[str], rows: Ints, strata: Ints, stratum_sizes: Ints)
     parts = different[0].split("-")
     if len(parts) != 3 or parts[0] != "audit":
         raise InputError(
-            f"Expected a draw like 'audit-0a1b2c3d-4e5f6071' in the column 'draw', got {different[0][:40]!r}."
+            f"Expected a draw like 'audit-L0a1b2c3d-4e5f6071' in the column 'draw', got {different[0][:40]!r}."
             " Use the file that `dualt audit` wrote, and change the column 'true' only."
         )
     if parts[2] != draw_digest(rows, strata, stratum_sizes):

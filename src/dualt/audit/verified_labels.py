@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.errors import InputError, LabelsError
-from dualt.labels import Codes, LabelCoder, as_label_array
+from dualt.labels import Codes, LabelCoder, as_label_array, codes_digest
 from dualt.rows.posterior import NoisyPosterior
 
 # Four numbers cannot be calibrated on fewer rows.
@@ -38,7 +36,7 @@ class Audit:
     given : (n_verified,), optional
         Given labels when the rows were drawn, to be compared with those of the data.
     labels_digest : str, optional
-        `labels_digest` of the data that the rows were drawn from.
+        `dualt.labels.labels_digest` of the data that the rows were drawn from.
 
     Examples
     --------
@@ -172,18 +170,9 @@ def check_probability(probability: Floats) -> None:
         )
 
 
-def labels_digest(labels: NDArray[Any]) -> str:
-    """Return eight hexadecimal digits of the labels as texts in their order, whatever file they came from."""
-    whole = labels.astype(np.int64) if labels.dtype.kind in "bf" else labels
-    names, codes = np.unique(whole.astype(str), return_inverse=True)
-    return _digest(names.tolist(), [codes])
-
-
 def posterior_digest(posterior: NoisyPosterior) -> str:
     """Return the `labels_digest` of the given labels of a posterior."""
-    coder = posterior.coder
-    names = coder.names if coder.by_name else tuple(map(str, range(coder.n_classes)))
-    return _digest(names, posterior.map(_only_codes))
+    return codes_digest(posterior.coder.label_texts, posterior.map(_only_codes))
 
 
 def check_digest(expected: str, found: str, n_samples: int) -> None:
@@ -202,19 +191,6 @@ def and_more(n_bad: int) -> str:
 
 def _only_codes(probs: NDArray[Any], codes: Codes) -> Codes:
     return codes
-
-
-def _digest(names: Sequence[str], chunks: Iterable[Codes]) -> str:
-    """Return a digest of Σ key(label of row k) · (2k + 1), which chunks of any size give alike."""
-    keys = np.array([int.from_bytes(sha256(name.encode("utf-8", "replace")).digest()[:8], "little") for name in names],
-                    np.uint64)  # fmt: skip
-    total, start = np.uint64(0), 0
-    with np.errstate(over="ignore"):
-        for codes in chunks:
-            places = np.arange(start, start + len(codes), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-            total += (keys[codes] * places).sum(dtype=np.uint64)
-            start += len(codes)
-    return sha256(f"{start} {total}".encode()).hexdigest()[:8]
 
 
 def _check_range(rows: Ints, n_samples: int) -> None:

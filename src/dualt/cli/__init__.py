@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from dualt.cli import data
 from dualt.cli.apply_review import apply_review
@@ -14,11 +13,12 @@ from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.evaluate import evaluate
-from dualt.cli.guard import shared
+from dualt.cli.guard import Command, Group, shared
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
 from dualt.cli.plain import say
 from dualt.cli.predict import predict
+from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
 from dualt.cli.summarize import summarize
 from dualt.cli.train import train
@@ -31,7 +31,7 @@ _GO_ON = {
 }
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """Turns our errors into one line on stderr and an exit code; anything else is a bug and shows its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -68,9 +68,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
-    demo, estimate, issues, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
+    demo, estimate, issues, probs, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
 ):  # fmt: skip
-    app.command()(shared(_command))
+    app.command(cls=Command)(shared(_command))
 app.add_typer(data.app, name="data")
 
 

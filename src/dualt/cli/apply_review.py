@@ -26,8 +26,7 @@ def apply_review(
     review: Annotated[
         Path,
         typer.Argument(
-            metavar="REVIEW",
-            help="The review, as the page downloads it or Label Studio, Argilla or datasets export it.",
+            metavar="REVIEW", help="The review: the page's download, or an export of Label Studio, Argilla or datasets."
         ),
     ],
     output: Annotated[

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import glob
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
 import typer
 
-from dualt.cli.groups import Data, Page, with_groups
+from dualt.cli.audit_progress import Reached, Told
+from dualt.cli.grouping import with_groups
+from dualt.cli.groups import Data, Page, tell_missing
 from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, check_targets, print_json
 from dualt.cli.plain import say
 
@@ -25,7 +30,9 @@ _SIZE = 200
 
 @with_groups
 def audit(
-    labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Given labels: .npy, .npz, .csv, .parquet, .txt.")],
+    labels: Annotated[
+        Path, typer.Argument(metavar="LABELS", help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV to fill in: index, given, true, how drawn.")],
     page: Page,
     size: Annotated[int | None, typer.Option("--size", help=f"How many labels to check. Default: {_SIZE}.")] = None,
@@ -43,7 +50,9 @@ def audit(
     label: LabelColumn = None,
     header: Header = None,
     id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS that names the rows.")] = None,
-    probs: Annotated[Path | None, typer.Option("--probs", help="Predicted probabilities, to draw by.")] = None,
+    probs: Annotated[
+        Path | None, typer.Option("--probs", help="Predicted probabilities, to draw by: a file, or columns of LABELS.")
+    ] = None,
     classes: Classes = None,
     as_json: Json = False,
 ) -> None:
@@ -55,10 +64,51 @@ def audit(
 
     Example: `dualt audit labels.npy --probs probs.npy --size 200 -o audit.csv --report audit.html --target 0.02`
     """
-    from dualt import io
-    from dualt.audit import Sheet
+    from dualt.files import keep_backup
+
+    _check_options(size, more, target, page, probs)
+    check_targets(output, page.report)
+    data = _data(labels, probs, label=label, header=header, classes=classes, id_column=id_column)
+    rows = _Rows.read(data, page)
+    earlier = _earlier(output, rows.given, adding=more is not None)
+    design = _design(design, earlier, probs)
+    if probs is None:
+        rows.tell_missing()
+        plan, found, reached = _plan(rows, design, earlier)
+    else:
+        with data.opened(page.text_column) as posterior:
+            plan, found, reached = _plan(rows, design, earlier, posterior)
+            found = data.describe(found, posterior, page) if found is not None else None
+    total = size or (_SIZE if size is None else 0) if more is None or earlier is None else len(earlier.rows) + more
+    sheet = rows.sheet(plan, total, random_state, earlier)
+    if found is not None:
+        page.write(found.transition_estimate, found, data.image_folder, audit=sheet)
+    backup = None if earlier is None else keep_backup(output)  # a person may have added columns
+    sheet.save(output)
+    told = Told(plan, sheet, reached, target)
+    if as_json:
+        written = {"output": str(output), "report": page.report and str(page.report), "design": design}
+        written |= {} if backup is None else {"backup": str(backup)}
+        print_json(written | rows.named(sheet) | told.as_dict())
+        return
+    told.show()
+    if backup is not None:
+        say(f"{output} as it was is {backup}.")
+    say(f"{len(sheet.rows) - len(sheet.filled):,} labels to check in {output}: fill in the column 'true', then")
+    say(f" dualt estimate {data.as_typed() if probs else f'PROBS {labels}'} --verified {output}")
+    if page.report is not None:
+        say(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
+
+
+def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
+    """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
+    if probs is None or glob.glob(str(probs)):  # noqa: PTH207
+        return Data(probs or labels, labels, **named).in_order()
+    return Data(labels, **named, columns=str(probs))
+
+
+def _check_options(size: int | None, more: int | None, target: float | None, page: Page, probs: Path | None) -> None:
     from dualt.errors import InputError
-    from dualt.labels import as_label_array
     from dualt.validation import check_fraction
 
     if page.report is not None and probs is None:
@@ -67,102 +117,75 @@ def audit(
         raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
     if target is not None:
         check_fraction(target, "--target")
-    check_targets(output, page.report)
-    given = as_label_array(io.load_labels(labels, column=label, header=header))
-    given = given.argmax(axis=1) if given.ndim == 2 else given
-    ids = None if id_column is None else as_label_array(io.load_labels(labels, column=id_column, header=header))
-    earlier = _earlier(output, given, adding=more is not None)
-    design = _design(design, earlier, probs)
-    if probs is None:
-        plan, found, reached = _plan(given, design, earlier)
-    else:
-        with Data(probs, labels, label=label, header=header, classes=classes).opened() as posterior:
-            plan, found, reached = _plan(given, design, earlier, posterior)
-    n_earlier = 0 if earlier is None else len(earlier.rows)
-    total = n_earlier + more if more is not None else size or (_SIZE if size is None else 0)
-    sheet = Sheet.of_draw(given, plan.draw(total, random_state), ids)
-    sheet = sheet if earlier is None else sheet.with_true_of(earlier)
-    if found is not None:
-        page.write(found.transition_estimate, found, audit=sheet)
-    sheet.save(output)
-    told = _Told(plan, sheet, reached, target)
-    if as_json:
-        written = {"output": str(output), "report": page.report and str(page.report), "design": design}
-        print_json(written | {"indices": sheet.rows.tolist()} | told.as_dict())
-        return
-    told.show()
-    say(f"{len(sheet.rows) - len(sheet.filled):,} labels to check in {output}: fill in the column 'true', then")
-    say(f" dualt estimate {probs or 'PROBS'} {labels} --verified {output}")
-    if page.report is not None:
-        say(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
 
 
-class _Reached(NamedTuple):
-    """The interval of the noise rate that the verified rows give, and which rows these are."""
+class _Rows(NamedTuple):
+    """The given labels of all rows, the numbers of those that have one, and what the rows are called and say."""
 
-    low: float
-    high: float
-    rows: NDArray[np.intp]
+    given: NDArray[Any]
+    labelled: NDArray[np.intp]
+    ids: Sequence[str] | None
+    texts: Sequence[str] | None
 
-    @property
-    def half_width(self) -> float:
-        return (self.high - self.low) / 2
+    @classmethod
+    def read(cls, data: Data, page: Page) -> _Rows:
+        import numpy as np
 
+        from dualt import io
+        from dualt.errors import LabelsError
+        from dualt.labels import as_label_array, is_missing
 
-class _Told(NamedTuple):
-    """What a batch has reached, and what is still missing."""
+        path = data.labels or data.probs
+        given = as_label_array(io.load_labels(path, column=data.label, header=data.header, missing=True))
+        given = given.argmax(axis=1) if given.ndim == 2 else given
+        labelled = np.flatnonzero(~is_missing(given))
+        if not len(labelled):
+            raise LabelsError(f"Expected at least one label in {path}, got none.")
+        if given.dtype.kind == "f" and len(labelled) < len(given):
+            # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
+            given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
+        return cls(given, labelled, data.ids(len(given)), data.column(page.text_column, len(given)))
 
-    plan: Plan
-    sheet: Sheet
-    reached: _Reached | None
-    target: float | None
+    def tell_missing(self) -> None:
+        import numpy as np
 
-    def needed(self) -> tuple[int, int] | None:
-        """Return how many verified labels the target needs in all: at least, and at most."""
-        if self.target is None:
-            return None
-        if self.reached is None:
-            return self.plan.needed(self.target)
-        needed = self.plan.progress(self.reached.half_width, self.target, self.reached.rows).needed
-        return needed, needed
+        missing = np.setdiff1d(np.arange(len(self.given)), self.labelled)
+        if len(missing):
+            tell_missing(missing.tolist(), len(self.given))
 
-    def as_dict(self) -> dict[str, Any]:
-        reached, needed = self.reached, self.needed()
-        known: dict[str, Any] = {"drawn": len(self.sheet.rows), "verified": len(self.sheet.filled)}
-        if reached is not None:
-            known["reached"] = {"low": reached.low, "high": reached.high, "half_width": reached.half_width}
-        if needed is not None:
-            verified = 0 if reached is None else len(reached.rows)
-            missing = max(needed[1] - verified, 0)
-            known["target"] = {"half_width": self.target, "needed": needed[0], "at_most": needed[1], "missing": missing}
-        return known
+    def among_labelled(self, sheet: Sheet) -> Sheet:
+        """Return a sheet whose rows are counted among those that have a label."""
+        import numpy as np
 
-    def show(self) -> None:
-        """Say what was reached and how many labels are missing."""
-        reached, needed, verified = self.reached, self.needed(), 0
-        if reached is not None:
-            verified = len(reached.rows)
-            say(
-                f"{reached.low:.1%} to {reached.high:.1%} of the labels are wrong: {verified:,} verified labels"
-                f" tell the noise rate to ±{100 * reached.half_width:.1f} percentage points."
-            )
-        if needed is None or self.target is None:
-            return
-        wish = f"±{100 * self.target:g} percentage points"
-        if reached is None:
-            least = f"{needed[0]:,} if the predictions are right, " if needed[0] < needed[1] else ""
-            say(f"{wish} need {least}at most {needed[1]:,} verified labels. The first batch will tell.")
-        elif reached.half_width <= self.target:
-            say(f"{wish} are reached.")
-        else:
-            say(f"{wish} need about {needed[1]:,} verified labels: {needed[1] - verified:,} are missing.")
+        return replace(sheet, rows=np.searchsorted(self.labelled, sheet.rows))
+
+    def sheet(self, plan: Plan, total: int, random_state: int, earlier: Sheet | None) -> Sheet:
+        """Draw, and return the sheet to fill in, with what was filled in before."""
+        import numpy as np
+
+        from dualt.audit import Sheet
+
+        drawn = plan.draw(total, random_state)
+        drawn = replace(drawn, rows=self.labelled[drawn.rows])
+        sheet = Sheet.of_draw(self.given, drawn, None if self.ids is None else np.array(self.ids, dtype=object))
+        texts = None if self.texts is None else [self.texts[row] for row in sheet.rows.tolist()]
+        sheet = replace(sheet, texts=texts)
+        return sheet if earlier is None else sheet.with_true_of(earlier)
+
+    def named(self, sheet: Sheet) -> dict[str, Any]:
+        """Return the drawn rows for machines."""
+        rows = sheet.rows.tolist()
+        known = {"ids": self.ids, "texts": self.texts}
+        columns = {name: [column[row] for row in rows] for name, column in known.items() if column is not None}
+        return {"indices": rows, **columns}
 
 
 def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
     """Return the sheet to add to; refuse to write over one that a person has worked on."""
     from dualt.audit import read_sheet
-    from dualt.audit.verified_labels import check_digest, labels_digest
+    from dualt.audit.verified_labels import check_digest
     from dualt.errors import DualtError, InputError
+    from dualt.labels import labels_digest
 
     if adding:
         sheet = read_sheet(output)
@@ -196,11 +219,11 @@ def _design(wanted: str | None, earlier: Sheet | None, probs: Path | None) -> Li
 
 
 def _plan(
-    given: NDArray[Any],
+    rows: _Rows,
     design: Literal["uniform", "stratified"],
     earlier: Sheet | None,
     posterior: NoisyPosterior | None = None,
-) -> tuple[Plan, LabelIssues | None, _Reached | None]:
+) -> tuple[Plan, LabelIssues | None, Reached | None]:
     """Return the plan of the next batch, what is predicted of the labels, and what the batches before have reached."""
     from dualt.audit.batches import Plan, counted_rate
     from dualt.audit.verified_labels import LEAST
@@ -208,23 +231,25 @@ def _plan(
     from dualt.issues import find_posterior_issues
 
     found = None if posterior is None else find_posterior_issues(posterior)
+    given = rows.given[rows.labelled]
     plan = Plan.of(len(given), design, None if found is None else 1 - found.probability_right.astype(float))
     if earlier is None:
         return plan, found, None
+    earlier = rows.among_labelled(earlier)
     plan = plan.after(earlier)
     if len(earlier.filled) < LEAST:
         return plan, found, None
-    verified = earlier.audit()
+    verified = replace(earlier.audit(), labels_digest=None)  # it was compared when the sheet was read
     if posterior is None or found is None or found.transition_estimate is None:
         wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)
         interval = counted_rate(wrong, verified.weights(len(given)))
-        reached = _Reached(float(interval.low[0]), float(interval.high[0]), verified.rows)
+        reached = Reached(float(interval.low[0]), float(interval.high[0]), verified.rows)
         return plan.with_observed(wrong - wrong.mean(), verified.rows), None, reached
     corrected = estimate_verified(posterior, found.transition_estimate, verified)
     calibrated = find_posterior_issues(posterior, corrected)
     shown = corrected.audit
     if shown is None:
         return plan, found, None
-    reached = _Reached(*shown.noise_rate_interval(), shown.rows)
+    reached = Reached(*shown.noise_rate_interval(), shown.rows)
     wrong = 1 - calibrated.probability_right.astype(float)
     return plan.with_observed(shown.residuals(), shown.rows, wrong), found, reached

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
+from dualt.cli.guard import Command, Group, shared
 from dualt.cli.options import DataDir, Json, print_json
 from dualt.cli.plain import say
 
-app = typer.Typer(help="List the data sets and download them from their publishers.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="List the data sets and download them from their publishers.", no_args_is_help=True)
 
 
-@app.command("get")
+@app.command("get", cls=Command)
+@shared
 def get(
     name: Annotated[str, typer.Argument(help="Name of the data set; 'dualt data list' shows them.")],
     data_dir: DataDir = None,
@@ -37,7 +39,8 @@ def get(
         say(f"{name}: built in, nothing to fetch")
 
 
-@app.command("list")
+@app.command("list", cls=Command)
+@shared
 def list_datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the data sets, and which of them are here.
 

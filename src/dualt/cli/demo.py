@@ -18,6 +18,7 @@ def demo(
     noise: Annotated[str, typer.Option("--noise", help="sym-0.2, pair-0.45, random-0.3 or clean.")] = "pair-0.3",
     report: Annotated[Path, typer.Option("--report", help="Where to write the page.")] = Path("demo-report.html"),
     network: Annotated[bool, typer.Option(help="Train networks too, if torch is installed.")] = True,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     random_state: RandomState = 0,
     as_json: Json = False,
 ) -> None:
@@ -79,6 +80,8 @@ def demo(
         print_json(result)
     else:
         _show(result, estimates, found)
+    if open_page:
+        typer.launch(str(report.resolve()))
 
 
 def _networks(random_state: int) -> dict[str, Any]:
@@ -123,4 +126,6 @@ def _show(result: dict[str, Any], estimates: dict[str, TransitionEstimate], foun
             f"[bold]5. A network on the same images:[/] cross entropy {accuracy['cross entropy']:.1%},"
             f" forward-corrected [bold]{accuracy['forward']:.1%}[/]"
         )
-    out.print("\n[bold]Next[/]\n dualt estimate PROBS LABELS   [dim]the same for your own data[/]")
+    else:
+        out.print("[dim]5. A network on the same images: pip install 'dualt\\[train]'[/]")
+    out.print("\n[bold]Next[/]\n dualt issues data.csv --label label --text title   [dim]the same for your own data[/]")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualt.cli.groups import Data, Estimation, Page, with_groups
+from dualt.cli.grouping import with_groups
+from dualt.cli.groups import Data, Estimation, Page
+from dualt.cli.learning import Learning
 from dualt.cli.options import Json, check_targets, print_estimate
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ def estimate(
     estimation: Estimation,
     data: Data,
     page: Page,
+    learning: Learning,
     compare: Annotated[bool, typer.Option("--compare", help="Run every estimator and show them side by side.")] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write all as .json, or the matrix as .npy or .csv.")
@@ -29,13 +32,16 @@ def estimate(
     """Estimate how noisy the labels are: the transition matrix, with intervals and plain words.
 
     PROBS are a classifier's probabilities of the given label, best out-of-fold (cross-validated);
-    LABELS are the labels you were given.
+    LABELS are the labels you were given. Without probabilities, a table with --text or --features, or images in a
+    folder per class, will do: they are made as `dualt probs` makes them.
 
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """
     from dualt.issues import find_posterior_issues
 
     check_targets(output, page.report)
+    typed = learning.as_typed(data, page.text_column)
+    data = learning.completed(data, page.text_column)
     with data.opened(page.text_column) as posterior:
         chosen = estimation.estimate(posterior)
         others = _compare(posterior, chosen) if compare else {}
@@ -47,7 +53,7 @@ def estimate(
     page.write(chosen, found, data.image_folder, comparison=tuple(others.values()), level=estimation.level)
     print_estimate(chosen, others, estimation.level, as_json=as_json)
     if not as_json:
-        _show_next(data.as_typed(), estimation.is_default, compared=compare, written=(output, page.report))
+        _show_next(typed, estimation.is_default, compared=compare, written=(output, page.report))
 
 
 def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str, TransitionEstimate]:

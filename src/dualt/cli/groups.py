@@ -1,20 +1,18 @@
 """Groups of options that several commands share: the data, the estimate, the report.
 
-A command takes a group as one parameter (`data: Data`); `with_groups` puts the fields of the group into the signature
-that Typer reads. Each option is thus written once, and a command that takes a group offers all of its options.
+A command takes a group as one parameter (`data: Data`); see `dualt.cli.grouping`. Each option is thus written once, and
+a command that takes a group offers all of its options.
 """
 
 from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,33 +33,10 @@ _log = logging.getLogger(__name__)
 _SHOWN = 12
 
 
-def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return `command` with an option for every field of the dataclasses among its parameters."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[Parameter] = []
-    for name, parameter in signature(command).parameters.items():
-        if name in groups:
-            parameters += _parameters_of(groups[name])
-        else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
-
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
-
-
-def _parameters_of(group: Any) -> Iterator[Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        default = Parameter.empty if field.default is MISSING else field.default
-        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+def tell_missing(missing: Sequence[int], n_rows: int) -> None:
+    """Say on stderr which rows have no label and are left out."""
+    shown = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
+    _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
 
 
 @dataclass(frozen=True)
@@ -143,8 +118,7 @@ class Data:
         missing = np.setdiff1d(np.arange(n_rows), rows)
         if self.dask:
             raise LabelsError(f"Expected a label in every row with --dask, got none at row {missing[0]}.")
-        shown = ", ".join(map(str, missing[:_SHOWN].tolist())) + (", …" if len(missing) > _SHOWN else "")
-        _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
+        tell_missing(missing.tolist(), n_rows)
 
     @property
     def image_folder(self) -> Path | None:
@@ -152,6 +126,14 @@ class Data:
         from dualt.io import is_class_folder
 
         return self.labels if self.labels is not None and is_class_folder(self.labels) else None
+
+    def in_order(self) -> Data:
+        """Return the data, unless nothing tells which image a row of probabilities belongs to."""
+        from dualt.io.image_folder import check_array_order
+
+        if self.image_folder is not None:
+            check_array_order(self.probs, self.image_folder)
+        return self
 
     def describe(self, found: LabelIssues, posterior: NoisyPosterior, page: Page) -> LabelIssues:
         """Return issues under the row numbers of the files, with the ids, texts and images of their rows."""
@@ -162,12 +144,17 @@ class Data:
         rows, n_rows = io.labelled_rows(posterior.blocks)
         if rows is not None:
             found = found.spread(rows, n_rows)
-        folder = self.image_folder
-        ids = io.read_class_folder(folder).files if folder else self._column(self.id_column, n_rows)
-        found = replace(found, ids=ids, texts=self._column(page.text_column, n_rows))
+        found = replace(found, ids=self.ids(n_rows), texts=self.column(page.text_column, n_rows))
         return replace(found, images=page.image_names(found))
 
-    def _column(self, name: str | None, n_rows: int) -> list[str] | None:
+    def ids(self, n_rows: int) -> Sequence[str] | None:
+        """Return what the rows are called: the images of a folder, or the column of `--id`."""
+        from dualt.io import read_class_folder
+
+        folder = self.image_folder
+        return read_class_folder(folder).files if folder else self.column(self.id_column, n_rows)
+
+    def column(self, name: str | None, n_rows: int) -> list[str] | None:
         """Return a column of the tables, those of labels if they have it."""
         from dualt import io
         from dualt.validation import check_same_length

@@ -14,14 +14,35 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from dualt.cli.plain import clean
 
 _OUTPUTS = ("output", "outputs", "report")
 _DASH = Path("-")
 _TEXT_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
-_VERBOSE = Annotated[bool, typer.Option("--verbose", help="Say on stderr how files were read.")]
+_VERBOSE = Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")]
 _QUIET = Annotated[bool, typer.Option("--quiet", help="No notices and no progress on stderr.")]
+
+
+class PlainFlags:
+    """Lets the help of a command show flags as flags, not as options that take a bool."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of the command."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(PlainFlags, TyperGroup):
+    """A command with commands below it."""
 
 
 def shared(command: Callable[..., None]) -> Callable[..., None]:

@@ -151,7 +151,7 @@ def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files
 
     from dualt.files import atomic_write
     from dualt.io.cells import guard_cell
-    from dualt.io.file_block import FILE_COLUMN
+    from dualt.io.image_folder import FILE_COLUMN
 
     if path.suffix == ".npy":
         with atomic_write(path, "wb") as stream:

@@ -1,23 +1,60 @@
-"""Progress of reading: a bar on a terminal, nothing elsewhere."""
+"""Progress of reading and fitting: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dualt.crossfit.folds import OnProgress
     from dualt.rows.posterior import Progress
+
+
+def _terminal() -> Any:
+    """Return the console of stderr; None if it is no terminal, or if nothing is to be said."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console if console.is_terminal and logging.getLogger("dualt").isEnabledFor(logging.WARNING) else None
+
+
+@contextmanager
+def steps_progress() -> Iterator[OnProgress | None]:
+    """Yield a function to call with what is done, how much of it and of how much; None without a terminal."""
+    console = _terminal()
+    if console is None:
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task("preparing", total=None)
+
+        def advance(what: str, done: int, total: int) -> None:
+            if bars.tasks[0].description != what:
+                bars.reset(task, total=total, description=what)
+            bars.update(task, completed=done)
+
+        yield advance
 
 
 @contextmanager
 def rows_progress() -> Iterator[Progress | None]:
     """Yield a function to call with rows read, which moves a bar for each pass; None if stderr is not a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal or not logging.getLogger("dualt").isEnabledFor(logging.WARNING):
+    console = _terminal()
+    if console is None:
         yield None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

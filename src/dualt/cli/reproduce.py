@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,22 +34,28 @@ def reproduce(
     profile: Annotated[
         str,
         typer.Option(
-            "--profile", help="smoke (minutes), laptop (two CPU cores), or paper (its settings, or as large)."
+            "--profile",
+            help="smoke (seconds), laptop (two cores), paper (as its authors ran it), paper-text (as it says).",
         ),
     ] = "laptop",
     datasets: Annotated[str | None, typer.Option("--datasets", help=f"Only these. {_LIST}")] = None,
     noise: Annotated[
-        str | None, typer.Option("--noise", help=f"Instead of the paper's: sym-20, pair-45, a matrix file. {_LIST}")
+        str | None,
+        typer.Option("--noise", help=f"Instead of the paper's: sym-20, pair-45, a matrix file, given. {_LIST}"),
     ] = None,
     methods: Annotated[str | None, typer.Option("--methods", help=f"Instead of the paper's. {_LIST}")] = None,
     estimators: Annotated[
         str | None,
-        typer.Option("--estimators", help=f"Instead of T and dual-T: t,dual-t-in-sample,joint,true. {_LIST}"),
+        typer.Option("--estimators", help=f"Instead of T and dual-T: t,joint-held-out,true. {_LIST}"),
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", help="How many, from 0.")] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any other field: --set epochs=20 --set network.mnist=lenet --set sizes=0.1,1.0"),
+        typer.Option(
+            "--set",
+            help="Any other field: --set epochs=20 --set sizes=0.1,1.0 --set network.mnist=lenet --set width=0.25"
+            " --set stem=imagenet --set recipes.forward.momentum=0.9 --set estimator_options.t.anchor=quantile",
+        ),
     ] = None,
     n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Processes, which share the processor.")] = 1,
     dask: Annotated[str | None, typer.Option("--dask", help="Run on this cluster instead: tcp://host:8786")] = None,
@@ -62,16 +70,27 @@ def reproduce(
 
     Example: `dualt reproduce table1 --datasets mnist --noise pair-45 --seeds 3 --out reproduction/`
     """
+    from dualt.errors import InputError
     from dualt.reproduce import PAPER_EXPERIMENTS, SweepOptions, load_experiment, runs_of
 
     lists = {"datasets": datasets, "noise": noise, "methods": methods, "estimators": estimators}
     changes = _changes(lists, seeds, change or [])
-    names = PAPER_EXPERIMENTS if experiment == "all" else (experiment,)
-    wanted = [load_experiment(name, profile, _fitting(changes, name, experiment == "all")) for name in names]
+    wanted = [
+        load_experiment(name, profile, own)
+        for name in (PAPER_EXPERIMENTS if experiment == "all" else (experiment,))
+        if (own := _fitting(changes, name, experiment == "all")) is not None
+    ]
+    if not wanted:
+        raise InputError(f"No experiment of the paper has the data set {datasets}.")
     for one in wanted:
         runs_of(one)
     options = SweepOptions(n_jobs=n_jobs, dask=dask, retry_failed=retry_failed, data_dir=data_dir)
-    answers = [_reproduce(one, out, options, show=show, quiet=as_json) for one in wanted]
+    try:
+        answers = [_reproduce(one, out, options, show=show, quiet=as_json) for one in wanted]
+    except KeyboardInterrupt:
+        again = shlex.join(["dualt", *sys.argv[1:]])
+        typer.secho(f"\nStopped. What is done is kept in {out}; to go on: {again}", fg="yellow", err=True)
+        raise typer.Exit(130) from None
     if as_json:
         print_json([answer for answer in answers if answer])
     failed = sum(result["failed"] for answer in answers for result in answer.get("results", ()))
@@ -81,7 +100,7 @@ def reproduce(
 
 
 def _changes(lists: dict[str, str | None], seeds: int | None, texts: Sequence[str]) -> dict[str, Any]:
-    from dualt.reproduce.presets import parse_change
+    from dualt.reproduce.presets import merge_tables, parse_change
 
     changes: dict[str, Any] = {
         name: [part.strip() for part in text.split(",") if part.strip()]
@@ -89,24 +108,28 @@ def _changes(lists: dict[str, str | None], seeds: int | None, texts: Sequence[st
         if text is not None
     }
     for key, value in map(parse_change, texts):
-        both = isinstance(value, dict) and isinstance(changes.get(key), dict)
-        changes[key] = {**changes[key], **value} if both else value
+        changes = merge_tables(changes, {key: value})
     return changes if seeds is None else {**changes, "seeds": seeds}
 
 
-def _fitting(changes: dict[str, Any], name: str, one_of_all: bool) -> dict[str, Any]:
-    """Return the changes as they apply to an experiment: `all` with --datasets cuts each to what it has of them."""
+def _fitting(changes: dict[str, Any], name: str, one_of_all: bool) -> dict[str, Any] | None:
+    """Return the changes as they apply to an experiment: `all` with --datasets cuts each to what it has of them.
+
+    `None`: it has none of them.
+    """
     if not (one_of_all and "datasets" in changes):
         return changes
     from dualt.reproduce import load_experiment
 
     own = load_experiment(name).datasets
-    return {**changes, "datasets": [dataset for dataset in changes["datasets"] if dataset in own] or list(own)}
+    datasets = [dataset for dataset in changes["datasets"] if dataset in own]
+    return {**changes, "datasets": datasets} if datasets else None
 
 
 def _reproduce(experiment: Experiment, out: Path, options: SweepOptions, *, show: bool, quiet: bool) -> dict[str, Any]:
     """Run one experiment and render it; return it as plain data."""
     from dualt.reproduce import Store, render, results_of, run_sweep, runs_of
+    from dualt.reproduce.spec import GIVEN
 
     store = Store(out)
     if show:
@@ -114,6 +137,9 @@ def _reproduce(experiment: Experiment, out: Path, options: SweepOptions, *, show
         records = store.read_all()
     else:
         runs = _possible(runs_of(experiment), options.data_dir)
+        if GIVEN in experiment.noise:
+            text = "given: the labels are taken as they are; without a known noise no error of a matrix can be told"
+            typer.secho(text, fg="yellow", err=True)
         with _bar(experiment.name, shown=not quiet) as advance:
             records = run_sweep(runs, out, together=experiment.together, options=options, on_progress=advance)
     results = results_of(experiment, records)
@@ -142,23 +168,50 @@ def _possible(runs: Sequence[RunSpec], data_dir: Path | None) -> list[RunSpec]:
 
 @contextmanager
 def _bar(name: str, *, shown: bool) -> Iterator[Callable[[SweepProgress], None] | None]:
-    """Yield what is called after every run: a bar on stderr where that is a terminal, else nothing."""
+    """Yield what is called after every epoch and run: a bar on a terminal, else a line per run, on stderr."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     console = Console(stderr=True)
-    if not (shown and console.is_terminal):
+    if not shown:
         yield None
-        return
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"))
-    with Progress(*columns, console=console) as bars:
-        task = bars.add_task(name, total=None, state="starts")
+    elif not console.is_terminal:
+        yield _print_line
+    else:
+        columns = (
+            TextColumn(name),
+            BarColumn(),
+            TextColumn("{task.percentage:.0f} %"),
+            TextColumn("{task.fields[state]}"),
+        )
+        with Progress(*columns, console=console) as bars:
+            # By cost: a matrix that is read off costs nothing beside 200 epochs.
+            task = bars.add_task(name, total=1.0, state="starts")
 
-        def advance(progress: SweepProgress) -> None:
-            left = "" if progress.seconds_left is None else f"about {progress.seconds_left / 60:.0f} min left, done: "
-            bars.update(task, total=progress.total, completed=progress.done, state=left + progress.label)
+            def advance(progress: SweepProgress) -> None:
+                bars.update(task, completed=progress.share, state=_state(progress))
 
-        yield advance
+            yield advance
+
+
+def _print_line(progress: SweepProgress) -> None:
+    if progress.finished or not progress.share:
+        say(_state(progress), err=True)
+
+
+def _state(progress: SweepProgress) -> str:
+    left = "" if progress.seconds_left is None else f" ({_duration(progress.seconds_left)} left)"
+    return f"{progress.done} of {progress.total} runs{left}: {progress.label}"
+
+
+def _duration(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 def _show(experiment: Experiment, results: Sequence[Result], files: Sequence[Path]) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.groups import Data, with_groups
+from dualt.cli.grouping import with_groups
+from dualt.cli.groups import Data
 from dualt.cli.options import Json, check_targets, print_json
 from dualt.cli.plain import say
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.datasets.dataset import Dataset, Labels
-from dualt.errors import InputError, LabelsError
-from dualt.labels import LabelCoder, as_label_array, whole_values
+from dualt.errors import InputError
+from dualt.labels import LabelCoder, as_label_array
 
 
 def from_arrays(
@@ -88,13 +88,8 @@ def _coder(parts: Sequence[NDArray[Any]], class_names: Sequence[Any] | None) -> 
     if class_names is not None:
         return LabelCoder.for_labels(labels, len(class_names), class_names)
     if labels.ndim == 2:
-        return LabelCoder.for_labels(labels, labels.shape[1])
-    values = np.unique(np.concatenate(parts))
-    if values.dtype.kind == "f":
-        values = whole_values(values)
-    if len(values) < 2:
-        raise LabelsError(f"Expected labels of at least two classes, got only {values.tolist()}.")
-    return LabelCoder.for_labels(labels, len(values), values.tolist())
+        return LabelCoder.found_in(labels)
+    return LabelCoder.found_in(np.concatenate(parts))
 
 
 def _encode(coder: LabelCoder, labels: NDArray[Any], samples: NDArray[Any], part: str) -> Labels:

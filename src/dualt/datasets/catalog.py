@@ -62,8 +62,8 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     root
         Where named data sets live: by default `$DUALT_DATA`, else `~/.cache/dualt`.
     **options
-        What the data set takes: `n_samples`, `n_test`, `random_state` (synthetic), `size` (images), `label` (tables),
-        `train`, `test` (clothing1m), `noisy` (your own data).
+        What the data set takes: `n_samples`, `n_test`, `random_state` (synthetic), `size` (images), `label`,
+        `id_column` (tables), `train`, `test` (clothing1m), `noisy` (your own data).
 
     Examples
     --------

@@ -46,6 +46,10 @@ class Dataset:
         The training labels are noisy as they come, and the clean ones are not known.
     published
         The moments that the literature normalises with; without them they are computed.
+    ids
+        What the user calls each training sample: its id, or the path of its file. `None`: rows have numbers only.
+    feature_names
+        Columns of the table that the samples come from, in order; `None` if they have no names.
     """
 
     name: str
@@ -56,6 +60,8 @@ class Dataset:
     class_names: tuple[str, ...]
     noisy: bool = False
     published: Moments | None = None
+    ids: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def n_classes(self) -> int:

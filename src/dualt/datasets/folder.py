@@ -43,7 +43,13 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
         None if test is None else _codes(test, train.names),
         train.names,
         noisy,
+        ids=tuple(path.relative_to(folder).as_posix() for path in paths),
     )
+
+
+def load_images(paths: Sequence[Path], *, size: int | None = None) -> Samples:
+    """Image files as one array, which decodes them on demand if they are many; `load_folder` describes `size`."""
+    return _decoded(paths, *_common_format(paths, size), size)
 
 
 def _decoded(paths: Sequence[Path], shape: tuple[int, int], mode: Mode, size: int | None) -> Samples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from dualt.datasets.arrays import from_arrays
@@ -27,8 +28,8 @@ def load_npz(path: str | Path, *, noisy: bool = False) -> Dataset:
     return from_arrays(x, y, x_test, y_test, name=Path(path).stem, class_names=class_names, noisy=noisy)
 
 
-def load_table(path: str | Path, *, label: str = "label", noisy: bool = False) -> Dataset:
-    """Rows of a table: the column `label` holds the labels, every other column is a feature.
+def load_table(path: str | Path, *, label: str = "label", id_column: str | None = None, noisy: bool = False) -> Dataset:
+    """Rows of a table: the column `label` holds the labels, every other column but that of ids is a feature.
 
     Parameters
     ----------
@@ -36,13 +37,20 @@ def load_table(path: str | Path, *, label: str = "label", noisy: bool = False) -
         `.csv` or `.tsv` with a header, or `.parquet` (needs the extra [tables]).
     label
         Name of the label column.
+    id_column
+        Name of the column that tells the rows apart, if there is one.
     noisy
         The labels may be wrong: they are not the truth.
     """
     table = open_table(path, label)
-    labels = table.position(label)
-    features = [place for place in range(table.n_columns) if place != labels]
+    apart = {table.position(name) for name in (label, id_column) if name is not None}
+    features = [place for place in range(table.n_columns) if place not in apart]
     if not features:
         raise InputError(f"Expected columns of numbers beside {label!r} in {path}, got none.")
-    x, y = table.read_all(features, labels)
-    return from_arrays(x, check_no_missing(y, Path(path)), name=Path(path).stem, noisy=noisy)
+    x, y = table.read_all(features, table.position(label))
+    dataset = from_arrays(x, check_no_missing(y, Path(path)), name=Path(path).stem, noisy=noisy)
+    return replace(
+        dataset,
+        ids=None if id_column is None else tuple(table.read_texts(table.position(id_column))),
+        feature_names=None if table.names is None else tuple(table.names[place] for place in features),
+    )

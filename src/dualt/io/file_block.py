@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.io.image_folder import is_class_folder, read_class_folder
+from dualt.io.image_folder import FILE_COLUMN, is_class_folder, read_class_folder
 from dualt.io.kept import Kept
 from dualt.io.load import TABLES, choose_columns, load_array, load_labels, open_table
 from dualt.io.tables import Table
@@ -24,8 +24,6 @@ from dualt.validation import check_probability_shape, check_same_length
 
 _log = logging.getLogger(__name__)
 _Arrays: TypeAlias = tuple[NDArray[Any], ...]
-# What `dualt predict` and `dualt probs` call the column of image files.
-FILE_COLUMN = "file"
 _UNKNOWN: np.dtype[Any] = np.dtype(np.float64)
 
 
@@ -184,7 +182,7 @@ class FileBlock:
         if column not in (table.names or ()):
             raise InputError(
                 f"Expected a column of {self.path} that names the images of {self.labels}, got none called {column!r}."
-                " Name it with --id. Rows without names must be an .npy, in the order of the sorted paths."
+                " Name it with --id."
             )
         return column
 

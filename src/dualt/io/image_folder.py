@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.labels import as_text_array
 
+# What `dualt predict` and `dualt probs` call the column of image files.
+FILE_COLUMN = "file"
 IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 
 
@@ -71,6 +73,16 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
     if not files:
         raise FileError(f"Expected images ({', '.join(sorted(IMAGE_ENDINGS))}) in the folders of {folder}, got none.")
     return ClassFolder(folder, names, tuple(file.relative_to(folder).as_posix() for file in files))
+
+
+def check_array_order(probs: Path, folder: Path) -> None:
+    """Refuse an array of probabilities, which names no files, if these sort differently by number and by text."""
+    files = read_class_folder(folder).files
+    if probs.suffix.lower() in (".npy", ".npz") and list(files) != sorted(files, key=lambda file: Path(file).parts):
+        raise InputError(
+            f"Expected names with the probabilities of {folder}, whose files sort differently by number (2 before 10)"
+            f" and by text: {probs} does not tell which it is. Pass a table with the column {FILE_COLUMN!r}."
+        )
 
 
 def list_images(folder: Path) -> list[Path]:

@@ -71,8 +71,10 @@ def choose_columns(
     Columns named in `exclude`, and an index column without a name as data frames write it, are left out. With a
     `pattern` such as 'p_*', only the columns that match are taken, and what its star stands for is the name of the
     class; or it is a list, 'cat,dog', of the columns to take, in this order. Numbers 0, 1, 2… are no names.
+    Without a pattern, 'p_*' is one if two columns match it and others do not, as in a table of `dualt probs`.
     """
     names, left_out = table.names, {table.position(name) for name in exclude}
+    pattern = _usual_pattern(names, {*exclude, *INDEX_COLUMNS}) if pattern is None else pattern
     if names is None:
         if pattern is None:
             return list(range(table.n_columns)), None
@@ -89,6 +91,11 @@ def choose_columns(
         raise InputError(f"Expected columns {wanted} in {table.path}, got none beside {', '.join(names)}.")
     chosen = tuple(_starred(names[place], pattern or "") for place in places)
     return places, None if chosen == tuple(map(str, range(len(places)))) else chosen
+
+
+def _usual_pattern(names: Sequence[str] | None, left_out: set[str]) -> str | None:
+    matching = [name.startswith("p_") for name in names or () if name not in left_out]
+    return "p_*" if sum(matching) > 1 and not all(matching) else None
 
 
 def _starred(name: str, pattern: str) -> str:
@@ -145,10 +152,11 @@ def label_place(table: Table, column: str | None = None) -> int:
 
 
 def load_class_names(path: str | Path) -> tuple[str, ...]:
-    """Read class names, one per line in column order, from a text file (or a JSON list)."""
+    """Read class names, one per line in column order, from a text file; or from JSON: a list, or `class_names`."""
     path = Path(path)
     if path.suffix.lower() == ".json":
         names = read_json(path)
+        names = names.get("class_names") if isinstance(names, dict) else names
         if not isinstance(names, list):
             raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__}.")
         return tuple(map(str, names))

@@ -11,7 +11,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, NamedTuple
 
 from dualt.errors import FileError, InputError
@@ -35,9 +35,7 @@ def plan_moves(images: ClassFolder, labels: Sequence[str]) -> list[Move]:
     moves = []
     for file, old, new in zip(images.files, images.labels.tolist(), labels, strict=True):
         if old != new:
-            target = free_name(
-                images.folder / _checked_class(new) / PurePosixPath(*PurePosixPath(file).parts[1:]), taken
-            )
+            target = free_name(images.folder / _checked_class(new) / file.partition("/")[2], taken)
             taken.add(str(target).lower())
             moves.append(Move(file, target.relative_to(images.folder).as_posix()))
     return moves
@@ -94,7 +92,8 @@ def _moves(stream: IO[str], path: str | Path) -> Iterator[Move]:
 def make_moves(folder: Path, moves: Sequence[Move], undo: Path) -> int:
     """Move files inside `folder`, all or none, and return how many moved; moves that were made before are passed over.
 
-    The way back is written to `undo`, a new file, before the first move, unless there is nothing to move. If one fails, those before it are taken back.
+    The way back is written to `undo`, a new file, before the first move, unless there is nothing to move. If a move
+    fails, those before it are taken back.
     """
     _check_moves(folder, moves)
     waiting = [move for move in moves if os.path.lexists(folder / move.source)]
@@ -118,10 +117,8 @@ def make_moves(folder: Path, moves: Sequence[Move], undo: Path) -> int:
             each.rmdir()
         undo.unlink()
         if isinstance(error, OSError):
-            failed = folder / begun[-1].source
-            raise FileError(
-                f"Cannot move {failed}: {error.strerror or error}. All files are where they were."
-            ) from error
+            reason = f"{folder / begun[-1].source}: {error.strerror or error}"
+            raise FileError(f"Cannot move {reason}. All files are where they were.") from error
         raise
     return len(waiting)
 

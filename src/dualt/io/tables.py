@@ -73,6 +73,10 @@ class Table(ABC):
     def read_texts(self, place: int) -> list[str]:
         """Return one column as texts, such as those of ids."""
 
+    def read_columns(self, places: Sequence[int]) -> list[list[str]]:
+        """Return several columns as texts."""
+        return [self.read_texts(place) for place in places]
+
 
 def labels_of(texts: Sequence[str]) -> NDArray[Any]:
     """Return the labels that a file has in text: numbers if they all are, else texts.

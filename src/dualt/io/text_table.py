@@ -81,6 +81,14 @@ class TextTable(Table):
         """Return one column as it is written."""
         return list(map(unguard_cell, self._read_cells([place])[0]))
 
+    def read_columns(self, places: Sequence[int]) -> list[list[str]]:
+        """Return several columns as they are written, in one pass; numbers with a point before decimals."""
+        columns = [list(map(unguard_cell, cells)) for cells in self._read_cells(places)]
+        if self.decimal == ".":
+            return columns
+        is_number = _DECIMAL_COMMA.fullmatch
+        return [[cell.replace(",", ".") if is_number(cell) else cell for cell in cells] for cells in columns]
+
     def _read_plain(self, stream: IO[str], numbers: list[int], label: int | None) -> tuple[NDArray[Any], Any]:
         fields: list[Any] = [("numbers", np.float64, (len(numbers),))] if numbers else []
         places = numbers

@@ -2,8 +2,9 @@
 
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.label_issues import LabelIssues
-from dualt.issues.review import Decision, apply_review, labels_digest, read_review
+from dualt.issues.review import Decision, apply_review, read_review
 from dualt.issues.scores import find_label_issues, find_posterior_issues
+from dualt.labels import labels_digest
 
 __all__ = [
     "Decision",

@@ -71,7 +71,5 @@ def _write_parquet(stream: IO[bytes], issues: LabelIssues) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-    rows = list(issue_rows(issues))
-    parquet.write_table(
-        pa.table({name: [row[name] for row in rows] for name in (*_COLUMNS, *described(issues))}), stream
-    )
+    rows, names = list(issue_rows(issues)), (*_COLUMNS, *described(issues))
+    parquet.write_table(pa.table({name: [row[name] for row in rows] for name in names}), stream)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
-from dualt.issues.review import digest_of_texts
+from dualt.labels import codes_digest
 from dualt.results import TransitionEstimate
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ class LabelIssues:
     @cached_property
     def labels_digest(self) -> str:
         """Checksum of the given labels, by which `apply_review` recognises a review of others."""
-        texts = np.array([*(self.label_texts or self.class_names), ""], dtype=object)
         codes = self.given.astype(np.intp)
-        return digest_of_texts(texts[codes if self.labelled is None else np.where(self.labelled, codes, -1)])
+        known = codes if self.labelled is None else np.where(self.labelled, codes, -1)
+        return codes_digest(self.label_texts or self.class_names, [known])
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
         """Return the same for all `n_rows` rows of a file, of which those with these numbers have a label."""

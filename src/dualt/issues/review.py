@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -15,7 +14,9 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import open_input
 from dualt.io.cells import is_row_number, unguard_cell
-from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
+from dualt.io.json_lines import JSON_LINES
+from dualt.issues.exchange import read_answers
+from dualt.labels import LabelCoder, as_label_array, codes_digest, is_missing, labels_digest, whole_values
 
 HEADER = ("index", "old", "new")
 
@@ -25,7 +26,7 @@ class Decision:
     """A person looked at example `index`, labelled `old`, and says that its class is `new`.
 
     `id` is what the example is called, and `labels` the digest of all labels at that time; both are empty if the
-    review does not tell.
+    review does not tell. `line` says where in the review that is, and `unit` what is counted there.
     """
 
     index: int
@@ -34,56 +35,54 @@ class Decision:
     line: int
     id: str = ""
     labels: str = ""
+    unit: str = "line"
 
-
-def labels_digest(labels: Any) -> str:
-    """Return a checksum of given labels, of any kind, by which a review recognises those it was made for.
-
-    It begins with letters, so that no spreadsheet takes it for a number.
-
-    Examples
-    --------
-    >>> labels_digest([0, 1, 1]) == labels_digest(["0", "1", "1"]) == labels_digest([[1, 0], [0, 1], [0, 1]])
-    True
-    """
-    array = as_label_array(labels)
-    if array.ndim == 2:
-        array = array.argmax(axis=1)
-    missing = is_missing(array)
-    if array.dtype.kind in "bf":
-        array = np.where(missing, 0, array).astype(np.int64)
-    return digest_of_texts("" if empty else str(label) for label, empty in zip(array.tolist(), missing, strict=True))
-
-
-def digest_of_texts(texts: Iterable[str]) -> str:
-    """Return the checksum of labels as texts; that of a missing one is empty."""
-    return f"sha256:{hashlib.sha256(chr(30).join(texts).encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    @property
+    def where(self) -> str:
+        """Its place, for messages."""
+        return f"{self.unit} {self.line}"
 
 
 def read_review(path: str | Path) -> list[Decision]:
     """Read a CSV with the columns ``index,old,new`` and perhaps ``id,labels``, as the report page writes it.
 
     Other columns are ignored. Cells that were guarded against spreadsheets (`dualt.io.cells`) come back as they
-    were. A row whose new label equals the old one is a label that was looked at and kept.
+    were. A row whose new label equals the old one is a label that was looked at and kept. A `.json` or `.jsonl` file is
+    the export of a labelling tool; see `dualt.issues.exchange`.
 
     Raises
     ------
     FileError
         If the file cannot be read.
     InputError
-        If it is not such a table, or names an example twice; the message gives the line.
+        If it is not such a table, or decides an example in two ways; the message gives the line.
     """
     path = Path(path)
     decisions: dict[int, Decision] = {}
+    for decision in _exported(path) if path.suffix.lower() in (".json", *JSON_LINES) else _listed(path):
+        first = decisions.setdefault(decision.index, decision)
+        if (first.old, first.new, first.id) != (decision.old, decision.new, decision.id):
+            raise InputError(
+                f"Expected one decision per example, got two for example {decision.index}, on {first.where}"
+                f" and {decision.where} of {path}. Delete one of the two."
+            )
+    return list(decisions.values())
+
+
+def _exported(path: Path) -> Iterator[Decision]:
+    for number, task in read_answers(path):
+        index, texts = str(task["index"]), {name: str(task.get(name) or "") for name in ("old", "new", "labels")}
+        if not is_row_number(index):
+            raise InputError(f"Expected a row number as index in task {number} of {path}, got {index[:40]!r}.")
+        # Tools that number their tasks call that number id.
+        called = str(task.get("example", task.get("id")) or "")
+        yield Decision(int(index), line=number, id=called, unit="task", **texts)
+
+
+def _listed(path: Path) -> Iterator[Decision]:
     try:
         with open_input(path, "r") as stream:
-            for decision in _decisions(stream, path):
-                first = decisions.setdefault(decision.index, decision)
-                if first is not decision:
-                    raise InputError(
-                        f"Expected one decision per example, got example {decision.index} on lines {first.line}"
-                        f" and {decision.line} of {path}. Delete one of the two."
-                    )
+            yield from _decisions(stream, path)
     except UnicodeDecodeError as error:
         raise InputError(f"Expected {path} to be UTF-8 text: {error}. Save the review as UTF-8.") from None
     except csv.Error as error:
@@ -92,7 +91,6 @@ def read_review(path: str | Path) -> list[Decision]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
-    return list(decisions.values())
 
 
 def _decisions(stream: IO[str], path: Path) -> Iterator[Decision]:
@@ -109,8 +107,10 @@ def _decisions(stream: IO[str], path: Path) -> Iterator[Decision]:
         )
     line = reader.line_num + 1
     for cells in reader:
-        if cells:
-            yield _decision(names, cells, line, path)
+        decision = _decision(names, cells, line, path) if cells else None
+        # A tool's table has all tasks; the page's has those that were decided.
+        if decision is not None and (decision.new or "example" not in names):
+            yield decision
         line = reader.line_num + 1
 
 
@@ -121,8 +121,9 @@ def _decision(names: list[str], cells: list[str], line: int, path: Path) -> Deci
     index = content["index"].strip()
     if not is_row_number(index):
         raise InputError(f"Expected a row number as index on line {line} of {path}, got {content['index'][:40]!r}.")
-    texts = {name: unguard_cell(content.get(name, "")) for name in ("old", "new", "id")}
-    return Decision(int(index), line=line, labels=content.get("labels", "").strip(), **texts)
+    texts = {name: unguard_cell(content[name]) for name in ("old", "new")}
+    called = unguard_cell(content.get("example", content.get("id", "")))
+    return Decision(int(index), line=line, labels=content.get("labels", "").strip(), id=called, **texts)
 
 
 def decided_labels(
@@ -130,25 +131,36 @@ def decided_labels(
 ) -> dict[int, str]:
     """Return the label that was decided for each reviewed row, by row number.
 
-    An example is found by its id if the review has one and `ids` are passed, else by its row number; of ids that are
-    gone nothing is said. Its given label, a class name, must be the old one, or the new one if the review was applied.
+    An example is found by its id if the review has one and `ids` are passed, else by its row number, which also tells
+    examples of one id apart; of ids that are gone nothing is said. Its given label, a class name, must be the old one,
+    or the new one if the review was applied.
 
     Raises
     ------
     LabelsError
         If a label is neither: the review was made for other labels.
     """
-    rows = {} if ids is None else {str(each): row for row, each in enumerate(ids)}
+    rows: dict[str, list[int]] = {}
+    for row, each in enumerate(ids or ()):
+        rows.setdefault(str(each), []).append(row)
     found = {}
     for decision in decisions:
-        row = rows.get(decision.id) if ids is not None and decision.id else decision.index
-        if row is None:
-            continue
+        row = decision.index
+        if ids is not None and decision.id:
+            places = rows.get(decision.id, [])
+            if not places:
+                continue
+            if row not in places and len(places) > 1:
+                raise LabelsError(
+                    f"Expected one example of the id {decision.id!r} on {decision.where} of the review, which is no"
+                    f" longer example {row}, got {len(places)}. Rows that move need ids of their own."
+                )
+            row = row if row in places else places[0]
         now = given[row] if row < len(given) else "no such row"
         if now not in (decision.old, decision.new):
             raise LabelsError(
                 f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} or {decision.new!r},"
-                f" as on line {decision.line} of the review, got {now!r}. The review was made for other labels."
+                f" as on {decision.where} of the review, got {now!r}. The review was made for other labels."
             )
         found[row] = decision.new
     return found
@@ -192,7 +204,7 @@ def apply_review(
     current = np.full(len(array), -1, np.intp)
     current[there] = coder.encode(readable[there])
     # A page made in Python knows the labels by the names of their classes.
-    by_name = digest_of_texts(np.array([*coder.names, ""], dtype=object)[current])
+    by_name = codes_digest(coder.names, [current])
     _check_belonging({labels_digest(array), by_name}, decisions, ids)
     for decision in decisions:
         _check(decision, current, codes, coder.names)
@@ -214,7 +226,7 @@ def _check_belonging(own: set[str], decisions: Sequence[Decision], ids: Sequence
         known = ids[decision.index] if ids is not None and decision.index < len(ids) else decision.id
         if decision.id and decision.id != known:
             raise LabelsError(
-                f"Expected the id {known!r} of example {decision.index}, got {decision.id!r} on line {decision.line} of"
+                f"Expected the id {known!r} of example {decision.index}, got {decision.id!r} on {decision.where} of"
                 " the review. It was made for other data, or for these in another order."
             )
 
@@ -231,7 +243,7 @@ def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder
 
 
 def _check(decision: Decision, current: NDArray[np.intp], codes: dict[str, int], names: tuple[str, ...]) -> None:
-    where = f"line {decision.line} of the review"
+    where = f"{decision.where} of the review"
     if decision.index >= len(current):
         raise LabelsError(
             f"Expected an index below {len(current):,}, the number of labels, got {decision.index} on"

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.audit import Audit, AuditResult
+from dualt.dynamics import TrainingDynamics
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
+from dualt.issues.in_sample import rank_dynamics
 from dualt.issues.label_issues import LabelIssues
 from dualt.issues.opinions import BayesScorer, CalibratedScorer, PooledScorer
 from dualt.results import TransitionEstimate
@@ -80,7 +82,8 @@ def find_label_issues(
     Parameters
     ----------
     pred_probs : (n_samples, n_classes)
-        Out-of-fold probabilities of the given label.
+        Out-of-fold probabilities of the given label. Or the `TrainingDynamics` of one training run: these are in
+        sample, so that without a `transition` labels are ranked by their mean margin, and no matrix is estimated.
     noisy_labels : (n_samples,)
     transition
         A matrix or an estimate; by default it is estimated first.
@@ -112,6 +115,17 @@ def find_label_issues(
     >>> issues.ranking[0], issues.suggested[8]
     (np.int64(8), np.uint8(0))
     """
+    if isinstance(pred_probs, TrainingDynamics):
+        if transition is None:
+            if estimator is not None or verified is not None:
+                raise InputError(
+                    "Expected a transition or none with training dynamics, got an estimator or verified labels: the"
+                    " dynamics are in sample, and no matrix is estimated from them."
+                )
+            found = rank_dynamics(pred_probs, noisy_labels, threshold=threshold, top=top, class_names=class_names)
+            return replace(found, index=index_of(noisy_labels))
+        class_names = pred_probs.class_names if class_names is None else class_names
+        pred_probs = pred_probs.mean_probs
     posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
     if verified is not None:
         if transition is not None:

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from dualt.errors import InputError
 from dualt.labels import LabelCoder
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import build_method, find_method
 from dualt.nn.networks import build_network, load_weights
-from dualt.nn.training import EpochRecord, Trained, TrainingData, predict_probs, train
+from dualt.nn.training import EpochRecord, Recipe, Trained, TrainingData, predict_probs, train
+from dualt.nn.training.replicated import Replica, train_replicated
+from dualt.nn.training.stacking import is_perceptron
 from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior
 
@@ -45,29 +48,42 @@ class Stages:
     def train(self, name: str, transition: Any = None, data: TrainingData | None = None) -> Trained:
         """Train the stage `name`, which is a method or one fold of the posterior, unless it is done."""
         if name not in self.trained:
-            config, method_name = self.config, name.partition("-fold-")[0]
-            options = config.method_options or {} if method_name == config.method else {}
-            n_samples = len((data or self.data).train.labels)
-            method = build_method(method_name, transition, n_classes=self.n_classes, n_samples=n_samples, **options)
-            start = find_method(method_name).starts_from
-            source = None if start is None else self.train(start, transition)
-            networks = [self.new_network(name, number, source) for number in range(method.n_networks)]
-            on_epoch = self.on_epoch
-            self.trained[name] = train(
-                networks,
-                method,
-                data or self.data,
-                config.recipe_of(name, len(self.data.train.labels)),
-                random_state=self.seed_of(name),
-                machine=config.machine,
-                augment=config.augmentation,
-                checkpoint=None if self.folder is None else self.folder / f"{name}.safetensors",
+            new, on_epoch = self._replica(name, transition, data), self.on_epoch
+            trained = train(
+                new.networks,
+                new.method,
+                new.data,
+                self.recipe_of(name),
+                random_state=new.random_state,
+                machine=self.config.machine,
+                augment=self.config.augmentation,
+                checkpoint=new.checkpoint,
                 resume=self.resume,
                 on_epoch=None if on_epoch is None else lambda record: on_epoch(name, record),
             )
-            # Of all parts of a run that was resumed.
-            self.seconds[name] = self.trained[name].history.seconds
+            self._keep(name, trained)
         return self.trained[name]
+
+    def _replica(self, name: str, transition: Any, data: TrainingData | None = None) -> Replica:
+        """Return what a stage starts with; what it starts from is trained first."""
+        config, method_name, data = self.config, name.partition("-fold-")[0], data or self.data
+        options = config.method_options or {} if method_name == config.method else {}
+        n_samples = len(data.train.labels)
+        method = build_method(method_name, transition, n_classes=self.n_classes, n_samples=n_samples, **options)
+        start = find_method(method_name).starts_from
+        source = None if start is None else self.train(start, transition)
+        networks = [self.new_network(name, number, source) for number in range(method.n_networks)]
+        checkpoint = None if self.folder is None else self.folder / f"{name}.safetensors"
+        return Replica(networks, method, data, self.seed_of(name), checkpoint)
+
+    def _keep(self, name: str, trained: Trained) -> None:
+        self.trained[name] = trained
+        # Of all parts of a run that was resumed.
+        self.seconds[name] = trained.history.seconds
+
+    def recipe_of(self, name: str) -> Recipe:
+        """Return the recipe of a stage."""
+        return self.config.recipe_of(name, len(self.data.train.labels))
 
     def seed_of(self, name: str) -> int:
         """Return the seed of a stage."""
@@ -131,6 +147,51 @@ class Stages:
             trained = self.train(f"ce-fold-{number}", data=data)
             probs[held_out] = predict_probs(trained.networks, self.data.train.subset(held_out).inputs).numpy()
         return probs
+
+
+def train_stages(every: Sequence[Stages], name: str, transitions: Sequence[Any] | None = None) -> list[Trained]:
+    """Train the stage `name` of many runs as one batched training where that can be, and return them.
+
+    Each comes out as `stages.train(name, transition)` would train it; what a method starts from is trained first, and
+    what is trained already stays. The runs have one configuration but for random states, and parts of one size.
+
+    Parameters
+    ----------
+    every
+    name
+        Of a method.
+    transitions
+        A matrix for each, where the method takes one.
+    """
+    matrices = [None] * len(every) if transitions is None else transitions
+    start = find_method(name).starts_from
+    if start is not None:
+        train_stages(every, start, matrices)
+    waiting = [(stages, matrix) for stages, matrix in zip(every, matrices, strict=True) if name not in stages.trained]
+    if len(waiting) > 1 and all(can_replicate(stages, name) for stages, _ in waiting):
+        first = waiting[0][0]
+        recipe, n_jobs = first.recipe_of(name), first.config.n_jobs
+        if any(stages.recipe_of(name) != recipe for stages, _ in waiting):
+            raise InputError(f"Expected one recipe of {name!r} for all runs that are trained as one, got several.")
+
+        def tell(number: int, record: EpochRecord) -> None:
+            told = waiting[number][0].on_epoch
+            if told is not None:
+                told(name, record)
+
+        replicas = [stages._replica(name, matrix) for stages, matrix in waiting]
+        trained = train_replicated(replicas, recipe, n_jobs=n_jobs, resume=first.resume, on_epoch=tell)
+        for (stages, _), one in zip(waiting, trained, strict=True):
+            stages._keep(name, one)
+    return [stages.train(name, matrix) for stages, matrix in zip(every, matrices, strict=True)]
+
+
+def can_replicate(stages: Stages, name: str) -> bool:
+    """Tell whether a stage can be batched with others: a perceptron on a CPU, as it is, by a method of many at once."""
+    config = stages.config
+    plain = config.augment is None and config.precision == "float32" and config.machine.torch_device.type == "cpu"
+    replicable = getattr(find_method(name).build, "replicable", False)
+    return plain and replicable and is_perceptron(stages.new_network(name))
 
 
 def learned_transition(trained: Trained) -> NDArray[np.float64] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from dualt import __version__
 from dualt.errors import InputError
@@ -96,19 +97,12 @@ def render_report(
     limit
         Most suspects to list.
     """
-    shown: Estimate
-    if issues is not None:
-        shown, pairs = GivenMatrix(issues) if estimate is None else estimate, issues.by_pair
-    elif estimate is not None:
-        shown, pairs = estimate, estimate.n_samples * (estimate.clean_prior[:, None] * estimate.transition).T
-    else:
-        raise InputError("Expected an estimate or label issues to report, got neither.")
-    wrong = without_diagonal(pairs)
     if issues is not None:
         ids = issues.ids if ids is None else ids
         labels_digest = labels_digest or issues.labels_digest
     if ids is not None and issues is not None and len(ids) != len(issues):
         raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
+    shown, wrong = _shown(estimate, issues)
     lists = [] if issues is None else [_suspects(issues, limit, reviewed, ids)]
     if issues is not None and audit is not None:
         lists.append(audit_list(audit, shown.class_names))
@@ -116,36 +110,58 @@ def render_report(
         shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, ids=ids,
         labels_digest=labels_digest, level=level,
     )  # fmt: skip
-    numbers = script_json(content)
-    style, script = _joined(_STYLES), _script()
     template = _environment().get_template("page.html")
     page = template.render(
         title=title,
-        estimate=shown,
-        interval=None if estimate is None else estimate.noise_rate_interval(level),
-        range=estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
-        undecided=None if estimate is None else estimate.undecided,
-        cannot_tell=CANNOT_TELL if estimate is not None and nothing_sure(estimate) else None,
         comparison=comparison,
         lists=lists,
         n_flagged=0 if issues is None else len(issues.indices),
-        style=Markup(style),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        numbers=Markup(numbers),  # noqa: S704
-        policy=_policy(style, script),
         digest=_digest(issues) if issues is not None else "",
-        verdict=words.verdict(shown),
-        hardest_hit=words.hardest_hit(shown, level),
-        level=f"{100 * level:g}%",
-        facts=words.facts(shown),
-        expected_wrong=wrong.sum(),
-        confusions=confusions(wrong),
         n_shown=len(content["matrix"]["classes"]),
         distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
         version=__version__,
+        **_finding(estimate, shown, wrong, level),
+        **_embedded(content),
     )
     # A lone surrogate in a class name has no UTF-8 form.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _shown(estimate: TransitionEstimate | None, issues: LabelIssues | None) -> tuple[Estimate, NDArray[Any]]:
+    """Return the matrix to show, and the expected number of wrong labels by given label and true class."""
+    if issues is not None:
+        return GivenMatrix(issues) if estimate is None else estimate, without_diagonal(issues.by_pair)
+    if estimate is None:
+        raise InputError("Expected an estimate or label issues to report, got neither.")
+    return estimate, without_diagonal(estimate.n_samples * (estimate.clean_prior[:, None] * estimate.transition).T)
+
+
+def _finding(estimate: TransitionEstimate | None, shown: Estimate, wrong: NDArray[Any], level: float) -> dict[str, Any]:
+    """Return what the page says of the labels as a whole."""
+    return {
+        "estimate": shown,
+        "interval": None if estimate is None else estimate.noise_rate_interval(level),
+        "range": estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
+        "undecided": None if estimate is None else estimate.undecided,
+        "cannot_tell": CANNOT_TELL if estimate is not None and nothing_sure(estimate) else None,
+        "verdict": words.verdict(shown),
+        "hardest_hit": words.hardest_hit(shown, level),
+        "level": f"{100 * level:g}%",
+        "facts": words.facts(shown),
+        "expected_wrong": wrong.sum(),
+        "confusions": confusions(wrong),
+    }
+
+
+def _embedded(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the style, the script and its numbers, and the policy that allows them."""
+    style, script = _joined(_STYLES), _script()
+    return {
+        "style": Markup(style),  # noqa: S704
+        "script": Markup(script),  # noqa: S704
+        "numbers": Markup(script_json(content)),  # noqa: S704
+        "policy": _policy(style, script),
+    }
 
 
 def _suspects(

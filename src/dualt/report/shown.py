@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
@@ -89,10 +90,13 @@ def reviewed_rows(
     if not reviewed:
         return {}
     rows = {} if ids is None else {str(each): row for row, each in enumerate(ids)}
+    repeated = {name for name, times in Counter(map(str, ids or ())).items() if times > 1}
     codes = {name: code for code, name in enumerate(issues.class_names)}
     found = {}
     for which, label in reviewed.items():
         row = rows.get(which) if isinstance(which, str) else int(which)
+        if isinstance(which, str) and which in repeated:
+            raise InputError(f"Expected a row number, or an id that one example has, got {which[:80]!r} of several.")
         if str(label) not in codes:
             raise InputError(f"Expected a class as the reviewed label of {which!r}, got {str(label)[:80]!r}.")
         if row is not None and not 0 <= row < len(issues):

@@ -26,6 +26,7 @@ _STYLES = (
     ("#7f7f7f", "--", ">"),
     ("#c2185b", "-", "*"),
 )
+_FACTORS = {"T": "T (= T♣)", "DT": "dual-T (= T♣ T♠)"}
 _AXES = {
     "posterior": "mean |P − P̂|",
     "errors": "Σ|T − T̂| / C",
@@ -90,17 +91,30 @@ def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
             _draw_panel(axis, own, by_noise=one)
             axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
             axis.set_xlabel("samples", fontsize=8)
-            axis.locator_params(axis="x", nbins=5)
-            axis.xaxis.set_major_formatter("{x:,.0f}")
+            _scale(axis, sorted({r.n_samples for r in own if r.n_samples}))
             axis.set_ylabel(_AXES[experiment.shows], fontsize=8)
             axis.tick_params(labelsize=7)
+    # One legend for all panels, beside none of the curves.
+    legends = (axis.get_legend_handles_labels() for axis in figure.axes)
+    known = {label: handle for legend in legends for handle, label in zip(*legend, strict=True)}
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return figure
+
+
+def _scale(axis: Any, sizes: Sequence[int]) -> None:
+    """Give every size its own tick, by ratios, so that the small ones are not crowded."""
+    if len(sizes) > 1:
+        axis.set_xscale("log")
+    axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
+    axis.minorticks_off()
 
 
 def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None:
     names = list(dict.fromkeys(r.noise if by_noise else row_name(r) for r in results))
     for number, name in enumerate(names):
         colour, line, marker = _STYLES[number % len(_STYLES)]
+        # Beside T♠ the other factor is to be seen too, and it is T itself.
+        label = _FACTORS.get(name, name) if "T♠" in names else name
         curve = sorted(
             (r.n_samples or 0, r.mean or 0.0, r.sd or 0.0)
             for r in results
@@ -108,13 +122,20 @@ def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None
         )
         x, mean, sd = zip(*curve, strict=True)
         low, high = ([m + side * s for m, s in zip(mean, sd, strict=True)] for side in (-1, 1))
-        axis.plot(x, mean, line, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=name)
+        axis.plot(x, mean, line, color=colour, marker=marker, markersize=3.5, linewidth=1.4,
+                  label=label)  # fmt: skip
         axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
     top = max(((r.mean or 0.0) + (r.sd or 0.0) for r in results), default=1.0)
     axis.set_ylim(0, 1.08 * top or 1.0)
     axis.grid(alpha=0.3, linewidth=0.5)
-    if names:
-        axis.legend(fontsize=7, frameon=False)
+
+
+def _limits(results: Sequence[Result]) -> tuple[float, float]:
+    """Return the ends of an axis on which accuracies differ to the eye: bars need not begin at zero."""
+    values = [r.mean for r in results if r.mean is not None] + [r.published.mean for r in results if r.published]
+    low, high = min(values, default=0.0), max(values, default=100.0)
+    margin = max(0.1 * (high - low), 0.5)
+    return max(0.0, low - margin), min(100.0, high + margin)
 
 
 def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
@@ -128,6 +149,8 @@ def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
             own = [r for r in results if (r.dataset, r.noise) == (dataset, noise)][::-1]
             names = list(map(row_name, own))
             errors = [r.sd or 0.0 for r in own]
+            if experiment.shows == "accuracies":
+                axis.set_xlim(*_limits(own))
             axis.barh(names, [r.mean or 0.0 for r in own], xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
             for floor in (r.mean for r in own if (r.quantity, r.estimator) == ("error", FLOOR) and r.mean is not None):
                 axis.axvline(floor, color="#222222", linestyle=":", linewidth=0.8)

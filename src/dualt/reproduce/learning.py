@@ -1,15 +1,15 @@
-"""The noisy posteriors of a sweep: each trained once, one at a time or many as one batched network."""
+"""The noisy posteriors of a sweep: data, configuration, and the stages that train them and what starts from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
@@ -18,16 +18,18 @@ from dualt.datasets import Dataset, Split, load_dataset, split_dataset
 from dualt.datasets.synthetic import load_synthetic
 from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
-from dualt.nn.methods import METHODS, build_method
+from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
-from dualt.nn.pipeline import training_data
-from dualt.nn.stages import Stages
-from dualt.nn.training import Trained
+from dualt.nn.stages import OnStage, Stages
+from dualt.nn.training import Part, TrainingData, as_inputs
+from dualt.nn.training.inputs import Inputs
 from dualt.nn.training.model import make_folder
-from dualt.nn.training.replicated import Replica, train_replicated
 from dualt.noise import from_name
-from dualt.reproduce.spec import GIVEN, PosteriorSpec
+from dualt.reproduce.spec import GIVEN, PosteriorSpec, RunSpec, Settings
 from dualt.validation import check_transition
+
+# Options that not every network has: they are passed on where they say something.
+_PLAIN = {"width": 1, "stem": None, "batch_norm": False}
 
 
 @dataclass(frozen=True)
@@ -41,25 +43,33 @@ class Place:
 
 @dataclass(eq=False)
 class Learned:
-    """A posterior with its data; `stages` holds the trained network and trains what starts from it."""
+    """A posterior with its data; `stages` holds the trained network, `branches` what starts from it, by estimator.
+
+    `estimates` keeps what was measured of every matrix, since several methods are trained through one.
+    """
 
     spec: PosteriorSpec
     dataset: Dataset
     split: Split
     stages: Stages
+    branches: dict[str, Stages] = field(default_factory=dict)
+    estimates: dict[tuple[str, Settings], dict[str, Any]] = field(default_factory=dict)
 
-    def branch(self, name: str, method_epochs: int | None) -> Stages:
-        """Return stages that start from the trained network, with checkpoints of their own."""
-        stages, folder = self.stages, self.stages.folder
-        if folder is not None:
-            folder /= f"{name}-{method_epochs or 'published'}"
-            make_folder(folder)
-        config = _config(self.spec, stages.config.n_jobs, method_epochs)
-        trained = {"ce": stages.train("ce")}
-        return Stages(stages.data, stages.class_names, config, folder, stages.resume, trained=trained)
+    def branch(self, run: RunSpec) -> Stages:
+        """Return the stages for the run's matrix, which start from the trained network, ready to train its method."""
+        name, stages = run.estimator or "none", self.stages
+        config = _config(self.spec, stages.config.n_jobs, run)
+        if name not in self.branches:
+            folder = None if stages.folder is None else stages.folder / name
+            if folder is not None:
+                make_folder(folder)
+            trained = {"ce": stages.train("ce")}
+            self.branches[name] = replace(stages, config=config, folder=folder, trained=trained, seconds={})
+        self.branches[name].config = config
+        return self.branches[name]
 
 
-def prepare(posterior: PosteriorSpec, place: Place) -> Learned:
+def prepare(posterior: PosteriorSpec, place: Place, on_epoch: OnStage | None = None) -> Learned:
     """Load, corrupt and split the data of a posterior; nothing is trained yet."""
     dataset = _load(posterior, place.data_dir)
     split = split_dataset(
@@ -67,42 +77,59 @@ def prepare(posterior: PosteriorSpec, place: Place) -> Learned:
         _transition(posterior, dataset.n_classes),
         random_state=posterior.seed,
         validation_fraction=posterior.validation_fraction,
-        n_samples=_n_samples(posterior, dataset),
+        **_sizes(posterior, dataset),
     )
     config = _config(posterior, place.n_jobs)
     folder = None if place.checkpoints is None else place.checkpoints / posterior.identity
     if folder is not None:
         make_folder(folder)
-    data = training_data(split, dataset, config.machine)
-    stages = Stages(data, dataset.class_names, config, folder, resume=folder is not None)
+    data = _training_data(split, dataset, config.machine.torch_device)
+    stages = Stages(data, dataset.class_names, config, folder, folder is not None, on_epoch)
     return Learned(posterior, dataset, split, stages)
 
 
-def learn_together(learned: Sequence[Learned]) -> None:
-    """Train the posteriors as one batched network, each as it would come out on its own."""
-    began = perf_counter()
-    every = [one.stages for one in learned]
-    replicas = [Replica(stages.new_network("ce"), stages.data, stages.seed_of("ce")) for stages in every]
-    recipe = every[0].config.recipe_of("ce", len(every[0].data.train.labels))
-    train_replicated(replicas, recipe)
-    seconds = (perf_counter() - began) / len(learned)
-    for stages, replica in zip(every, replicas, strict=True):
-        stages.trained["ce"] = Trained([replica.network], build_method("ce"), replica.history, recipe)
-        stages.seconds["ce"] = seconds
+def _training_data(split: Split, dataset: Dataset, device: torch.device) -> TrainingData:
+    """Return the parts of a split, whose samples are views of the data set's: many splits share them."""
+    samples, tested = _inputs(dataset, device)
+
+    def labelled(inputs: Inputs, labels: NDArray[np.int64]) -> Part:
+        return Part(inputs, torch.from_numpy(labels).to(device))
+
+    def part(rows: NDArray[np.int64], labels: NDArray[np.int64]) -> Part:
+        return labelled(samples.subset(torch.from_numpy(rows).to(device)), labels)
+
+    test = None if tested is None or split.test_y is None else labelled(tested, split.test_y)
+    return TrainingData(part(split.train_index, split.train_noisy), part(split.val_index, split.val_noisy), test)
 
 
-def _config(posterior: PosteriorSpec, n_jobs: int | None, method_epochs: int | None = None) -> TrainingConfig:
+@lru_cache(maxsize=1)
+def _inputs(dataset: Dataset, device: torch.device) -> tuple[Inputs, Inputs | None]:
+    """Return the samples of a data set to train and to test on."""
+    samples = as_inputs(dataset.train_x, dataset.mean, dataset.std, device)
+    return samples, None if dataset.test_x is None else as_inputs(dataset.test_x, dataset.mean, dataset.std, device)
+
+
+def _config(posterior: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None) -> TrainingConfig:
+    """Return the configuration of the posterior, and of the method of a run that starts from it."""
     shared: dict[str, Any] = {"batch_size": posterior.batch_size}
-    own = {**shared, "optimizer": posterior.optimizer, "learning_rate": posterior.learning_rate}
+    names = ("optimizer", "learning_rate", "momentum", "schedule")
+    own = {**shared, **{name: getattr(posterior, name) for name in names}}
     # A rate belongs to its optimizer: the methods take both or neither.
     of_methods = shared if posterior.optimizer is None else own
-    recipes = {name: entry.recipe.changed(method_epochs, **of_methods) for name, entry in METHODS.items()}
-    recipes["ce"] = METHODS["ce"].recipe.changed(posterior.epochs, **own)
+    recipes = {"ce": METHODS["ce"].recipe.changed(posterior.epochs, **own)}
+    if run is not None:
+        settings = {name: dict(changes) for name, changes in run.settings}
+        recipes |= {
+            name: entry.recipe.changed(run.method_epochs, **{**of_methods, **settings.get(name, {})})
+            for name, entry in METHODS.items()
+            if name != "ce"
+        }
     network = posterior.network
+    options = {"width": posterior.width, "stem": posterior.stem, "batch_norm": posterior.batch_norm}
     return TrainingConfig(
         network=with_logistic_loss(network) if posterior.loss == "logistic" else network,
         method="ce",
-        network_options={} if posterior.width == 1 else {"width": posterior.width},
+        network_options={name: value for name, value in options.items() if value != _PLAIN[name]},
         weights=posterior.weights,
         recipes=recipes,
         folds=posterior.folds,
@@ -137,11 +164,15 @@ def _transition(posterior: PosteriorSpec, n_classes: int) -> NDArray[np.float64]
     return None if posterior.noise == GIVEN else from_name(posterior.noise, n_classes, random_state=posterior.seed)
 
 
-def _n_samples(posterior: PosteriorSpec, dataset: Dataset) -> int | None:
-    if posterior.dataset == "synthetic" or posterior.size == 1:
-        return None
+def _sizes(posterior: PosteriorSpec, dataset: Dataset) -> dict[str, int]:
+    """Return how the data set is to be cut, as arguments of `split_dataset`."""
+    if posterior.size == 1 or (posterior.dataset == "synthetic" and not posterior.whole_validation):
+        return {}
     total = len(dataset.train_y)
-    return round(posterior.size * total) if posterior.size < 1 else min(int(posterior.size), total)
+    if posterior.whole_validation:
+        total -= round(posterior.validation_fraction * total)
+    size = round(posterior.size * total) if posterior.size < 1 else min(int(posterior.size), total)
+    return {"n_train" if posterior.whole_validation else "n_samples": size}
 
 
 def _load(posterior: PosteriorSpec, data_dir: Path | None) -> Dataset:
@@ -149,8 +180,13 @@ def _load(posterior: PosteriorSpec, data_dir: Path | None) -> Dataset:
         return _load_real(posterior.dataset, data_dir)
     if posterior.size <= 1:
         raise InputError(f"Expected a number of samples for the synthetic data, got the share {posterior.size:g}.")
+    n_samples = int(posterior.size)
+    if posterior.whole_validation:
+        n_samples = posterior.pool or n_samples
     options = {} if posterior.n_test is None else {"n_test": posterior.n_test}
-    return load_synthetic(n_samples=int(posterior.size), random_state=posterior.seed, **options)
+    return load_synthetic(
+        n_samples=n_samples, random_state=posterior.seed, standardize=posterior.standardize, **options
+    )
 
 
 @lru_cache(maxsize=1)

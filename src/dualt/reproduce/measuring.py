@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from dualt.datasets.synthetic import noisy_posterior
 from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
+from dualt.labels import LabelCoder
 from dualt.nn.methods import check_labels_possible
-from dualt.nn.stages import Stages, learned_transition
+from dualt.nn.stages import learned_transition
 from dualt.nn.training import Trained, predict_probs
-from dualt.reproduce.grid import IN_SAMPLE, TRUE
+from dualt.reproduce.grid import TRUE
 from dualt.reproduce.learning import Learned
-from dualt.reproduce.spec import RunSpec
+from dualt.reproduce.spec import HELD_OUT, IN_SAMPLE, RunSpec, Settings, base_name
+from dualt.rows import NoisyPosterior, as_posterior
 from dualt.transition import l1_error
 
 _CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
@@ -31,36 +33,69 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
-def measure(run: RunSpec, learned: Learned, branches: dict[str, Stages]) -> dict[str, Any]:
-    """Do a run on its posterior and return what was measured; `branches` keeps the stages of each estimator."""
-    content: dict[str, Any] = {"n_samples": len(learned.split.train_noisy) + len(learned.split.val_noisy)}
+def measure(run: RunSpec, learned: Learned) -> dict[str, Any]:
+    """Do a run on its posterior, unless its method is trained by now, and return what was measured."""
+    n_train, n_validation = len(learned.split.train_noisy), len(learned.split.val_noisy)
+    # What the size of the spec counts.
+    n_samples = n_train if learned.spec.whole_validation else n_train + n_validation
+    content: dict[str, Any] = {"n_samples": n_samples, "n_validation": n_validation}
     if run.estimator is None and run.method == "ce":
         trained, seconds = learned.stages.train("ce"), learned.stages.seconds["ce"]
         return {**content, **_training(trained, seconds), **_known_posterior(learned)}
     if run.estimator is not None:
-        content |= _estimate(run.estimator, learned)
+        content |= estimate(run, learned)
     if run.method is not None:
-        content |= _method(run, learned, content.get("transition"), branches)
+        content |= _method(run, learned)
     return content
 
 
-def _estimate(name: str, learned: Learned) -> dict[str, Any]:
-    truth, stages = learned.split.transition, learned.stages
+def estimate(run: RunSpec, learned: Learned) -> dict[str, Any]:
+    """Return the matrix of the run's estimator and its errors."""
+    key = (str(run.estimator), run.estimator_options)
+    if key not in learned.estimates:
+        learned.estimates[key] = _estimate(*key, learned)
+    return learned.estimates[key]
+
+
+def matrix_to_train_through(run: RunSpec, learned: Learned) -> Floats | None:
+    """Return the matrix that the run's method gets, or `None` if it takes none."""
+    if run.estimator is None:
+        return None
+    matrix = np.asarray(estimate(run, learned)["transition"])
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    check_labels_possible(matrix, learned.stages.data.train.labels)
+    return matrix
+
+
+def _estimate(name: str, given: Settings, learned: Learned) -> dict[str, Any]:
+    truth = learned.split.transition
     if name == TRUE:
         if truth is None:
             raise InputError(f"Expected labels with known noise for the matrix {TRUE!r}, got {learned.spec.dataset!r}.")
         transition, seconds = truth, 0.0
     else:
-        estimator = name.removesuffix(IN_SAMPLE)
-        posterior = stages.posterior(folds=None if estimator == name else 1)
+        posterior, clean = _posterior(name, learned)
+        estimator = base_name(name)
         # The summary serves every estimator: reading the rows for it is no one's own time.
         _ = posterior.summary
         began = perf_counter()
-        clean = {"clean_labels": learned.split.train_clean} if ESTIMATORS[estimator].needs_clean_labels else {}
-        transition = estimate_posterior(posterior, estimator, **clean).transition
+        options = {"clean_labels": clean} if ESTIMATORS[estimator].needs_clean_labels else {}
+        transition = estimate_posterior(posterior, estimator, **options, **dict(given)).transition
         seconds = perf_counter() - began
     errors = {} if truth is None else _errors(truth, transition)
     return {"transition": transition.round(6).tolist(), **errors, "seconds": {"estimate": round(seconds, 4)}}
+
+
+def _posterior(name: str, learned: Learned) -> tuple[NoisyPosterior, Labels | None]:
+    """Return the probabilities that an estimator of this name reads, and the clean labels of their samples."""
+    stages, split = learned.stages, learned.split
+    if name.endswith(HELD_OUT):
+        probs = stages.held_out_probs(1)
+        if probs is None:
+            raise InputError(f"Expected a validation part for {name!r}, got none.")
+        coder = LabelCoder(tuple(stages.class_names), by_name=False)
+        return as_posterior(probs, split.val_noisy, coder=coder, out_of_fold=True), split.val_clean
+    return stages.posterior(folds=1 if name.endswith(IN_SAMPLE) else None), split.train_clean
 
 
 def _errors(truth: Floats, transition: Floats) -> dict[str, float]:
@@ -70,18 +105,10 @@ def _errors(truth: Floats, transition: Floats) -> dict[str, float]:
     }
 
 
-def _method(run: RunSpec, learned: Learned, transition: Any, branches: dict[str, Stages]) -> dict[str, Any]:
+def _method(run: RunSpec, learned: Learned) -> dict[str, Any]:
     """Train a method; the stages of one estimator share what they start from."""
-    name, branch = str(run.method), run.estimator or "none"
-    if branch not in branches:
-        branches[branch] = learned.branch(branch, run.method_epochs)
-    stages = branches[branch]
-    matrix: Floats | None = None
-    if transition is not None:
-        matrix = np.asarray(transition)
-        matrix /= matrix.sum(axis=1, keepdims=True)
-        check_labels_possible(matrix, stages.data.train.labels)
-    trained = stages.train(name, matrix)
+    name, stages = str(run.method), learned.branch(run)
+    trained = stages.train(name, matrix_to_train_through(run, learned))
     content = _training(trained, stages.seconds[name])
     found, truth = learned_transition(trained), learned.split.transition
     if found is not None:

@@ -19,19 +19,25 @@ else:
 PAPER_EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
 OWN_EXPERIMENTS = ("floor", "better-matrices")
 EXPERIMENTS = (*PAPER_EXPERIMENTS, *OWN_EXPERIMENTS)
-PROFILES = ("smoke", "laptop", "paper")
+PROFILES = ("smoke", "laptop", "paper-text", "paper")
 
+# TOML has no null: the word takes a value of a lower layer away.
+_NONE = "none"
 # Beside TOML's own error, a ValueError: too deep a nesting, and a number of too many digits.
 _UNREADABLE = (RecursionError, ValueError)
 
 _LISTS = ("datasets", "noise", "estimators", "methods", "sizes")
 # What the loader fills in itself.
 _KEYS = tuple(name for name in FIELDS if name not in ("name", "profile"))
+_BY_DATASET = ("network", "width", "augment")
+_TABLES = ("recipes", "estimator_options")
 _TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("width", "learning_rate", "validation_fraction"), (int, float)),
-    **dict.fromkeys(("seeds", "epochs", "method_epochs", "batch_size", "folds", "n_test"), (int,)),
-    "together": (bool,),
-    "network": (str, dict),
+    **dict.fromkeys(("learning_rate", "momentum", "validation_fraction"), (int, float)),
+    **dict.fromkeys(("seeds", "epochs", "method_epochs", "batch_size", "folds", "pool", "n_test"), (int,)),
+    **dict.fromkeys(("together", "batch_norm", "whole_validation", "standardize"), (bool,)),
+    **dict.fromkeys(("network", "augment"), (str, dict)),
+    "width": (int, float, dict),
+    **dict.fromkeys(_TABLES, (dict,)),
 }
 
 
@@ -42,7 +48,7 @@ def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, An
     --------
     >>> experiment = load_experiment("figure2", "paper", {"seeds": 2})
     >>> experiment.estimators, experiment.seeds
-    (('t', 'dual-t'), 2)
+    (('t', 'dual-t', 'spade', 'clean-count-held-out'), 2)
     """
     if name not in EXPERIMENTS:
         raise UnknownNameError("experiment", name, (*EXPERIMENTS, "all"))
@@ -72,14 +78,24 @@ def parse_experiment(
 def _merge(below: dict[str, Any], layer: Mapping[str, Any], where: str) -> dict[str, Any]:
     _check_keys(layer, _KEYS, f"key in {where}")
     merged = {**below, **layer}
-    if isinstance(layer.get("network"), Mapping):
-        merged["network"] = {**_networks(below.get("network", {}), ()), **layer["network"]}
+    for name in (*_BY_DATASET, *_TABLES):
+        if isinstance(layer.get(name), Mapping):
+            merged[name] = merge_tables(below.get(name, {}), layer[name])
     return merged
 
 
-def _networks(given: Any, datasets: Iterable[str]) -> dict[str, str]:
-    """Return network by data set; one name serves all."""
-    return dict.fromkeys(datasets, given) if isinstance(given, str) else dict(given)
+def merge_tables(below: Any, above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one table over another, table by table all the way down; over anything else, the table alone."""
+    if not isinstance(below, Mapping):
+        return dict(above)
+    both = {key: merge_tables(below.get(key), own) for key, own in above.items() if isinstance(own, Mapping)}
+    return {**below, **above, **both}
+
+
+def _by_dataset(given: Any, datasets: Iterable[str]) -> dict[str, Any]:
+    """Return a value by data set; one serves all, and `none` is no value."""
+    values = given if isinstance(given, Mapping) else dict.fromkeys(datasets, given)
+    return {dataset: value for dataset, value in values.items() if value != _NONE}
 
 
 def _check_keys(given: Iterable[str], known: Sequence[str], kind: str) -> None:
@@ -93,10 +109,10 @@ def _build(content: dict[str, Any], name: str, profile: str) -> Experiment:
         if key not in content:
             raise InputError(f"Expected the key {key!r} in {name}.toml, got none.")
     content = {key: _checked(key, value, name) for key, value in content.items()}
-    networks = _networks(content.pop("network"), content["datasets"])
-    # TOML has no null: the word takes a value of a lower layer away.
-    content = {key: None if value == "none" else value for key, value in content.items()}
-    return Experiment(name=name, profile=profile, network=networks, **content)
+    tables: dict[str, Any] = {key: _by_dataset(content.pop(key, {}), content["datasets"]) for key in _BY_DATASET}
+    tables |= {key: content.pop(key, {}) for key in _TABLES}
+    content = {key: None if value == _NONE else value for key, value in content.items()}
+    return Experiment(name=name, profile=profile, **tables, **content)
 
 
 def _checked(key: str, value: Any, name: str) -> Any:
@@ -104,10 +120,12 @@ def _checked(key: str, value: Any, name: str) -> Any:
     if key in _LISTS:
         return _checked_list(key, value, name)
     expected = _TYPES.get(key, (str,))
+    if value == _NONE:
+        return value
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         words = " or ".join(kind.__name__ for kind in expected)
         raise InputError(f"Expected {key} of type {words} in {name}, got {value!r}.")
-    return float(cast("float", value)) if float in expected else value
+    return float(cast("float", value)) if float in expected and not isinstance(value, dict) else value
 
 
 def _checked_list(key: str, value: Any, name: str) -> tuple[Any, ...]:
@@ -120,7 +138,7 @@ def _checked_list(key: str, value: Any, name: str) -> tuple[Any, ...]:
 
 
 def parse_change(text: str) -> tuple[str, Any]:
-    """Return key and value of `key=value`; the value is TOML, or else a string; `network.mnist=lenet` goes one down.
+    """Return key and value of `key=value`; the value is TOML, or else a string; `network.mnist=lenet` goes down.
 
     Lists may be written with commas alone.
 
@@ -134,11 +152,13 @@ def parse_change(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise InputError(f"Expected field=value after --set, got {text!r}.")
-    key, _, below = key.strip().partition(".")
+    key, *below = key.strip().split(".")
     parsed = _parse_value(value)
     if key in _LISTS and isinstance(parsed, str):
         parsed = [_parse_value(part) for part in parsed.split(",") if part.strip()]
-    return key, {below: parsed} if below else parsed
+    for name in reversed(below):
+        parsed = {name: parsed}
+    return key, parsed
 
 
 def _parse_value(text: str) -> Any:

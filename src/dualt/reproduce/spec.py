@@ -10,20 +10,29 @@ from typing import Any, Literal, TypeAlias
 
 from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
-from dualt.nn.training.recipe import Optimizer
 
 # Enters every identity: records of another format are never taken for ours.
-FORMAT = 1
+FORMAT = 2
 
 Shows: TypeAlias = Literal["posterior", "errors", "deltas", "accuracies"]
 Loss: TypeAlias = Literal["cross-entropy", "logistic"]
+Settings: TypeAlias = tuple[tuple[str, Any], ...]
 
 # Labels that are noisy as they come, with a matrix that nobody knows.
 GIVEN = "given"
 
-# Fields that older records do not have: without a value they do not enter the identity, which stays the same.
-_LATER = ("optimizer",)
-_COUNTS = ("seeds", "folds", "epochs", "method_epochs", "batch_size", "n_test")
+# Enters the identity of what an estimator or method has made: raise it when its answers change. Not named here: 1.
+# tests/reproduce/test_versions.py holds the answers that belong to these numbers.
+VERSIONS: dict[str, int] = {}
+
+_COUNTS = ("seeds", "folds", "epochs", "method_epochs", "batch_size", "n_test", "pool")
+_CHOICES = {
+    "shows": ("posterior", "errors", "deltas", "accuracies"),
+    "loss": ("cross-entropy", "logistic"),
+    "optimizer": ("sgd", "adam"),
+    "schedule": ("steps", "one-cycle"),
+    "stem": ("auto", "full", "imagenet"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,29 +41,39 @@ class TrainingSpec:
 
     Attributes
     ----------
-    width, weights, loss
-        Of the network.
-    epochs, batch_size, learning_rate
+    stem, batch_norm, weights, loss
+        Of the network; `stem` is for ResNets, `batch_norm` for multi-layer perceptrons.
+    epochs, batch_size, learning_rate, momentum, schedule
     optimizer
         With `learning_rate`, of every stage; `None`: as published, and `learning_rate` is that of `ce` alone.
-    augment
     folds
         Learn the posterior out of fold in so many folds; 1: on the training part itself, like the paper.
     validation_fraction
+    whole_validation
+        A size cuts the training part alone, and is counted by it; else both parts together.
+    pool
+        Points of the synthetic data that both parts are drawn from, with `whole_validation`.
+    standardize
+        Give the features of the synthetic data mean 0 and deviation 1; images always have it.
     n_test
         Test points of the synthetic data.
     """
 
-    width: float = 1.0
+    stem: str | None = None
+    batch_norm: bool = False
     weights: str | None = None
     loss: Loss = "cross-entropy"
     epochs: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
-    optimizer: Optimizer | None = None
-    augment: str | None = None
+    momentum: float | None = None
+    schedule: str | None = None
+    optimizer: str | None = None
     folds: int = 1
     validation_fraction: float = TrainingConfig.validation_fraction
+    whole_validation: bool = False
+    pool: int | None = None
+    standardize: bool = False
     n_test: int | None = None
 
 
@@ -70,16 +89,18 @@ class PosteriorSpec(TrainingSpec):
     matrix
         Of a noise that has no name.
     size
-        Samples to train and validate on: a share of the data set up to 1; above, a number, or all if there are fewer.
-    seed, network
+        Samples to train (and validate) on: a share of the data set up to 1; above, a number, or all if there are fewer.
+    seed, network, width, augment
     """
 
     dataset: str
     noise: str
-    matrix: tuple[tuple[float, ...], ...] | None
     size: float
     seed: int
     network: str
+    width: float = 1.0
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    augment: str | None = None
 
     @property
     def identity(self) -> str:
@@ -87,22 +108,24 @@ class PosteriorSpec(TrainingSpec):
         return _identity(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists; what came later is left out unless it is used."""
-        content = asdict(self)
-        return {key: value for key, value in content.items() if key not in _LATER or value is not None}
+        """Return plain numbers, strings and lists of what is not the default: a field of later changes no identity."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
 
 
 @dataclass(frozen=True)
 class RunSpec:
     """A posterior and what is made of it: the matrix of an estimator, a method's accuracy, or both.
 
-    `method="ce"` without an estimator is the posterior itself.
+    `method="ce"` without an estimator is the posterior itself. `settings` are changes to the recipes of the method
+    and of those that it starts from.
     """
 
     posterior: PosteriorSpec
     estimator: str | None = None
     method: str | None = None
     method_epochs: int | None = None
+    estimator_options: Settings = ()
+    settings: tuple[tuple[str, Settings], ...] = ()
 
     @property
     def identity(self) -> str:
@@ -110,8 +133,23 @@ class RunSpec:
         return _identity(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists."""
-        return {**asdict(self), "posterior": self.posterior.to_dict()}
+        """Return plain numbers, strings and lists, and the versions of what made the result."""
+        content: dict[str, Any] = {**asdict(self), "posterior": self.posterior.to_dict()}
+        content["estimator_options"] = dict(self.estimator_options)
+        content["settings"] = {method: dict(changes) for method, changes in self.settings}
+        names = (base_name(self.estimator or ""), self.method or "")
+        versions = {name: VERSIONS[name] for name in names if name in VERSIONS}
+        return {**content, "made_by": versions} if versions else content
+
+
+# From the probabilities of samples that the network was trained on, like the paper, though the spec has folds; and
+# from those of the validation part, which it was not trained on, though they have chosen its epoch.
+IN_SAMPLE, HELD_OUT = "-in-sample", "-held-out"
+
+
+def base_name(estimator: str) -> str:
+    """Return the estimator without the word for the samples that it reads."""
+    return estimator.removesuffix(IN_SAMPLE).removesuffix(HELD_OUT)
 
 
 def describe(spec: Mapping[str, Any]) -> str:
@@ -139,12 +177,16 @@ class Experiment(TrainingSpec):
         What is combined.
     seeds
         How many, from 0.
-    network
+    network, width, augment
         Per data set.
     together
-        Train the posteriors of all noises and seeds of one size as one batched network.
+        Train the networks of all noises and seeds of one size as one batched network.
     method_epochs
         Of every method but `ce`; `None`: as published.
+    recipes
+        Per method, changes to its published recipe: `{"forward": {"momentum": 0.9}}`.
+    estimator_options
+        Per estimator: `{"dual-t": {"anchor": "quantile"}}`.
     """
 
     name: str
@@ -154,12 +196,16 @@ class Experiment(TrainingSpec):
     datasets: tuple[str, ...]
     noise: tuple[str, ...]
     network: Mapping[str, str]
+    width: Mapping[str, float]
+    augment: Mapping[str, str]
     estimators: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     sizes: tuple[float, ...] = (1.0,)
     seeds: int = 5
     together: bool = False
     method_epochs: int | None = None
+    recipes: Mapping[str, Mapping[str, Any]]
+    estimator_options: Mapping[str, Mapping[str, Any]]
 
     def __post_init__(self) -> None:
         for name in (name for name in _COUNTS if getattr(self, name) is not None):
@@ -168,8 +214,10 @@ class Experiment(TrainingSpec):
         for size in self.sizes:
             if not (isinstance(size, (int, float)) and (0 < size <= 1 or float(size).is_integer())):
                 raise InputError(f"Expected sizes in (0, 1], a share, or whole numbers in {self.name}, got {size!r}.")
-        if self.optimizer not in (None, "sgd", "adam"):
-            raise InputError(f"Expected optimizer 'sgd' or 'adam' in {self.name}, got {self.optimizer!r}.")
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in (None, *known):
+                words = " or ".join(map(repr, known))
+                raise InputError(f"Expected {name} {words} in {self.name}, got {getattr(self, name)!r}.")
         if self.optimizer is not None and self.learning_rate is None:
             raise InputError(f"Expected a learning_rate beside optimizer={self.optimizer} in {self.name}, got none.")
         for dataset in self.datasets:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dualt.errors import FileError, InputError, TrainingError
-from dualt.nn.stages import Stages
+from dualt.nn.stages import train_stages
+from dualt.nn.training import EpochRecord
 from dualt.nn.training.loop import limited_threads
+from dualt.reproduce.cost import epoch_cost, epochs_of, lineage, total_cost
 from dualt.reproduce.grid import Work, divide
-from dualt.reproduce.learning import Learned, Place, learn_together, prepare
-from dualt.reproduce.measuring import measure
+from dualt.reproduce.learning import Learned, Place, prepare
+from dualt.reproduce.measuring import matrix_to_train_through, measure
 from dualt.reproduce.records import Record, Store, failed_record, new_record
-from dualt.reproduce.spec import RunSpec, describe
+from dualt.reproduce.spec import PosteriorSpec, RunSpec, describe
 from dualt.rows.cluster import completed, connected, result_of
 
 log = logging.getLogger(__name__)
@@ -28,16 +32,23 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """How far a sweep is: runs done and in all, what was done last, and the seconds that are probably left."""
+    """How far a sweep is: runs done and in all, what was done last, and the seconds that are probably left.
+
+    `share` is of the cost: a run of 200 epochs counts for more than a matrix read off a posterior. `finished` tells
+    that the label names a run, not an epoch.
+    """
 
     done: int
     total: int
     label: str
     seconds_left: float | None
+    share: float = 0.0
+    finished: bool = False
 
 
 OnProgress: TypeAlias = Callable[[SweepProgress], None]
 Keep: TypeAlias = Callable[[Record], None]
+OnWorkEpoch: TypeAlias = Callable[[PosteriorSpec, str, int], None]
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ def run_sweep(
     known = store.read_all()
     missing = [run for run in runs if not _is_settled(known.get(run.identity), options.retry_failed)]
     work = divide(missing, together)
-    meter = _Meter(len(set(missing)), on_progress)
+    meter = _Meter(missing, on_progress)
     if work and options.dask is not None:
         _run_on_dask(work, store, options, meter)
     elif work and options.n_jobs > 1:
@@ -83,7 +94,7 @@ def run_sweep(
     else:
         place = Place(options.data_dir, Path(out) / "checkpoints")
         for piece in work:
-            do_work(piece, place, _into(store, meter.count), store.is_done)
+            do_work(piece, place, _into(store, meter.count), store.is_done, meter.epoch)
     wanted = {run.identity for run in runs}
     return {identity: record for identity, record in store.read_all().items() if identity in wanted}
 
@@ -101,18 +112,41 @@ def _into(store: Store, then: Keep) -> Keep:
 
 
 class _Meter:
-    """Counts records and guesses the time left from the pace so far."""
+    """Counts records and epochs, and guesses the time left from what the epochs so far have cost."""
 
-    def __init__(self, total: int, on_progress: OnProgress | None) -> None:
-        self._began, self._done, self._total, self._on_progress = perf_counter(), 0, total, on_progress
+    def __init__(self, runs: Sequence[RunSpec], on_progress: OnProgress | None) -> None:
+        self._began, self._on_progress = perf_counter(), on_progress
+        self._done, self._total = 0, len(set(runs))
+        self._paid, self._cost = 0.0, total_cost(runs)
+        self._epochs = {
+            (run.posterior, stage): epochs_of(run, stage) for run in runs for stage in ("ce", *lineage(run.method))
+        }
+        if runs:
+            self._say("starts")
+
+    def epoch(self, posterior: PosteriorSpec, stage: str, epoch: int) -> None:
+        name = stage.partition("-fold-")[0]
+        self._paid += epoch_cost(posterior, name)
+        words = describe({"posterior": posterior.to_dict(), "estimator": None, "method": stage})
+        self._say(f"{words}, epoch {epoch + 1} of {self._epochs.get((posterior, name), '?')}")
+
+    def work(self, records: Iterable[Record], cost: float) -> None:
+        """Count records that come in one go, when their epochs could not be watched."""
+        self._paid += cost
+        for record in records:
+            self.count(record)
 
     def count(self, record: Record) -> None:
         self._done += 1
-        left = (perf_counter() - self._began) / self._done * (self._total - self._done)
         label = describe(record["spec"]) + (" failed" if record["status"] == "failed" else "")
         log.info("%d of %d: %s", self._done, self._total, label)
+        self._say(label, finished=True)
+
+    def _say(self, label: str, *, finished: bool = False) -> None:
         if self._on_progress is not None:
-            self._on_progress(SweepProgress(self._done, self._total, label, left))
+            share = 1.0 if self._done == self._total else min(self._paid / self._cost, 1.0) if self._cost else 0.0
+            left = (perf_counter() - self._began) * (1 - share) / share if share else None
+            self._on_progress(SweepProgress(self._done, self._total, label, left, share, finished))
 
 
 def _run_in_processes(work: Iterable[Work], out: str | Path, options: SweepOptions, meter: _Meter) -> None:
@@ -123,9 +157,8 @@ def _run_in_processes(work: Iterable[Work], out: str | Path, options: SweepOptio
     place = Place(options.data_dir, Path(out) / "checkpoints", max(1, (os.cpu_count() or 1) // options.n_jobs))
     parallel = joblib.Parallel(n_jobs=options.n_jobs, backend="loky", return_as="generator_unordered", batch_size=1)
     try:
-        for records in parallel(joblib.delayed(_work_here)(piece, place, Path(out)) for piece in work):
-            for record in records:
-                meter.count(record)
+        for records, cost in parallel(joblib.delayed(_work_here)(piece, place, Path(out)) for piece in work):
+            meter.work(records, cost)
     except TerminatedWorkerError as error:
         raise TrainingError(
             "A worker process was killed, perhaps for want of memory. The records so far are kept; start again"
@@ -134,70 +167,111 @@ def _run_in_processes(work: Iterable[Work], out: str | Path, options: SweepOptio
 
 
 def _run_on_dask(work: Iterable[Work], store: Store, options: SweepOptions, meter: _Meter) -> None:
-    keep = _into(store, meter.count)
     place = Place(options.data_dir, None, 1)
     with connected(str(options.dask)) as client:
         for future in completed(client, client.map(_work_away, list(work), place=place, pure=False)):
-            for record in result_of(future):
-                keep(record)
+            records, cost = result_of(future)
+            for record in records:
+                store.write(record)
+            meter.work(records, cost)
 
 
-def _work_here(work: Work, place: Place, out: Path) -> list[Record]:
-    """Do a piece of work in a process that can write below `out`."""
+def _work_here(work: Work, place: Place, out: Path) -> tuple[list[Record], float]:
+    """Do a piece of work in a process that can write below `out`; return the records and what they cost."""
     store, records = Store(out), list[Record]()
     do_work(work, place, _into(store, records.append), store.is_done)
-    return records
+    return records, total_cost(work.runs)
 
 
-def _work_away(work: Work, place: Place) -> list[Record]:
+def _work_away(work: Work, place: Place) -> tuple[list[Record], float]:
     """Do a piece of work on a machine that need not see our folder: the records are sent back."""
     records: list[Record] = []
     do_work(work, place, records.append, lambda _: False)
-    return records
+    return records, total_cost(work.runs)
 
 
-def do_work(work: Work, place: Place, keep: Keep, is_done: Callable[[RunSpec], bool]) -> None:
+def do_work(
+    work: Work, place: Place, keep: Keep, is_done: Callable[[RunSpec], bool], on_epoch: OnWorkEpoch | None = None
+) -> None:
     """Do the runs of `work` that are not done by now, and hand each record to `keep` as soon as it is there.
 
     A run that fails has a record that says why, and does not stop the others. A disk that is full does.
     """
     work = Work(tuple(run for run in work.runs if not is_done(run)))
-    together = len(work.posteriors) > 1
-    if together:
-        # Nothing resumes a batched run, and its networks are small: no checkpoints.
-        place = replace(place, checkpoints=None)
     with limited_threads(place.n_jobs):
-        try:
-            learned = {posterior: prepare(posterior, place) for posterior in work.posteriors}
-            if together:
-                learn_together(list(learned.values()))
-            else:
-                for one in learned.values():
-                    one.stages.train("ce")
-        except Exception as error:
-            for run in work.runs:
-                keep(_failure(run, error))
-            return
-        branches: dict[str, dict[str, Stages]] = {posterior.identity: {} for posterior in learned}
-        for run in work.runs:
-            if not is_done(run):
-                keep(_record(run, learned[run.posterior], branches[run.posterior.identity]))
-    for branch in (branch for each in branches.values() for branch in each.values()):
-        for file in branch.folder.glob("*.safetensors") if branch.folder is not None else ():
-            file.unlink(missing_ok=True)
+        learned = {posterior: _prepared(posterior, place, on_epoch) for posterior in work.posteriors}
+        failed = False
+        for runs in _in_groups(work.runs):
+            _train_together([(run, one) for run in runs if isinstance(one := learned[run.posterior], Learned)])
+            for run in runs:
+                if not is_done(run):
+                    record = _record(run, learned[run.posterior])
+                    failed = failed or record["status"] == "failed"
+                    keep(record)
+    if place.checkpoints is not None and not failed:
+        _remove_checkpoints(place.checkpoints, work)
 
 
-def _record(run: RunSpec, learned: Learned, branches: dict[str, Stages]) -> Record:
+def _in_groups(runs: Iterable[RunSpec]) -> list[list[RunSpec]]:
+    """Return the runs by method, each method's to be trained in one go; those without one after the posteriors."""
+    groups: dict[tuple[Any, ...], list[RunSpec]] = {}
+    for run in runs:
+        groups.setdefault((run.method, run.method_epochs, run.settings), []).append(run)
+    return list(groups.values())
+
+
+def _prepared(posterior: PosteriorSpec, place: Place, on_epoch: OnWorkEpoch | None) -> Learned | Exception:
+    def count(stage: str, record: EpochRecord) -> None:
+        if on_epoch is not None:
+            on_epoch(posterior, stage, record.epoch)
+
     try:
-        return new_record(run, measure(run, learned, branches))
+        return prepare(posterior, place, count)
+    except Exception as error:
+        return error
+
+
+def _train_together(pairs: Sequence[tuple[RunSpec, Learned]]) -> None:
+    """Train the runs of one method as one batched network, where that can be; what fails is left to each alone."""
+    method = pairs[0][0].method if pairs else None
+    if method is None or len(pairs) < 2:
+        return
+    posteriors = list(dict.fromkeys(learned for _, learned in pairs))
+    try:
+        train_stages([learned.stages for learned in posteriors], "ce")
+        if method != "ce":
+            matrices = [matrix_to_train_through(run, learned) for run, learned in pairs]
+            train_stages([learned.branch(run) for run, learned in pairs], method, matrices)
+    except Exception as error:
+        _check_room(error)
+        log.info("%s: not trained together (%s)", method, error)
+
+
+def _remove_checkpoints(folder: Path, work: Work) -> None:
+    """Remove what only served to go on from, and the folder once it is empty."""
+    for posterior in work.posteriors:
+        shutil.rmtree(folder / posterior.identity, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _record(run: RunSpec, learned: Learned | Exception) -> Record:
+    if isinstance(learned, Exception):
+        return _failure(run, learned)
+    try:
+        return new_record(run, measure(run, learned))
     except Exception as error:
         return _failure(run, error)
 
 
 def _failure(run: RunSpec, error: Exception) -> Record:
     """Return the record of a failed run; but pass on that nothing can be written, which is no fault of the run."""
+    _check_room(error)
+    log.warning("%s failed: %s", describe(run.to_dict()), error)
+    return failed_record(run, error)
+
+
+def _check_room(error: Exception) -> None:
     cause = error.__cause__ if isinstance(error, FileError) else error
     if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
         raise FileError(f"{error} The records so far are kept; the same command goes on from there.") from error
-    log.warning("%s failed: %s", describe(run.to_dict()), error)
-    return failed_record(run, error)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dualt.io.cells import guard_cell
-from dualt.nn.methods import METHODS
-from dualt.reproduce.grid import IN_SAMPLE, TRUE
-from dualt.reproduce.presets import PAPER_EXPERIMENTS, load_experiment
+from dualt.reproduce.claims import verdicts_of
+from dualt.reproduce.departures import departures
+from dualt.reproduce.grid import TRUE
+from dualt.reproduce.presets import PAPER_EXPERIMENTS
 from dualt.reproduce.results import Result
-from dualt.reproduce.spec import Experiment
+from dualt.reproduce.spec import Experiment, base_name
 
 FLOOR = "oracle"
-ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", FLOOR: "oracle (floor)", TRUE: "true T"}
+ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", "spade": "T♠", FLOOR: "oracle (floor)", TRUE: "true T"}
 METHOD_NAMES = {
     "ce": "CE", "mixup": "Mixup", "decoupling": "Decoupling", "mentornet": "MentorNet", "co-teaching": "Coteaching",
     "forward": "Forward", "reweighting": "Reweighting", "revision": "Revision",
@@ -25,11 +26,6 @@ DATASET_NAMES = {
     "synthetic": "synthetic", "mnist": "MNIST", "fashion-mnist": "F-MNIST", "cifar10": "CIFAR10",
     "cifar100": "CIFAR100", "clothing1m": "Clothing1M",
 }  # fmt: skip
-_SETTINGS = (
-    "width", "weights", "loss", "method_epochs", "batch_size", "learning_rate", "augment", "folds",
-    "validation_fraction",
-)  # fmt: skip
-_PUBLISHED_EPOCHS = METHODS["ce"].recipe.epochs
 _DELTAS = {"delta1": "Δ1", "delta2": "Δ2", "delta3": "Δ3"}
 
 
@@ -58,8 +54,9 @@ class ResultTable:
 
 def row_name(result: Result) -> str:
     """Return what the paper calls a row: `DT Forward`, or the estimator or quantity alone."""
-    name = (result.estimator or "").removesuffix(IN_SAMPLE)
-    estimator = ESTIMATOR_NAMES.get(name, name) + (" in sample" if name != (result.estimator or "") else "")
+    given = result.estimator or ""
+    name = base_name(given)
+    estimator = ESTIMATOR_NAMES.get(name, name) + given[len(name) :].replace("-", " ")
     if result.quantity == "accuracy":
         return " ".join(filter(None, (estimator, METHOD_NAMES.get(result.method or "", result.method))))
     return estimator or _DELTAS.get(result.quantity, result.quantity)
@@ -121,9 +118,15 @@ def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) 
         own = _number(result.mean, result.sd, text, 2, bold, star)
         cells += (own, printed or text.nothing, difference or text.nothing)[: len(parts)]
     columns = (f"{head}{part}" for head in heads for part in parts)
-    return ResultTable(
-        DATASET_NAMES.get(dataset, dataset), ("", *columns), tuple((name, *cells) for name, cells in rows.items())
-    )
+    body = tuple((name, *cells, _seeds(r for r in results if row_name(r) == name)) for name, cells in rows.items())
+    return ResultTable(DATASET_NAMES.get(dataset, dataset), ("", *columns, "seeds"), body)
+
+
+def _seeds(results: Iterable[Result]) -> str:
+    """Return how many seeds the results of a row have."""
+    numbers = [result.n_seeds for result in results]
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low}–{high}"
 
 
 def _marks(results: Sequence[Result]) -> dict[Result, tuple[bool, bool]]:
@@ -154,8 +157,8 @@ def _curve_table(dataset: str, results: Sequence[Result], text: Typesetting) -> 
             found = by_name[name]
             bold = compared and len(known) > 1 and found.mean == min(known)
             cells.append(_number(found.mean, found.sd, text, 3, bold, False))
-        seeds = str(min(r.n_seeds for r in by_name.values()))
-        rows.append((noise, f"{n_samples:,}" if n_samples else f"{size:g}", *cells, seeds))
+        samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
+        rows.append((noise, samples, *cells, _seeds(by_name.values())))
     return ResultTable(DATASET_NAMES.get(dataset, dataset), ("noise", "samples", *names, "seeds"), tuple(rows))
 
 
@@ -178,7 +181,14 @@ def to_markdown(experiment: Experiment, results: Sequence[Result]) -> str:
         ]
         lines += ["| " + " | ".join(row) + " |" for row in table.rows]
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_claims(experiment, results)])
+
+
+def _claims(experiment: Experiment, results: Sequence[Result]) -> list[str]:
+    """Return the paper's claims as a table with a verdict each; nothing for what is not the paper's."""
+    head = ("## What the paper claims", "", "| claim | verdict | here |", "| --- | --- | --- |")
+    rows = [f"| {v.claim} | {v.verdict} | {v.evidence} |" for v in verdicts_of(experiment.name, results)]
+    return [*head, *rows, ""] if rows else []
 
 
 def _about(experiment: Experiment) -> str:
@@ -196,15 +206,11 @@ def _about(experiment: Experiment) -> str:
 
 
 def _departures(experiment: Experiment) -> str:
-    """Return in what the settings are not the paper's; which part of its grid is run is no departure."""
+    """Return in what the settings are not the paper's."""
     if experiment.name not in PAPER_EXPERIMENTS:
         return ""
-    paper = load_experiment(experiment.name, "paper")
-    pairs = [(name, getattr(experiment, name), getattr(paper, name)) for name in _SETTINGS]
-    pairs.append(("epochs", experiment.epochs or _PUBLISHED_EPOCHS, _PUBLISHED_EPOCHS))
-    pairs += [(f"network.{d}", experiment.network[d], paper.network.get(d)) for d in experiment.datasets]
-    changed = [name for name, own, published in pairs if own != published]
-    return f" Not the paper's: {', '.join(changed)}; compare rows, not levels." if changed else ""
+    changed = departures(experiment)
+    return f" Not as the authors ran it: {'; '.join(changed)}. Compare rows, not levels." if changed else ""
 
 
 def _schedule(experiment: Experiment) -> str:

@@ -81,6 +81,11 @@ class Diagnostics:
         reciprocal, _ = lapack.dgecon(lapack.dgetrf(matrix)[0], np.abs(matrix).sum(axis=0).max())
         return 1 / float(reciprocal) if reciprocal > 0 else float("inf")
 
+    @property
+    def hard(self) -> bool:
+        """Whether every row of the sample has a probability of one."""
+        return bool((self._summary.sample_rows.max(axis=1) == 1).all())
+
     @cached_property
     def anchor_confidence(self) -> NDArray[np.float64]:
         """Largest probability that any example has of each class, (n_classes,)."""
@@ -158,6 +163,12 @@ def notices(
     estimator: str, fit: Fit, figures: Diagnostics, names: Sequence[str], out_of_fold: bool | None = None
 ) -> Iterator[Notice]:
     """Yield what a user of this estimate should know, most serious first."""
+    if figures.hard and estimator != "spade":
+        yield Notice(
+            "hard-predictions",
+            "All probabilities are 0 or 1: these are predictions, not probabilities.",
+            "Pass probabilities (predict_proba); with hard predictions only spade is defined.",
+        )
     yield from _about_agreement(figures)
     yield from _about_labels(figures, names)
     yield from _about_predictions(figures, names)

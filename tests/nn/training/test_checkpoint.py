@@ -13,28 +13,30 @@ from safetensors.torch import load_file, save_file
 from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
 
 from dualt.errors import FileError, InputError
-from dualt.nn.methods import build_method
+from dualt.nn.methods import METHODS, build_method
 from dualt.nn.networks import build_network
 from dualt.nn.training import Recipe, train
+from dualt.nn.training.checkpoint import read_checkpoint
 
 RECIPES = {
     "ce": Recipe(epochs=4, learning_rate=0.1, momentum=0.9, batch_size=50, milestones=(2,)),
     "co-teaching": Recipe(
         epochs=4, optimizer="adam", learning_rate=0.01, linear_from=2, batch_size=50, report="last-ten"
     ),
-    "revision": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50),
+    "dividemix": Recipe(epochs=4, learning_rate=0.02, momentum=0.9, batch_size=50, ramp=3),
     "elr": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50, schedule="one-cycle"),
 }
+OTHERS = Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50)
 
 
 def run(method, path=None, **options):
-    networks = [small_network(seed=k) for k in range(2 if method == "co-teaching" else 1)]
     data = synthetic_data()
     built = build_method(method, [[0.8, 0.2], [0.3, 0.7]], n_classes=2, n_samples=len(data.train.labels))
-    return train(networks, built, data, RECIPES[method], checkpoint=path, **options)
+    networks = [small_network(seed=k) for k in range(built.n_networks)]
+    return train(networks, built, data, RECIPES.get(method, OTHERS), checkpoint=path, **options)
 
 
-@pytest.mark.parametrize("method", RECIPES)
+@pytest.mark.parametrize("method", METHODS)
 def test_interrupted_and_resumed_is_uninterrupted(method, tmp_path):
     path = tmp_path / "run.safetensors"
 
@@ -57,28 +59,45 @@ def test_interrupted_and_resumed_is_uninterrupted(method, tmp_path):
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {folder!r})
-from test_checkpoint import RECIPES, run
-calls = 0
-def kill(x, rng):
-    global calls
-    calls += 1
-    if calls == {at}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x
-run("ce", sys.argv[1], augment=kill)
+from test_checkpoint import run
+
+def kill_in_the_third_epoch(method):
+    calls = 0
+    def kill(x, rng):
+        nonlocal calls
+        calls += 1
+        if calls == 10 * {views} * 2 + 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x
+    run(method, sys.argv[1], augment=kill)
+
+kill_in_the_third_epoch({method!r})
 """
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_of_an_epoch(tmp_path):
+@pytest.mark.parametrize("method", METHODS)
+def test_killed_in_the_middle_of_an_epoch(method, tmp_path):
+    """Ten batches per epoch, two views of each in DivideMix after its warm-up: killed in the third epoch of four."""
     path = tmp_path / "run.safetensors"
-    script = KILLED.format(folder=str(Path(__file__).parent), at=25)  # Ten batches an epoch: in the third.
+    # DivideMix warms up for one epoch.
+    views = 1.5 if method == "dividemix" else 1
+    script = KILLED.format(folder=str(Path(__file__).parent), method=method, views=views)
     done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    before = read_checkpoint(path)[1]["history"].records
     seen = []
-    resumed = run("ce", path, resume=True, on_epoch=lambda record: seen.append(record.epoch))
+    resumed = run(method, path, resume=True, on_epoch=lambda record: seen.append(record.epoch), augment=unchanged)
+    whole = run(method, augment=unchanged)
     assert seen == [2, 3]
-    assert_same_weights(weights_of(resumed.networks), weights_of(run("ce").networks))
+    assert_same_weights(weights_of(resumed.networks), weights_of(whole.networks))
+    assert_same_weights(resumed.method.state_dict().values(), whole.method.state_dict().values())
+    assert resumed.history.records[:2] == before, "what the first part took counts"
+    assert resumed.history.seconds == sum(record.seconds for record in (*before, *resumed.history.records[2:]))
+
+
+def unchanged(x, rng):
+    return x
 
 
 DISK_FULL = """

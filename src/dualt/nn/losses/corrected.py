@@ -1,4 +1,8 @@
-"""Losses corrected for label noise, as pure functions: forward, backward, reweighted and revised."""
+"""Losses corrected for label noise, as pure functions: forward, backward, reweighted and revised.
+
+All but the backward loss take any number of axes in front, of logits (…, n, C), labels (…, n) and matrices (…, C, C):
+many batches at once, each with a mean of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,14 @@ Rows: TypeAlias = Literal["simplex", "published"]
 _LOG_ZERO = -1e3
 # A class that is never labelled right has no bound on its weight 1 / transition[y, y], which must yet be a number.
 _LARGEST_LOG_WEIGHT = 50.0
+
+
+def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return −log softmax(logits)[label] of every sample, (…, n) for logits (…, n, C)."""
+    if logits.ndim == 2:  # one batch, without two reshapings that cost as much as the loss of a small one
+        return F.cross_entropy(logits, labels, reduction="none")
+    losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none")
+    return losses.view(labels.shape)
 
 
 def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -41,19 +53,23 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
 
 def forward_loss_from(logits: Tensor, labels: Tensor, log_columns: Tensor, reduction: Reduction = "mean") -> Tensor:
     """`forward_loss` with log transition[:, label] of every sample, (n, C), through which gradients flow."""
-    losses = F.cross_entropy(logits, labels, reduction="none") + _log_weights(logits, labels, log_columns)
+    losses = cross_entropies(logits, labels) + _log_weights(logits, labels, log_columns)
     return reduce_losses(losses, reduction)
 
 
 def _log_columns(transition: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
-    columns = transition.detach().to(logits).t().index_select(0, labels)
-    return columns.log().clamp_min(_LOG_ZERO)
+    return columns_of(transition.detach().to(logits).log().clamp_min(_LOG_ZERO), labels)
+
+
+def columns_of(matrix: Tensor, labels: Tensor) -> Tensor:
+    """Return matrix[:, label] of every sample, (…, n, C)."""
+    return torch.take_along_dim(matrix.transpose(-1, -2), labels.unsqueeze(-1), -2)
 
 
 def _log_weights(logits: Tensor, labels: Tensor, log_columns: Tensor) -> Tensor:
     """Return log β = log p_y − log (p @ transition)_y = z_y − log Σ_i exp(z_i + log T_iy): no softmax is formed."""
-    own = log_columns.gather(1, labels[:, None]).squeeze(1)
-    return -F.cross_entropy(logits + log_columns, labels, reduction="none") - own
+    own = log_columns.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    return -cross_entropies(logits + log_columns, labels) - own
 
 
 def backward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -115,7 +131,7 @@ def reweighted_loss(
     >>> reweighted_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), transition)
     tensor(0.6931)
     """
-    losses = F.cross_entropy(logits, labels, reduction="none")
+    losses = cross_entropies(logits, labels)
     weights = importance_weights(logits, labels, transition, max_weight=max_weight)
     return reduce_losses(weights * losses, reduction)
 
@@ -157,9 +173,8 @@ def revised_loss(
     Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
     """
     revised = revised_transition(transition.to(logits), slack, rows=rows)
-    log_probs = logits.log_softmax(1)
-    given = (log_probs.exp() * revised.t().index_select(0, labels)).sum(1)
-    losses = F.nll_loss(log_probs, labels, reduction="none")
+    given = (logits.softmax(-1) * columns_of(revised, labels)).sum(-1)
+    losses = cross_entropies(logits, labels)
     # Far from zero, so that the division's gradient stays finite where a label has no probability at all.
     weights = torch.exp(-losses) / torch.where(given.abs() < 1e-30, 1e-30, given)
     return reduce_losses(weights * losses, reduction)
@@ -173,15 +188,15 @@ def revised_transition(transition: Tensor, slack: Tensor, *, rows: Rows = "simpl
     if rows != "simplex":
         raise InputError(f"Expected rows 'simplex' or 'published', got {rows!r}.")
     positive = total.clamp_min(0)
-    sums = positive.sum(1, keepdim=True)
+    sums = positive.sum(-1, keepdim=True)
     # A row that the slack has wiped out says nothing: the given one stands.
     return torch.where(sums > 0, positive / sums.clamp_min(1e-30), transition)
 
 
 def reduce_losses(losses: Tensor, reduction: Reduction) -> Tensor:
-    """Return the mean, the sum, or the losses themselves."""
+    """Return the mean or the sum over samples, the last axis, or the losses themselves."""
     if reduction == "none":
         return losses
     if reduction not in ("mean", "sum"):
         raise InputError(f"Expected reduction 'mean', 'sum' or 'none', got {reduction!r}.")
-    return losses.mean() if reduction == "mean" else losses.sum()
+    return losses.mean(-1) if reduction == "mean" else losses.sum(-1)

@@ -26,6 +26,7 @@ SELECTION_RECIPE = Recipe(
 class TransitionMethod(Method):
     """A method whose network predicts the clean class, and the given label through a matrix."""
 
+    replicable = True
     transition: Tensor
 
     def __init__(self, transition: Any) -> None:
@@ -82,11 +83,14 @@ class SelectionMethod(Method):
     the ramp of the recipe.
     """
 
+    replicable = True
+    rate: Tensor
+
     def __init__(self, transition: Any) -> None:
         super().__init__()
-        self.rate = 1 - float(as_matrix(transition).diagonal().mean())
+        self.register_buffer("rate", 1 - as_matrix(transition).diagonal().mean(), persistent=False)
 
-    def forget_rate(self, batch: Batch) -> float:
+    def forget_rate(self, batch: Batch) -> Tensor:
         """Return the share of the batch to forget."""
         return self.rate * batch.ramp
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
-from dualt.nn.losses import small_loss_selection
+from dualt.nn.losses.corrected import cross_entropies
+from dualt.nn.losses.selection import mean_of_small
 from dualt.nn.methods.base import SELECTION_RECIPE, SelectionMethod
 from dualt.nn.training import Batch, Network
 
@@ -28,8 +28,5 @@ class CoTeaching(SelectionMethod):
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean loss of each network over what its peer keeps."""
         rate = self.forget_rate(batch)
-        first, second = (F.cross_entropy(net(batch.x), batch.labels, reduction="none") for net in networks)
-        return [
-            first[small_loss_selection(second, rate)].mean(),
-            second[small_loss_selection(first, rate)].mean(),
-        ]
+        first, second = (cross_entropies(network(batch.x), batch.labels) for network in networks)
+        return [mean_of_small(first, second, rate), mean_of_small(second, first, rate)]

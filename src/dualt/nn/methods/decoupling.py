@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
-from dualt.nn.losses import disagreement
+from dualt.nn.losses.corrected import cross_entropies
+from dualt.nn.losses.selection import mean_where
 from dualt.nn.methods.base import SELECTION_RECIPE
 from dualt.nn.training import Batch, Method, Network
 
@@ -25,12 +25,12 @@ class Decoupling(Method):
     """
 
     n_networks = 2
+    replicable = True
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
         """Return the mean loss of each network over the disagreements."""
         both = [network(batch.x) for network in networks]
-        chosen = disagreement(both[0], both[1])
-        if not len(chosen):
+        differ = both[0].argmax(-1) != both[1].argmax(-1)
+        if not differ.any():
             return [None, None]
-        labels = batch.labels.index_select(0, chosen)
-        return [F.cross_entropy(logits.index_select(0, chosen), labels) for logits in both]
+        return [mean_where(cross_entropies(logits, batch.labels), differ) for logits in both]

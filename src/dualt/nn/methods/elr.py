@@ -29,6 +29,7 @@ class EarlyLearning(Method):
     Liu et al., Early-learning regularization prevents memorization of noisy labels, NeurIPS 2020.
     """
 
+    replicable = True
     targets: Tensor
 
     def __init__(self, n_samples: int, n_classes: int, *, weight: float = 3.0, memory: float = 0.7) -> None:
@@ -45,6 +46,8 @@ class EarlyLearning(Method):
         if batch.rows is None:
             raise InputError("Expected the rows of the batch's samples, which ELR remembers, got none.")
         logits = networks[0](batch.x)
-        targets = updated_targets(self.targets[batch.rows], logits, self.memory)
-        self.targets[batch.rows] = targets
-        return [early_learning_loss(logits, batch.labels, targets, self.weight)]
+        rows = batch.rows.unsqueeze(-1).expand(logits.shape)
+        probs = logits.softmax(-1)
+        targets = updated_targets(self.targets.gather(-2, rows), probs, self.memory)
+        self.targets.scatter_(-2, rows, targets)
+        return [early_learning_loss(logits, batch.labels, targets, self.weight, probs)]

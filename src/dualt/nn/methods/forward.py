@@ -29,9 +29,15 @@ class Forward(TransitionMethod):
 
     def __init__(self, transition: Any, *, floor: bool = False) -> None:
         super().__init__(transition)
-        self.floor = float(torch.special.entr(self.transition).sum(1).mean()) if floor else None
+        self.has_floor = floor
+
+    @property
+    def floor(self) -> Tensor:
+        """The mean entropy of the matrix's rows."""
+        floor: Tensor = torch.special.entr(self.transition).sum(-1).mean(-1)
+        return floor
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean forward loss of the batch."""
         loss = forward_loss(networks[0](batch.x), batch.labels, self.transition)
-        return [loss if self.floor is None else (loss - self.floor).abs() + self.floor]
+        return [(loss - self.floor).abs() + self.floor if self.has_floor else loss]

@@ -23,6 +23,8 @@ class GeneralizedCrossEntropy(Method):
     Zhang and Sabuncu, Generalized cross entropy loss for training deep neural networks with noisy labels, NeurIPS 2018.
     """
 
+    replicable = True
+
     def __init__(self, q: float = 0.7) -> None:
         super().__init__()
         if not 0 < q <= 1:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
-from dualt.nn.losses import small_loss_selection
+from dualt.nn.losses.corrected import cross_entropies
+from dualt.nn.losses.selection import mean_of_small
 from dualt.nn.methods.base import SELECTION_RECIPE, SelectionMethod
 from dualt.nn.training import Batch, Network
 
@@ -25,5 +25,5 @@ class MentorNet(SelectionMethod):
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean loss over the kept samples."""
-        losses = F.cross_entropy(networks[0](batch.x), batch.labels, reduction="none")
-        return [losses[small_loss_selection(losses, self.forget_rate(batch))].mean()]
+        losses = cross_entropies(networks[0](batch.x), batch.labels)
+        return [mean_of_small(losses, losses, self.forget_rate(batch))]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from dualt.nn.losses import mixup, mixup_loss
+from dualt.errors import InputError
+from dualt.nn.losses.selection import mix, mixup_loss
 from dualt.nn.training import Batch, Method, Network, Recipe
 
 RECIPE = Recipe(epochs=200, learning_rate=0.1, momentum=0.9, milestones=(100, 150), report="last-ten")
@@ -20,11 +21,16 @@ class Mixup(Method):
     Zhang et al., mixup: beyond empirical risk minimization, ICLR 2018.
     """
 
+    replicable = True
+
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
+        if not alpha > 0:
+            raise InputError(f"Expected alpha above 0, got {alpha}.")
         self.alpha = alpha
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean loss of the mixed batch."""
-        mixed = mixup(batch.x, batch.labels, batch.rng, alpha=self.alpha)
+        share, partner = batch.rng.beta(self.alpha, self.alpha), batch.rng.permutation(batch.labels.shape[-1])
+        mixed = mix(batch.x, batch.labels, share, partner)
         return [mixup_loss(networks[0](mixed.x), mixed)]

@@ -26,18 +26,25 @@ class Inputs:
         Of one sample.
     take
         Returns the samples of a tensor of indices.
+    base, rows
+        Whose rows these are, and which; `None`: their own.
     """
 
     n_samples: int
     shape: tuple[int, ...]
     take: Callable[[Tensor], Tensor]
+    base: Inputs | None = None
+    rows: Tensor | None = None
 
     def __len__(self) -> int:
         return self.n_samples
 
     def subset(self, rows: Tensor) -> Inputs:
         """Return some rows of these, without copying samples."""
-        return Inputs(len(rows), self.shape, lambda index: self.take(rows.index_select(0, index.to(rows.device))))
+        if self.base is not None and self.rows is not None:
+            return self.base.subset(self.rows.index_select(0, rows.to(self.rows.device)))
+        take = lambda index: self.take(rows.index_select(0, index.to(rows.device)))  # noqa: E731
+        return Inputs(len(rows), self.shape, take, self, rows)
 
 
 class Part(NamedTuple):

@@ -41,11 +41,15 @@ class Method(nn.Module):
         How many networks learn together.
     options
         What it was built with beside a matrix: a checkpoint of other options is not resumed.
+    replicable
+        Whether it takes a batch of K runs at once: labels (K, n), logits (K, n, C), its own tensors with K rows, and
+        draws of `rng` with a row each. It then returns K losses per network: 0 where a run has nothing to learn.
     transition
         The matrix that it was given; `None`: it takes none.
     """
 
     n_networks = 1
+    replicable = False
     options: Mapping[str, Any] = {}
     transition: Tensor | None
 

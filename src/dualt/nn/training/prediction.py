@@ -34,7 +34,7 @@ def batch_probs(network: Network, inputs: Inputs) -> Iterator[Tensor]:
     """Yield the softmax of the logits, batch by batch; call it while `evaluating`."""
     for start in range(0, len(inputs), _BATCH_SIZE):
         index = torch.arange(start, min(start + _BATCH_SIZE, len(inputs)))
-        yield network(inputs.take(index)).float().softmax(1)
+        yield network(inputs.take(index)).float().softmax(-1)
 
 
 def predict_probs(networks: Sequence[nn.Module], inputs: Inputs) -> Tensor:
@@ -56,13 +56,24 @@ def evaluate(network: Network, part: Part, through: Callable[[Tensor], Tensor] |
 
     `through` maps clean to noisy probabilities, for parts whose labels are noisy.
     """
-    device = part.labels.device
-    hits, loss = torch.zeros((), dtype=torch.int64, device=device), torch.zeros((), device=device)
+    return Score(*_scores(network, part, through).tolist())
+
+
+def mean_scores(
+    networks: Sequence[Network], part: Part | None, through: Callable[[Tensor], Tensor] | None = None
+) -> Tensor | None:
+    """Return the means over networks of accuracy and loss, (2,), or (2, K) of networks that are K runs as one."""
+    return None if part is None else torch.stack([_scores(network, part, through) for network in networks]).mean(0)
+
+
+def _scores(network: Network, part: Part, through: Callable[[Tensor], Tensor] | None) -> Tensor:
+    hits, loss = torch.zeros(2, *part.labels.shape[:-1], device=part.labels.device)
     start = 0
     for probs in batch_probs(network, part.inputs):
         noisy = probs if through is None else through(probs)
-        labels = part.labels[start : start + len(noisy)]
-        hits += (noisy.argmax(1) == labels).sum()
-        loss -= noisy.gather(1, labels[:, None]).clamp_min(1e-30).log().sum()
-        start += len(noisy)
-    return Score(hits.item() / start, loss.item() / start)
+        stop = start + noisy.shape[-2]
+        labels = part.labels[..., start:stop]
+        hits += (noisy.argmax(-1) == labels).sum(-1)
+        loss -= noisy.gather(-1, labels.unsqueeze(-1)).clamp_min(1e-30).log().sum((-2, -1))
+        start = stop
+    return torch.stack([hits, loss]).cpu().double() / start

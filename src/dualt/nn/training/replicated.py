@@ -1,197 +1,164 @@
-"""Many small runs at once: K independent networks of one shape trained as one batched network.
+"""Many small runs at once: K independent trainings of one shape as one batched training.
 
 A step of a small network costs mostly the calls, not the arithmetic, so that K of them in one batched
-product cost little more than one. Every replica has its own weights, data, batches and dropout, drawn from
-the same streams as in a run of its own, and comes out the same up to floating point.
+product cost little more than one. Every replica has its own weights, data, batches, dropout, matrix and optimizer,
+drawn from the same streams as in a run of its own, and comes out the same up to floating point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
 from time import perf_counter
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
-from dualt.errors import InputError, TrainingError
-from dualt.nn.networks.dropout import Dropout, dropout_mask
-from dualt.nn.training.history import EpochRecord, History
-from dualt.nn.training.inputs import Part, TrainingData
-from dualt.nn.training.loop import batch_starts
-from dualt.nn.training.recipe import Recipe
+from dualt.errors import InputError
+from dualt.nn.training.history import EpochRecord
+from dualt.nn.training.inputs import TrainingData
+from dualt.nn.training.loop import batch_order, limited_threads, run_epoch
+from dualt.nn.training.method import Method
+from dualt.nn.training.prediction import evaluating, mean_scores
+from dualt.nn.training.recipe import Machine, Recipe
+from dualt.nn.training.run import Run, Trained
+from dualt.nn.training.stacking import (
+    StackedGenerator,
+    is_perceptron,
+    release,
+    run_stacked,
+    stack_modules,
+    stack_parts,
+)
 from dualt.rng import stream, stream_seed
+
+OnReplicaEpoch = Callable[[int, EpochRecord], None]
 
 
 @dataclass(frozen=True)
 class Replica:
-    """One of the runs: its network (changed in place), data and seed, and what happened."""
+    """One of the runs: networks and method (changed in place), data, seed, and a file to resume from."""
 
-    network: nn.Module
+    networks: Sequence[nn.Module]
+    method: Method
     data: TrainingData
-    seed: int
-    history: History = field(default_factory=History)
+    random_state: int = 0
+    checkpoint: str | Path | None = None
 
 
-def train_replicated(replicas: Sequence[Replica], recipe: Recipe) -> None:
-    """Train every replica's network with cross entropy, in place, and fill its history.
+def train_replicated(
+    replicas: Sequence[Replica],
+    recipe: Recipe,
+    *,
+    n_jobs: int | None = None,
+    resume: bool = False,
+    checkpoint_every: int = 10,
+    on_epoch: OnReplicaEpoch | None = None,
+) -> list[Trained]:
+    """Train every replica as `train` would, on the CPU, and return what it would.
 
     Parameters
     ----------
     replicas
-        Networks of one shape, as `mlp` builds them, and data parts of one size.
+        Of one method with the same options, whose networks are perceptrons of one shape, as `mlp` builds them, and
+        whose data parts are of one size. Parts that are subsets of one part share its samples.
     recipe
-        Of all of them. `patience` is not heeded: replicas go on together.
+        Of all of them.
+    n_jobs
+        Number of threads; `None` leaves torch's own setting.
+    resume
+        Continue from the checkpoints that exist: finished replicas stay as they are, those behind catch up first.
+        They are the files of `train`, which can continue them too.
+    checkpoint_every
+        Epochs between two checkpoints of a replica.
+    on_epoch
+        Called with the number of the replica and the record of each epoch, whose seconds are its share.
+
+    Raises
+    ------
+    TrainingError
+        If the loss of a replica is not finite.
     """
-    stack = StackedMLP([replica.network for replica in replicas])
-    parts = [_stack_parts([replica.data[number] for replica in replicas]) for number in range(3)]
-    train, validation, test = parts
-    if train is None:
-        raise InputError("Expected a training part for every replica.")
-    optimizer = recipe.make_optimizer(stack.parameters())
-    best = [value.clone() for value in stack.state()]
-    for epoch in range(recipe.epochs):
-        began = perf_counter()
-        losses = _run_epoch(stack, train, recipe, optimizer, [replica.seed for replica in replicas], epoch)
-        seconds = (perf_counter() - began) / len(replicas)
-        scores = [_scores(stack, part) for part in (validation, test)]
-        rate = recipe.learning_rate_at(epoch)
-        for number, replica in enumerate(replicas):
-            hits, misfit = (None, None) if scores[0] is None else scores[0][number]
-            tested = None if scores[1] is None else scores[1][number][0]
-            record = EpochRecord(epoch, rate, losses[number], hits, misfit, tested, seconds)
-            replica.history.records.append(record)
-            if recipe.report != "best-validation" or replica.history.best_epoch == epoch:
-                for kept, now in zip(best, stack.state(), strict=True):
-                    kept[number] = now[number]
-    stack.write_back(best)
+    _check(replicas)
+    machine = Machine("cpu", n_jobs=n_jobs)
+    runs = [Run(r.networks, r.method, r.data, recipe, r.random_state, machine, r.checkpoint, resume) for r in replicas]
+    number, stack = {run: k for k, run in enumerate(runs)}, None
+    with limited_threads(n_jobs):
+        while waiting := [run for run in runs if not run.is_done]:
+            epoch = min(len(run.history) for run in waiting)
+            group = [run for run in waiting if len(run.history) == epoch]
+            if stack is None or stack.runs != group:
+                stack = Stack(group, recipe)
+            for run, record in zip(group, stack.run_epoch(epoch), strict=True):
+                if run.is_done or (epoch + 1) % checkpoint_every == 0:
+                    run.save()
+                if on_epoch is not None:
+                    on_epoch(number[run], record)
+    for run in runs:
+        for module in (*run.networks, run.method):
+            release(module)
+    return [run.result() for run in runs]
 
 
-class StackedMLP(nn.Module):
-    """K multi-layer perceptrons of one shape; the parameters of a layer are (K, out, in) and (K, out, 1).
-
-    Samples are columns, so that the softmax runs over whole rows of memory.
-    """
-
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self._networks = networks
-        kinds = [[type(module) for module in network.children()] for network in networks]
-        plain = all(type(network) is nn.Sequential for network in networks) and set(kinds[0]) <= _KNOWN
-        if not plain or any(kind != kinds[0] for kind in kinds):
-            raise InputError("Expected multi-layer perceptrons of one shape, as dualt.nn.networks builds them.")
-        self._dropout = [module.p for module in networks[0].children() if isinstance(module, nn.Dropout)]
-        layers = list(zip(*(_linear_layers(network) for network in networks), strict=True))
-        weights = [torch.stack([layer.weight.detach() for layer in same]) for same in layers]
-        biases = [torch.stack([layer.bias.detach()[:, None] for layer in same]) for same in layers]
-        self.weights = nn.ParameterList(nn.Parameter(weight) for weight in weights)
-        self.biases = nn.ParameterList(nn.Parameter(bias) for bias in biases)
-
-    def forward(self, x: Tensor, generators: Sequence[torch.Generator] | None = None) -> Tensor:
-        """Return logits (K, C, n) of samples (K, n, features); `generators` give each replica its dropout."""
-        last = len(self.weights) - 1
-        hidden = x.transpose(1, 2)
-        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            hidden = torch.baddbmm(bias, weight, hidden)
-            if number < last:
-                hidden = hidden.relu_()
-                if generators is not None and self._dropout:
-                    hidden = hidden * _masks(hidden, self._dropout[number], generators)
-        return hidden
-
-    def state(self) -> list[Tensor]:
-        """Return all parameters, each (K, ...)."""
-        return [parameter.detach() for parameter in self.parameters()]
-
-    @torch.no_grad()
-    def write_back(self, state: Sequence[Tensor]) -> None:
-        """Copy parameters as `state` gives them into the networks that this was made of."""
-        n_layers = len(self.weights)
-        for replica, network in enumerate(self._networks):
-            for number, layer in enumerate(_linear_layers(network)):
-                layer.weight.copy_(state[number][replica])
-                layer.bias.copy_(state[n_layers + number][replica][:, 0])
+def _check(replicas: Sequence[Replica]) -> None:
+    first = replicas[0].method
+    if any((type(r.method), r.method.options) != (type(first), first.options) for r in replicas):
+        raise InputError("Expected replicas of one method with the same options.")
+    if not first.replicable:
+        raise InputError(f"Expected a method whose runs can be batched, got {type(first).__name__}: train one by one.")
+    kinds = [[type(module) for module in network.children()] for r in replicas for network in r.networks]
+    if not all(is_perceptron(network) for r in replicas for network in r.networks) or any(k != kinds[0] for k in kinds):
+        raise InputError("Expected multi-layer perceptrons of one shape, as dualt.nn.networks builds them.")
 
 
-_KNOWN = {nn.Flatten, nn.Linear, nn.ReLU, Dropout}
+class Stack:
+    """Runs that are at the same epoch, as one trainee."""
 
+    def __init__(self, runs: Sequence[Run], recipe: Recipe) -> None:
+        self.runs, self.recipe = runs, recipe
+        self.networks = [stack_modules(same) for same in zip(*(run.networks for run in runs), strict=True)]
+        self.method = stack_modules([run.method for run in runs])
+        modules = (*self.networks, self.method)
+        self._parameters = list(chain.from_iterable(module.parameters() for module in modules))
+        self._own = list(zip(*(run.parameters for run in runs), strict=True))
+        # One optimizer steps for all, on what those of the runs remember: a checkpoint is that of a run of its own.
+        self.optimizer = recipe.make_optimizer(chain.from_iterable(self._own))
+        for run in runs:
+            self.optimizer.state.update({parameter: run.optimizer.state[parameter] for parameter in run.parameters})
+        self._parts = [stack_parts([run.data[number] for run in runs]) for number in range(3)]
 
-def _linear_layers(network: nn.Module) -> list[nn.Linear]:
-    return [module for module in network.children() if isinstance(module, nn.Linear)]
-
-
-def _masks(hidden: Tensor, p: float, generators: Sequence[torch.Generator]) -> Tensor:
-    """Return dropout masks (K, units, n), each drawn row by sample as `nn.Dropout` would in a run of its own."""
-    n_replicas, n_units, n = hidden.shape
-    return dropout_mask(hidden.new_empty(n_replicas, n, n_units), p, generators).transpose(1, 2)
-
-
-@dataclass(frozen=True)
-class _StackedPart:
-    """Samples (K·n, features) and labels (K·n,) of all replicas, one after the other."""
-
-    x: Tensor
-    labels: Tensor
-    n_replicas: int
-
-    @property
-    def n_samples(self) -> int:
-        return len(self.labels) // self.n_replicas
-
-    def batches(self, orders: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield x (K, b, features) and labels (K, b), the rows of each replica in its own order."""
-        flat = orders + self.n_samples * torch.arange(self.n_replicas)[:, None]
-        for start, stop in batch_starts(self.n_samples, batch_size):
-            index = flat[:, start:stop].reshape(-1)
-            shape = (self.n_replicas, stop - start)
-            yield self.x.index_select(0, index).view(*shape, -1), self.labels.index_select(0, index).view(shape)
-
-
-def _stack_parts(parts: Sequence[Part | None]) -> _StackedPart | None:
-    given = [part for part in parts if part is not None]
-    if not given:
-        return None
-    if len({len(part.labels) for part in given}) > 1 or len(given) < len(parts):
-        raise InputError("Expected replicas whose data parts have the same sizes.")
-    samples = [part.inputs.take(torch.arange(len(part.labels))).flatten(1) for part in given]
-    return _StackedPart(torch.cat(samples), torch.cat([part.labels for part in given]), len(given))
-
-
-def _run_epoch(
-    stack: StackedMLP, part: _StackedPart, recipe: Recipe, optimizer: torch.optim.Optimizer, seeds: Sequence[int],
-    epoch: int,
-) -> list[float]:  # fmt: skip
-    """Take one step of every replica per batch, and return the mean loss of each."""
-    orders = np.stack([stream(seed, f"batches/{epoch}").permutation(part.n_samples) for seed in seeds])
-    generators = [torch.Generator().manual_seed(stream_seed(seed, f"dropout/{epoch}")) for seed in seeds]
-    total = torch.zeros(len(seeds))
-    n_steps = 0
-    n_batches = len(batch_starts(part.n_samples, recipe.batch_size))
-    for number, (x, labels) in enumerate(part.batches(torch.from_numpy(orders), recipe.batch_size)):
-        recipe.set_schedule(optimizer, epoch, number, n_batches)
-        # Summed below: no replica's gradient depends on another's loss.
-        losses = F.cross_entropy(stack(x, generators), labels, reduction="none").mean(1)
-        if not torch.isfinite(losses).all():
-            replica = int(torch.argmin(torch.isfinite(losses).int()))
-            raise TrainingError(f"The loss of replica {replica} is not finite in epoch {epoch}, batch {number}.")
-        optimizer.zero_grad(set_to_none=True)
+    def step(self, losses: Tensor) -> None:
+        """Change the parameters of every run but those that have nothing to learn."""
+        for parameter in self._parameters:
+            parameter.grad = None
+        # Summed: no replica's gradient depends on another's loss.
         losses.sum().backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        total += losses.detach()
-        n_steps += 1
-    return [float(value) for value in total / n_steps]
+        idle = (losses == 0).tolist()
+        for parameter, own in zip(self._parameters, self._own, strict=True):
+            rows = [None] * len(own) if parameter.grad is None else parameter.grad.unbind()
+            for one, row, skip in zip(own, rows, idle, strict=True):
+                one.grad = None if skip else row
+        self.optimizer.step()
 
-
-@torch.no_grad()
-def _scores(stack: StackedMLP, part: _StackedPart | None) -> list[tuple[float, float]] | None:
-    """Return accuracy and mean −log probability of every replica."""
-    if part is None:
-        return None
-    x = part.x.view(part.n_replicas, part.n_samples, -1)
-    labels = part.labels.view(part.n_replicas, part.n_samples)
-    logits = stack(x)
-    hits = (logits.argmax(1) == labels).float().mean(1)
-    misfit = F.cross_entropy(logits, labels, reduction="none").mean(1)
-    return [(float(h), float(m)) for h, m in zip(hits, misfit, strict=True)]
+    def run_epoch(self, epoch: int) -> list[EpochRecord]:
+        """Train and evaluate every run for one epoch."""
+        began, (train, validation, test) = perf_counter(), self._parts
+        if train is None:
+            raise InputError("Expected a training part for every replica.")
+        seeds = [run.random_state for run in self.runs]
+        orders = torch.stack([batch_order(run.data.train, run.random_state, epoch) for run in self.runs])
+        rng = StackedGenerator([stream(seed, f"method/{epoch}") for seed in seeds])
+        generators = [torch.Generator().manual_seed(stream_seed(seed, f"dropout/{epoch}")) for seed in seeds]
+        networks = [partial(run_stacked, network, generators=generators) for network in self.networks]
+        losses = run_epoch(self, networks, train, self.recipe, epoch, orders, rng).tolist()
+        with evaluating(self.networks):
+            scores = [mean_scores(networks, validation, self.method.to_noisy), mean_scores(networks, test)]
+        seconds = (perf_counter() - began) / len(self.runs)
+        rows = [[None] * len(self.runs) if each is None else each.T.tolist() for each in scores]
+        return [
+            run.end_epoch(loss, own, tested, seconds)
+            for run, loss, own, tested in zip(self.runs, losses, *rows, strict=True)
+        ]

@@ -1,0 +1,75 @@
+"""`dualt probs`: out-of-fold probabilities of data that have none."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualt.cli.grouping import with_groups
+from dualt.cli.groups import Data
+from dualt.cli.learning import Learning
+from dualt.cli.options import Header, IdColumn, Json, LabelColumn, check_targets, print_json
+
+
+@with_groups
+def probs(
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="A table (.csv, .tsv, .parquet, .jsonl) or images in a folder per class."),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", help="Ids, labels and probabilities as .csv or .parquet, or these alone as .npy."
+        ),
+    ],
+    learning: Learning,
+    label: LabelColumn = None,
+    text: Annotated[str | None, typer.Option("--text", help="Column of texts to learn from.")] = None,
+    id_column: IdColumn = None,
+    header: Header = None,
+    n_jobs: Annotated[int, typer.Option(help="Number of folds that are fitted at once.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Make the probabilities that the other commands read: out of fold, so that no model has seen what it judges.
+
+    A plain model is chosen for the data: logistic regression on words for --text; the same, or trees, on the columns of
+    --features; the same on features learnt without labels for images. Rows without a label get the probabilities of a
+    model of all others. Results are kept by content in $DUALT_CACHE, by default ~/.cache/dualt/probs; delete that
+    folder to clear it.
+
+    Example: `dualt probs data.csv --label label --text title -o probs.csv`
+    """
+    import numpy as np
+
+    from dualt.io.arrays import read_npy
+    from dualt.io.probability_files import check_ending, save_probabilities
+
+    check_ending(output)
+    check_targets(output)
+    source = Data(data, label=label, id_column=id_column, header=header, n_jobs=n_jobs)
+    raw = learning.load(source, text)
+    made, beside = learning.make(source, text, raw), raw.beside
+    told = made.describe()
+    save_probabilities(output, np.asarray(read_npy(made.probs)), told["class_names"], beside)
+    if as_json:
+        print_json(told | {"output": str(output)})
+        return
+    from rich.markup import escape
+
+    from dualt.cli import picture
+
+    out = picture.console()
+    out.print(
+        f"\nProbabilities of {told['n_samples']:,} rows and {len(told['class_names'])} classes, out of fold in"
+        f" {told['folds']} folds, by {escape(told['model'])}.\nIt agrees with {told['agreement']:.0%} of the labels;"
+        f" the most frequent class has {told['most_frequent']:.0%}.\n"
+    )
+    labels = [str(data)] if data.is_dir() else ["--label", list(beside)[-1]]
+    inputs = escape(shlex.join([str(output), *labels]))
+    picture.show_next(
+        out, [f"dualt issues {inputs}   [dim]which labels are wrong[/]", f"Written: {escape(str(output))}"]
+    )

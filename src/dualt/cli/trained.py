@@ -1,0 +1,93 @@
+"""What `dualt train` leaves in its folder and prints: the model, the run, the page of its labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dualt.datasets import Dataset, Split
+    from dualt.nn.pipeline import RobustRun
+
+
+def keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[str, Any]:
+    """Write the model, the run and its page into `output`, and return the run as plain data."""
+    from dualt.files import atomic_write, json_text
+    from dualt.nn.training.inputs import sample_shape
+    from dualt.nn.training.model import Model
+    from dualt.transition import l1_error
+
+    content = {"data": dataset.name, "n_samples": len(split.train_noisy), **run.to_dict()}
+    for prefix, matrix in (("", run.transition), ("learned_", run.learned_transition)):
+        if split.transition is not None and matrix is not None:
+            content[f"{prefix}l1_error"] = l1_error(split.transition, matrix)
+            content[f"{prefix}l1_error_per_class"] = l1_error(split.transition, matrix, normalize=True)
+    names = ("data", "method", "transition", "learned_transition", "out_of_fold", "test_accuracy", "random_state")
+    Model(
+        networks=run.networks,
+        network=str(run.config.network),
+        options=run.config.network_options or {},
+        input_shape=sample_shape(split.train_x),
+        class_names=dataset.class_names,
+        mean=dataset.mean,
+        std=dataset.std,
+        about={name: content[name] for name in names},
+        feature_names=dataset.feature_names,
+    ).save(output)
+    with atomic_write(output / "run.json") as stream:
+        stream.write(json_text(content) + "\n")
+    if run.estimate is not None and run.posterior is not None and run.distrust is None:
+        _write_report(run, dataset, split, output / "report.html")
+    return content
+
+
+def _write_report(run: RobustRun, dataset: Dataset, split: Split, path: Path) -> None:
+    """Write the page of the estimate and the labels it finds wrong, with the images if there are any."""
+    import numpy as np
+
+    from dualt.cli.options import save_report
+    from dualt.issues import find_posterior_issues
+    from dualt.nn.all_rows import posterior_of_all_rows
+
+    found = find_posterior_issues(posterior_of_all_rows(run, dataset, split), run.estimate)
+    images = None
+    if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
+        images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
+    save_report(path, run.estimate, found, images=images, ids=dataset.ids, title=dataset.name)
+
+
+def show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
+    """Print what came out, and where it is."""
+    from rich.markup import escape
+
+    from dualt.cli import picture
+
+    out = picture.console()
+    if run.estimate is not None and run.distrust is None:
+        picture.show_estimate(out, run.estimate, 0.95)
+    elif run.distrust is not None:
+        out.print(f"[bold]No noise rate can be claimed[/]: {escape(run.distrust)}.", soft_wrap=True)
+        if run.config.method != "ce" and run.method == "ce":
+            out.print("The network was trained with plain cross entropy, without a matrix.", soft_wrap=True)
+    used = run.stages[run.method].recipe
+    out.print(
+        f"\nMethod {run.method}: {used.epochs} epochs of batches of {used.batch_size}, {used.optimizer} at a rate of"
+        f" {used.learning_rate:g} ({used.schedule}), {content['total_seconds']:.0f} s in all",
+        soft_wrap=True,
+    )
+    for prefix, what in (("", "matrix"), ("learned_", "learned matrix")):
+        if f"{prefix}l1_error" in content:
+            total, each = content[f"{prefix}l1_error"], content[f"{prefix}l1_error_per_class"]
+            out.print(f"\nError of the {what}: {total:.3f} in all, {each:.3f} per class")
+    for name, stage in content["stages"].items():
+        accuracy = stage["test_accuracy"]
+        if accuracy is not None and "-fold-" not in name:
+            out.print(f"[bold]{name}[/]: {accuracy:.2%} of the clean test labels right")
+    if len(run.networks) > len(run.stages[run.method].networks) and run.test_accuracy is not None:
+        words = f"[bold]{len(run.networks)} networks averaged[/], those of the folds included:"
+        out.print(f"{words} {run.test_accuracy:.2%}", soft_wrap=True)
+    place = escape(str(output))
+    out.print(f"\nThe model is in {place}; the run with all curves in {place}/run.json.", soft_wrap=True)
+    if (output / "report.html").exists():
+        out.print(f"Its labels to review in a browser: {place}/report.html", soft_wrap=True)
+    out.print(f" dualt predict {place} DATA -o predictions.csv   [dim]use it[/]", soft_wrap=True)

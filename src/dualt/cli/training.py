@@ -1,0 +1,119 @@
+"""The options of `dualt train`: what is trained on, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from dualt.cli.options import DataDir, IdColumn, LabelColumn, parse_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualt.datasets import Dataset, Split
+    from dualt.nn.config import TrainingConfig
+
+_OF_RECIPE = "Default: as the recipe says."
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What is trained on, and the noise that its labels are given first."""
+
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Name of a data set, or a folder, .npz or table.")]
+    label: LabelColumn = None
+    id_column: IdColumn = None
+    size: Annotated[int | None, typer.Option("--size", help="Resize images to this many pixels a side.")] = None
+    data_dir: DataDir = None
+    n_samples: Annotated[int | None, typer.Option("--n-samples", help="Use only so many samples.")] = None
+    validation_fraction: Annotated[float, typer.Option("--validation-fraction", help="Share set aside.")] = 0.2
+    noise: Annotated[str | None, typer.Option("--noise", help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = (
+        None
+    )
+
+    def load(self) -> Dataset:
+        """Return the data set."""
+        from dualt.datasets import load_dataset
+
+        options = {"label": self.label, "id_column": self.id_column, "size": self.size}
+        given = {name: value for name, value in options.items() if value is not None}
+        return load_dataset(self.data, self.data_dir, **given)
+
+    def split(self, dataset: Dataset, random_state: int) -> Split:
+        """Return its parts, with noisy labels."""
+        from dualt import noise as noises
+        from dualt.datasets import split_dataset
+
+        return split_dataset(
+            dataset,
+            None if self.noise is None else noises.from_name(self.noise, dataset.n_classes, random_state=random_state),
+            random_state=random_state,
+            validation_fraction=self.validation_fraction,
+            n_samples=self.n_samples,
+        )
+
+
+@dataclass(frozen=True)
+class Training:
+    """How: the method, the matrix, the network, the schedule and the machine."""
+
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="auto, ce, gce, elr, dividemix, mixup, ..., forward; volminnet, ....")
+    ] = "auto"
+    method_settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="An option of the method, such as volume_weight=1e-3."),
+    ] = None
+    estimator: Annotated[
+        str | None, typer.Option("--estimator", "-e", help="How the matrix is found. Default: as for `dualt estimate`.")
+    ] = None
+    transition: Annotated[Path | None, typer.Option("--transition", help="A known matrix instead.")] = None
+    network: Annotated[str, typer.Option("--network", "-n", help="mlp, lenet, resnet18, ...")] = "mlp"
+    width: Annotated[float, typer.Option("--width", help="Width of the network, relative to the published one.")] = 1.0
+    weights: Annotated[str | None, typer.Option("--weights", help="Start from a .safetensors file, or 'imagenet'.")] = (
+        None
+    )
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="default, which suits the size of the data, or paper: all as published.")
+    ] = "default"
+    epochs: Annotated[int | None, typer.Option("--epochs", help=f"Of every stage. {_OF_RECIPE}")] = None
+    batch_size: Annotated[int | None, typer.Option("--batch-size", help=f"Samples per step. {_OF_RECIPE}")] = None
+    optimizer: Annotated[str | None, typer.Option("--optimizer", help=f"sgd or adam. {_OF_RECIPE}")] = None
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help=_OF_RECIPE)] = None
+    momentum: Annotated[float | None, typer.Option("--momentum", help=f"Of sgd. {_OF_RECIPE}")] = None
+    weight_decay: Annotated[float | None, typer.Option("--weight-decay", help=_OF_RECIPE)] = None
+    patience: Annotated[int | None, typer.Option("--patience", help="Stop after so many epochs in vain.")] = None
+    folds: Annotated[
+        int | None, typer.Option("--folds", help="Learn the posterior out of fold in so many; 1: in sample.")
+    ] = None
+    augment: Annotated[str | None, typer.Option("--augment", help="shift, or shift-flip for photographs.")] = None
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda, ...")] = "auto"
+    precision: Annotated[str, typer.Option("--precision", help="float32, or bf16 for mixed precision.")] = "float32"
+    channels_last: Annotated[bool, typer.Option("--channels-last", help="Memory layout for convolutions.")] = False
+    n_jobs: Annotated[int | None, typer.Option("--n-jobs", help="Number of CPU threads.")] = None
+
+    def config(self, class_names: Sequence[str], validation_fraction: float, random_state: int) -> TrainingConfig:
+        """Return the configuration, with the matrix in the order of the classes."""
+        from dualt.nn.config import TrainingConfig
+
+        # Options and fields of one name; the others are made of them.
+        shared = {name: value for name, value in vars(self).items() if name in TrainingConfig.__dataclass_fields__}
+        made: dict[str, Any] = {
+            "transition": self._known_transition(class_names),
+            "network_options": {} if self.width == 1 else {"width": self.width},
+            "method_options": parse_settings(self.method_settings or []),
+            "validation_fraction": validation_fraction,
+            "random_state": random_state,
+        }
+        return TrainingConfig(**cast("Any", shared | made))
+
+    def _known_transition(self, class_names: Sequence[str]) -> Any:
+        if self.transition is None:
+            return None
+        from dualt import io
+        from dualt.transition import match_transition
+
+        return match_transition(*io.load_named_transition(self.transition), class_names)

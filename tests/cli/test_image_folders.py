@@ -1,0 +1,125 @@
+"""Images in a folder per class as labels: matched with probabilities by name, listed, audited, predicted."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from dualt.cli import app
+from dualt.io import read_class_folder
+
+NAMES = ["cat", "dog", "fox"]
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def read(path):
+    with Path(path).open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Forty-five pictures, every ninth in a wrong folder; their names, and probabilities that know the truth."""
+    monkeypatch.chdir(tmp_path)
+    probs = {}
+    for number in range(45):
+        true = number % 3
+        name = f"{NAMES[(true + (number % 9 == 4)) % 3]}/{number}.png"
+        Path("pets", name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((6, 6), 5 * number, np.uint8)).save(Path("pets", name))
+        probs[name] = np.full(3, 0.03) + 0.91 * np.eye(3)[true]
+    write("probs.csv", sorted(probs, reverse=True), probs)
+    return probs
+
+
+def write(path, names, probs, called="file"):
+    with Path(path).open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([called, *NAMES])
+        writer.writerows([name, *probs[max(probs, key=lambda known: known.endswith(name))]] for name in names)
+
+
+def test_rows_are_matched_by_name_in_whatever_order(files):
+    run("issues", "probs.csv", "pets", "-o", "issues.csv", "--report", "page.html")
+    found = read("issues.csv")
+    assert {row["id"] for row in found} == {name for name in files if int(Path(name).stem) % 9 == 4}
+    images = read_class_folder("pets")
+    assert all(images.files[int(row["index"])] == row["id"] for row in found)
+    assert [row["suggested"] for row in found] == [NAMES[int(Path(row["id"]).stem) % 3] for row in found]
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page.count("data:image/png;base64,") == len(found)
+    assert found[0]["id"] in page
+    told = json.loads(run("issues", "probs.csv", "pets", "--json").stdout)
+    assert {row["id"] for row in told["issues"]} == {row["id"] for row in found}
+
+
+def test_file_names_and_stems_will_do(files):
+    expected = run("issues", "probs.csv", "pets", "--json").stdout
+    write("names.csv", [Path(name).name for name in files], {Path(name).name: row for name, row in files.items()})
+    assert run("issues", "names.csv", "pets", "--json").stdout == expected
+    write("stems.csv", [Path(name).stem for name in files], {Path(name).stem: row for name, row in files.items()}, "n")
+    assert run("issues", "stems.csv", "pets", "--id", "n", "--json").stdout == expected
+
+
+def test_an_array_is_taken_only_if_there_is_one_order(files):
+    images = read_class_folder("pets")
+    np.save("probs.npy", [files[name] for name in images.files])
+    assert "does not tell which" in " ".join(run("issues", "probs.npy", "pets", code=2).output.split())
+    for path in Path("pets").rglob("*.png"):
+        path.rename(path.with_stem(f"{int(path.stem):03}"))
+    told = json.loads(run("issues", "probs.npy", "pets", "--json").stdout)
+    assert {int(Path(row["id"]).stem) % 9 for row in told["issues"]} == {4}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines[:-1], "Expected one row of probs.csv for"),
+        (lambda lines: [*lines, lines[1]], "got 2"),
+        (lambda lines: [*lines, "cat/none.png,1,0,0"], "no file of that name"),
+        (lambda lines: ["name,cat,dog,fox", *lines[1:]], "none called 'file'"),
+    ],
+)
+def test_rows_that_do_not_fit_the_files_are_refused(files, change, message):
+    lines = Path("probs.csv").read_text().splitlines()
+    Path("probs.csv").write_text("\n".join(change(lines)) + "\n")
+    assert message in " ".join(run("issues", "probs.csv", "pets", code=2).output.split())
+
+
+def test_pictures_of_a_table_are_named_in_all_that_is_written(files):
+    flat = {Path(name).name: row for name, row in files.items()}
+    for name in files:
+        Path("flat").mkdir(exist_ok=True)
+        Path("flat", Path(name).name).write_bytes(Path("pets", name).read_bytes())
+    with Path("data.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["picture", "label", *NAMES])
+        writer.writerows([Path(name).stem, name.split("/")[0], *flat[Path(name).name]] for name in files)
+    run("issues", "data.csv", "--label", "label", "--id", "picture", "--images", "flat", "-o", "issues.csv")
+    assert all(row["image"] == f"{row['id']}.png" for row in read("issues.csv"))
+
+
+def test_an_audit_names_the_files(files):
+    run("audit", "pets", "--size", 5, "-o", "audit.csv")
+    run("audit", "pets", "--probs", "probs.csv", "--size", 12, "-o", "drawn.csv", "--report", "audit.html")
+    rows = read("drawn.csv")
+    assert {row["id"].split("/")[0] for row in rows} == {*NAMES}
+    assert all(row["id"].startswith(f"{row['given']}/") for row in [*rows, *read("audit.csv")])
+
+
+def test_a_review_of_other_files_is_refused(files):
+    images = read_class_folder("pets")
+    Path("review.csv").write_text(f"index,id,old,new\n0,{images.files[1]},cat,dog\n")
+    assert "id" in run("apply-review", "pets", "review.csv", "--move", code=2).output
+    assert read_class_folder("pets") == images
+    for options in ([], ["--in-place"], ["--in-place", "--move"]):
+        assert "CSV of moves" in run("apply-review", "pets", "review.csv", *options, code=2).output

@@ -1,0 +1,255 @@
+"""`dualt probs`, and `dualt issues` and `dualt estimate` of data without probabilities."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from sklearn.naive_bayes import GaussianNB
+from typer.testing import CliRunner
+
+from dualt.cli import app
+from dualt.crossfit import cross_fit
+
+WORDS = {"animals, small": ["fox", "hen", "owl"], 'the "sea"': ["ship", "wave", "salt"], "café ☕": ["cup", "milk"]}
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    return result.stderr
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A data frame, written as data.csv into the working folder: ids and rows twice, labels missing and wrong."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DUALT_CACHE", str(tmp_path / "cache"))
+    rng, names = np.random.default_rng(0), list(WORDS)
+    clean = rng.integers(3, size=120)
+    given = np.where(rng.random(120) < 0.1, (clean + 1) % 3, clean)
+    frame = pd.DataFrame(
+        {
+            "sku": [f"{row // 2:04}" for row in range(120)],
+            "title": [" ".join(rng.choice(WORDS[names[c]], 4)) + rng.choice(["", ', "so"\n🦊']) for c in clean],
+            "label": np.array(names, dtype=object)[given],
+            "x_1": np.where(rng.random(120) < 0.05, np.nan, clean + rng.normal(size=120) / 5).round(3),
+            "x_2": np.where(clean == 0, "rot, dunkel", "grün"),
+            "user": np.arange(120) // 4,
+        }
+    )
+    frame.loc[[3, 50], "label"] = None
+    frame.loc[21] = frame.loc[20]
+    frame.to_csv("data.csv", index=False)
+    frame.attrs["wrong"] = {row for row in range(120) if clean[row] != given[row] and row not in (3, 50)} - {21}
+    return frame
+
+
+def test_a_table_of_texts(table):
+    said = json.loads(
+        run("probs", "data.csv", "--label", "label", "--text", "title", "--id", "sku", "-o", "p.csv", "--json").stdout
+    )
+    made = pd.read_csv("p.csv", dtype={"sku": str})
+    assert list(made) == ["index", "sku", "label", *(f"p_{name}" for name in sorted(WORDS))]
+    assert made["index"].tolist() == list(range(120))
+    assert made["sku"].tolist() == table["sku"].tolist()
+    assert made["label"].isna().tolist() == table["label"].isna().tolist()
+    found = cross_fit(table["title"], table["label"])
+    np.testing.assert_allclose(made.filter(like="p_"), found.pred_probs, rtol=1e-6)
+    assert (said["n_samples"], said["n_labelled"], said["folds"], said["output"]) == (120, 118, 5, "p.csv")
+    assert said["agreement"] == pytest.approx(found.agreement)
+    shown = run("probs", "data.csv", "--label", "label", "--text", "title", "-o", "q.csv").stdout
+    assert "dualt issues q.csv --label label" in shown
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.npy"])
+def test_the_output_is_read_as_it_is_and_the_same_as_in_one_command(table, name):
+    columns = ["--label", "label", "--id", "sku"]
+    run("probs", "data.csv", *columns, "--text", "title", "-o", name)
+    one = json.loads(run("issues", "data.csv", *columns, "--text", "title", "--json").stdout)
+    two = json.loads(run("issues", name, "data.csv", *columns, "--text", "title", "--json").stdout)
+    assert [row["index"] for row in one["issues"]] == [row["index"] for row in two["issues"]]
+    assert one["class_names"] == sorted(WORDS)
+    if name == "p.npy":
+        return
+    alone = json.loads(run("issues", name, *columns, "--json").stdout)
+    assert [(row["index"], row["id"]) for row in alone["issues"]] == [
+        (row["index"], row["id"]) for row in one["issues"]
+    ]
+    estimate = json.loads(run("estimate", name, "--label", "label", "--json").stdout)
+    other = json.loads(run("estimate", "data.csv", "--label", "label", "--text", "title", "--json").stdout)
+    np.testing.assert_allclose(estimate["transition"], other["transition"], atol=1e-4)
+
+
+def test_columns_of_numbers_and_categories_and_groups(table):
+    run("probs", "data.csv", "--features", "x_*", "--label", "label", "--group", "user", "-o", "p.npy", "--folds", "4")
+    found = cross_fit(table[["x_1", "x_2"]], table["label"], cv=4, groups=table["user"])
+    np.testing.assert_allclose(np.load("p.npy"), found.pred_probs, rtol=1e-6)
+    assert found.agreement > 0.8
+    listed = run("issues", "data.csv", "--features", "x_2,x_1", "--label", "label", "--text", "title", "--json")
+    issues = json.loads(listed.stdout)["issues"]
+    assert issues[0]["text"] == table["title"][issues[0]["index"]], "--text is shown beside what --features found"
+    table.assign(x_1=table["x_1"].map(lambda x: "" if x != x else str(x).replace(".", ","))).to_csv(
+        "comma.csv", sep=";", index=False
+    )
+    run("probs", "comma.csv", "--features", "x_*", "--label", "label", "--group", "user", "-o", "c.npy", "--folds", "4")
+    np.testing.assert_allclose(np.load("c.npy"), np.load("p.npy"))
+
+
+def test_results_are_kept_by_content(table, monkeypatch):
+    calls = []
+    real = cross_fit
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr("dualt.crossfit.cross_fit", counted)
+    command = ["issues", "data.csv", "--label", "label", "--text", "title", "--json"]
+    first = run(*command).stdout
+    assert run(*command).stdout == first
+    assert len(calls) == 1
+    Path("data.csv").rename("moved.csv")
+    run("issues", "moved.csv", *command[2:])
+    assert len(calls) == 1, "the name of the file is no content"
+    run("issues", "moved.csv", *command[2:], "--folds", "3")
+    assert len(calls) == 2
+    run("issues", "moved.csv", *command[2:], "--no-cache")
+    assert len(calls) == 3
+    Path("moved.csv").write_text(Path("moved.csv").read_text(encoding="utf-8").replace("fox", "cup"), encoding="utf-8")
+    run("issues", "moved.csv", *command[2:])
+    assert len(calls) == 4
+    assert len(list(Path("cache").iterdir())) == 6, "an array and a description for each of three"
+
+
+def test_only_the_newest_results_are_kept(table, monkeypatch):
+    monkeypatch.setattr("dualt.cli.learning._KEPT", 1)
+    for folds in ("2", "3"):
+        run("probs", "data.csv", "--label", "label", "--text", "title", "-o", "p.csv", "--folds", folds)
+    assert sorted(path.suffix for path in Path("cache").iterdir()) == [".json", ".npy"]
+
+
+def test_a_table_that_has_probabilities_is_taken_as_it_is(table):
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 120)
+    for number, name in enumerate(sorted(WORDS)):
+        table[name] = probs[:, number]
+    table[["title", "label", *sorted(WORDS)]].to_csv("whole.csv", index=False)
+    result = run("issues", "whole.csv", "--label", "label", "--text", "title", "--json")
+    assert "no probabilities" not in result.stderr
+    assert not Path("cache").exists()
+
+
+def test_a_model_of_ones_own(table, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("my_models.py").write_text(
+        "from sklearn.naive_bayes import GaussianNB, MultinomialNB\n"
+        "from sklearn.feature_extraction.text import CountVectorizer\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "def words():\n    return make_pipeline(CountVectorizer(), MultinomialNB())\n"
+        "def none():\n    return 'a classifier'\n"
+        "def needs(more):\n    return more\n"
+        "number = 3\n"
+    )
+    text = ["--label", "label", "--text", "title", "-o", "p.npy"]
+    said = json.loads(run("probs", "data.csv", *text, "--model", "my_models:words", "--json").stdout)
+    assert said["model"].startswith("Pipeline(")
+    assert not Path("cache").exists(), "its code may change"
+    run("probs", "data.csv", "--label", "label", "--features", "user", "--model", "my_models:GaussianNB", "-o", "p.npy")
+    found = cross_fit(table[["user"]].to_numpy(float), table["label"], model=GaussianNB())
+    np.testing.assert_allclose(np.load("p.npy"), found.pred_probs)
+    for spec, message in {
+        "my_models": "module:factory",
+        "no_such_models:words": "No module named",
+        "my_models:missing": "has no attribute",
+        "my_models:none": "scikit-learn classifier, got str",
+        "my_models:needs": "without arguments",
+        "my_models:number": "function or class",
+        "my_models:GaussianNB": "could not be fitted",
+    }.items():
+        assert message in refused("probs", "data.csv", *text, "--model", spec)
+
+
+def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
+    out = ["-o", "p.csv"]
+    text = ["--text", "title"]
+    assert "Did you mean 'label'" in refused("probs", "data.csv", "--label", "labl", *text, *out)
+    assert "Did you mean 'title'" in refused("issues", "data.csv", "--label", "label", "--text", "titel")
+    assert "--text" in refused("probs", "data.csv", "--label", "label", *out)
+    assert "match 'z_*'" in refused("probs", "data.csv", "--label", "label", "--features", "z_*", *out)
+    assert "Ask for 30 folds" in refused("probs", "data.csv", *text, "--group", "user", "--folds", "99", *out)
+    assert "two folds" in refused("probs", "data.csv", *text, "--folds", "1", *out)
+    assert "No such file" in refused("probs", "none.csv", "--label", "label", *text, *out)
+    assert ".parquet" in refused("probs", "data.csv", "--label", "label", *text, "-o", "p.xlsx")
+    assert "to be read too" in refused("probs", "data.csv", "--label", "label", *text, "-o", "data.csv")
+    assert "one table" in refused("issues", "data.csv", "data.csv", "--label", "label", "--features", "x_*")
+    table.assign(label="same").to_csv("one.csv", index=False)
+    assert "at least two classes" in refused("probs", "one.csv", "--label", "label", *text, *out)
+    assert not Path("p.csv").exists()
+
+
+def test_a_model_that_knows_nothing_says_so(table):
+    table.assign(noise=np.random.default_rng(1).normal(size=120)).to_csv("noise.csv", index=False)
+    result = run("issues", "noise.csv", "--label", "label", "--features", "noise")
+    assert "no better than always naming" in result.stderr
+    assert "has no probabilities: they were made out of fold" in result.stderr
+    assert "dualt issues noise.csv --label label --features noise -o issues.csv" in " ".join(result.stdout.split())
+    assert run("issues", "noise.csv", "--label", "label", "--features", "noise", "--quiet").stderr == ""
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    """A folder per class of small images, bars across or upright, some in the wrong folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DUALT_CACHE", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    for name in ("across, wide", "upright ☕"):
+        Path("photos", name).mkdir(parents=True)
+    for row in range(60):
+        image = rng.integers(0, 60, (12, 12), dtype=np.uint8)
+        upright = row % 2
+        if upright:
+            image[:, 3:9] += 180
+        else:
+            image[3:9] += 180
+        wrong = row in (10, 31)
+        name = (
+            ("upright ☕" if upright else "across, wide") if not wrong else ("across, wide", "upright ☕")[1 - upright]
+        )
+        Image.fromarray(image).save(Path("photos", name, f"{row:03}.png"))
+    return tmp_path / "photos"
+
+
+def test_images_in_a_folder_per_class(photos):
+    issues = json.loads(run("issues", "photos", "--json", "--top", "2", "--report", "page.html").stdout)["issues"]
+    assert {row["id"] for row in issues} == {"upright ☕/010.png", "across, wide/031.png"}
+    assert "data:image/png" in Path("page.html").read_text(encoding="utf-8")
+    run("probs", "photos", "-o", "p.csv")
+    made = pd.read_csv("p.csv")
+    assert list(made) == ["file", "label", "p_across, wide", "p_upright ☕"]
+    again = json.loads(run("issues", "p.csv", "photos", "--json", "--top", "2").stdout)["issues"]
+    assert [row["id"] for row in again] == [row["id"] for row in issues]
+
+
+def test_images_of_several_sizes_and_what_cannot_be_read(photos):
+    Image.new("RGB", (70, 50)).save(photos / "across, wide" / "large.png")
+    assert json.loads(run("probs", "photos", "-o", "p.csv", "--json").stdout)["n_samples"] == 61
+    run("probs", "photos", "-o", "p.csv", "--size", "8")
+    (photos / "across, wide" / "broken.png").write_bytes(b"no image")
+    assert "broken.png" in refused("probs", "photos", "-o", "q.csv")
+    assert "with a table" in refused("probs", "photos", "-o", "q.csv", "--features", "x")
+    photos.rename("train")
+    Path("all").mkdir()
+    Path("train").rename("all/train")
+    Path("all/test").mkdir()
+    assert "Pass all/train" in refused("probs", "all", "-o", "q.csv")
+    assert not Path("q.csv").exists()

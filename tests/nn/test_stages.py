@@ -1,0 +1,65 @@
+"""Stages of many runs, trained as one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dualt import noise
+from dualt.datasets import load_dataset, split_dataset
+from dualt.errors import InputError
+from dualt.nn.config import TrainingConfig
+from dualt.nn.pipeline import training_data
+from dualt.nn.stages import Stages, can_replicate, learned_transition, train_stages
+
+RATES = (0.1, 0.3)
+MATRICES = [noise.pair(2, rate) for rate in RATES]
+
+
+def stages(folder=None, on_epoch=None, **options):
+    dataset = load_dataset("synthetic", n_samples=400, n_test=100)
+    every = []
+    for seed, matrix in enumerate(MATRICES):
+        data = training_data(split_dataset(dataset, matrix, random_state=seed), dataset)
+        config = TrainingConfig(
+            "mlp-small", **{"recipe": "paper", "epochs": 3, "batch_size": 32, "random_state": seed, **options}
+        )
+        own = None if folder is None else folder / str(seed)
+        if own is not None:
+            own.mkdir(exist_ok=True)
+        every.append(Stages(data, ("a", "b"), config, own, resume=own is not None, on_epoch=on_epoch))
+    return every
+
+
+def test_a_chain_of_stages_comes_out_as_alone():
+    together, alone = stages(method="revision"), stages(method="revision")
+    found = train_stages(together, "revision", MATRICES)
+    for own, trained, single, matrix in zip(together, found, alone, MATRICES, strict=True):
+        assert [*own.trained] == [*own.seconds] == ["ce", "reweighting", "revision"]
+        expected = single.train("revision", matrix)
+        np.testing.assert_allclose(learned_transition(trained), learned_transition(expected), atol=1e-5)
+        for a, b in zip(trained.history.records, expected.history.records, strict=True):
+            assert a.loss == pytest.approx(b.loss, rel=1e-3)
+
+
+def test_what_is_trained_stays_and_a_finished_checkpoint_is_not_trained_again(tmp_path):
+    told = []
+    every = stages(tmp_path, on_epoch=lambda name, record: told.append((name, record.epoch)))
+    first = train_stages(every, "ce")
+    assert sorted(told) == sorted(("ce", epoch) for epoch in range(3) for _ in every)
+    assert train_stages(every, "ce") == first
+    again = train_stages(stages(tmp_path, on_epoch=lambda *_: pytest.fail("trained again")), "ce")
+    assert [one.history for one in again] == [one.history for one in first]
+
+
+def test_what_cannot_be_batched_is_trained_one_by_one():
+    assert not can_replicate(stages(precision="bf16")[0], "ce")
+    every = stages(method="volminnet")
+    assert not can_replicate(every[0], "volminnet")
+    assert [len(one.history) for one in train_stages(every, "volminnet")] == [3, 3]
+
+
+def test_runs_of_several_recipes_are_refused():
+    short, long = stages(epochs=2)[0], stages(epochs=3)[1]
+    with pytest.raises(InputError, match="one recipe of 'ce'"):
+        train_stages([short, long], "ce")

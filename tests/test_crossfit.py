@@ -1,0 +1,246 @@
+"""Out-of-fold probabilities: folds, groups, missing labels, every kind of data, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+import dualt
+from dualt.crossfit import ImageFeatures, cross_fit
+from dualt.crossfit.columns import columns_of
+from dualt.errors import InputError, LabelsError, UnknownNameError
+
+WORDS = {"animal": ["fox", "hen", "cat", "owl"], "drink": ["tea", "milk", "cola", "beer"], "sea": ["crab", "wave"]}
+
+
+def texts_of(n_rows=90, wrong=0.1, seed=0):
+    """Texts of three classes, given labels of which some are wrong, and the true ones."""
+    rng = np.random.default_rng(seed)
+    names = np.array(list(WORDS))
+    clean = names[rng.integers(3, size=n_rows)]
+    given = np.where(rng.random(n_rows) < wrong, names[rng.integers(3, size=n_rows)], clean)
+    return [" ".join(rng.choice(WORDS[name], 4)) for name in clean], given, clean
+
+
+def test_it_is_what_cross_val_predict_gives():
+    features, labels = load_iris(return_X_y=True)
+    found = cross_fit(features, labels, model=GaussianNB(), cv=4, random_state=3)
+    folds = StratifiedKFold(4, shuffle=True, random_state=3)
+    expected = cross_val_predict(GaussianNB(), features, labels, cv=folds, method="predict_proba")
+    np.testing.assert_allclose(found.pred_probs, expected)
+    for number, (_, test) in enumerate(folds.split(features, labels)):
+        assert (found.fold[test] == number).all()
+
+
+def test_texts_and_the_way_to_issues():
+    texts, given, clean = texts_of(wrong=0.15)
+    found = dualt.cross_fit(texts, given)
+    assert found.class_names == ("animal", "drink", "sea")
+    np.testing.assert_allclose(found.pred_probs.sum(axis=1), 1)
+    assert np.asarray(found).shape == (90, 3) == (len(found), 3)
+    issues = dualt.find_label_issues(found, given)
+    assert issues.class_names == found.class_names
+    wrong = np.flatnonzero(given != clean)
+    assert {*issues.ranking[: len(wrong)]} == {*wrong}
+    assert found.agreement == pytest.approx((given == clean).mean(), abs=0.03)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
+def test_a_row_without_a_label_is_predicted_and_not_learnt_from(missing):
+    texts, given, clean = texts_of()
+    labels = given.astype(object)
+    labels[[0, 50]] = missing
+    found = cross_fit(texts, labels)
+    assert np.flatnonzero(~found.labelled).tolist() == np.flatnonzero(found.fold < 0).tolist() == [0, 50]
+    assert [found.class_names[code] for code in found.pred_probs[[0, 50]].argmax(axis=1)] == clean[[0, 50]].tolist()
+    kept = np.delete(np.arange(90), [0, 50])
+    alone = cross_fit(
+        [texts[row] for row in kept], given[kept], model=make_pipeline(CountVectorizer(), MultinomialNB())
+    )
+    both = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
+    np.testing.assert_allclose(both.pred_probs[kept], alone.pred_probs)
+    assert len(dualt.find_label_issues(both[both.labelled], labels[both.labelled])) == 88
+
+
+def test_groups_stay_in_one_fold_and_rows_without_one_are_free():
+    """Each text occurs twice: a memory of them is always right, unless twins share a fold."""
+    rng = np.random.default_rng(0)
+    features = np.repeat(rng.normal(size=(100, 2)), 2, axis=0)
+    labels, groups = np.repeat(rng.integers(0, 2, 100), 2), np.repeat(np.arange(100), 2)
+    memory = KNeighborsClassifier(1)
+    assert cross_fit(features, labels, model=memory).agreement > 0.8
+    found = cross_fit(features, labels, model=memory, groups=groups)
+    assert 0.3 < found.agreement < 0.7
+    assert (found.fold[::2] == found.fold[1::2]).all()
+    some = groups.astype(object)
+    some[40:] = None
+    free = cross_fit(features, labels, model=memory, groups=some)
+    assert (free.fold[:40:2] == free.fold[1:40:2]).all()
+    assert (free.fold[40::2] != free.fold[41::2]).any()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_tables_of_numbers_and_categories(kind):
+    make = {"pandas": pd.DataFrame, "arrow": pa.table}.get(kind) or pytest.importorskip("polars").DataFrame
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 200)
+    colours = np.where(rng.random(200) < 0.9, np.array(["red", "ü,\n"])[labels], "grey").astype(object)
+    colours[5] = None
+    numbers = rng.normal(size=200)
+    numbers[7] = np.nan
+    found = cross_fit(make({"size": numbers, "colour": colours}), labels)
+    assert found.agreement > 0.85
+    assert cross_fit(make({"size": numbers}), labels).agreement < 0.65
+
+
+def test_columns_are_numbers_if_their_texts_are():
+    table = np.array([["1.5", "7", "a"], ["", "x", "b"], ["NA", "9", "a"]], dtype=object)
+    values, categorical = columns_of(table)
+    assert categorical.tolist() == [False, True, True]
+    np.testing.assert_array_equal(values[:, 0], [1.5, np.nan, np.nan])
+    assert values[0, 2] == values[2, 2] != values[1, 2]
+    many = columns_of(np.array([[f"id{row}"] for row in range(1000)], dtype=object))
+    assert many.values.max() < 255
+    days = columns_of(pd.DataFrame({"day": pd.to_datetime(["2020-01-02", None, "2020-01-01"])}))
+    assert days.values[0, 0] - days.values[2, 0] == 86_400
+    assert np.isnan(days.values[1, 0])
+
+
+def test_an_index_travels():
+    features, labels = load_iris(return_X_y=True, as_frame=True)
+    features = features.sample(frac=1, random_state=0)
+    found = cross_fit(features, labels, model=GaussianNB())
+    assert found.to_frame().index.equals(features.index)
+    assert found.agreement > 0.9, "labels are brought into the order of the data"
+    part = found[found.labelled & (np.arange(150) < 30)]
+    assert part.index.equals(features.index[:30])
+    assert dualt.find_label_issues(found, labels).to_frame().index.equals(features.index)
+    with pytest.raises(InputError, match="index of the probabilities, or of the data"):
+        cross_fit(features, labels.set_axis(labels.index + 1))
+
+
+def test_images_in_any_layout_are_told_apart():
+    features, labels = load_digits(return_X_y=True)
+    chosen = np.flatnonzero(labels < 3)[:240]
+    images, labels = (features[chosen] * 15).astype(np.uint8).reshape(-1, 8, 8), labels[chosen]
+    assert cross_fit(images, labels).agreement > 0.97
+    learnt = ImageFeatures(n_filters=20, n_components=10).fit(images)
+    grey = learnt.transform(images)
+    np.testing.assert_allclose(learnt.transform(images[:, None]), grey, atol=1e-3)
+    np.testing.assert_allclose(learnt.transform(images[..., None]), grey, atol=1e-3)
+    np.testing.assert_allclose(learnt.transform(images / 255), grey, atol=1e-3)
+    model = make_pipeline(ImageFeatures(n_filters=20, n_components=10), LogisticRegression(C=0.1))
+    assert cross_fit(images, labels, model=model, cv=2).agreement > 0.9
+
+
+def test_sparse_matrices_and_own_models_of_texts():
+    texts, given, _ = texts_of()
+    counts = CountVectorizer().fit_transform(texts)
+    assert cross_fit(sparse.csr_array(counts), given).agreement > 0.8
+    own = make_pipeline(CountVectorizer(), MultinomialNB())
+    np.testing.assert_allclose(
+        cross_fit(pd.Series(texts), given, model=own).pred_probs, cross_fit(texts, given, model=own).pred_probs
+    )
+
+
+def test_the_result_does_not_depend_on_the_number_of_jobs():
+    texts, given, _ = texts_of(60)
+    np.testing.assert_array_equal(cross_fit(texts, given, n_jobs=2).pred_probs, cross_fit(texts, given).pred_probs)
+
+
+def test_progress_is_told():
+    texts, given, _ = texts_of(60)
+    told = []
+    cross_fit(
+        texts, given, model=make_pipeline(CountVectorizer(), MultinomialNB()), on_progress=lambda *t: told.append(t)
+    )
+    assert told == [("fitting", done, 5) for done in range(1, 6)]
+
+
+def test_large_data_are_judged_by_one_fold(monkeypatch):
+    texts, given, _ = texts_of()
+    every = cross_fit(texts, given)
+    monkeypatch.setattr("dualt.crossfit.models._ALL_FOLDS_JUDGE", 10)
+    one = cross_fit(texts, given)
+    assert (one.fold == every.fold).all()
+    np.testing.assert_allclose(one.pred_probs.sum(axis=1), 1)
+    if one.model == every.model:
+        np.testing.assert_allclose(one.pred_probs, every.pred_probs)
+
+
+def test_rare_classes_do_not_lower_the_number_of_folds(caplog):
+    """A class of two members is known to the models that judge it; one of a single member is named."""
+    rng = np.random.default_rng(0)
+    labels = np.array(["a"] * 30 + ["b"] * 30 + ["two"] * 2 + ["one"])
+    features = rng.normal(size=(63, 2)) + 5 * (np.unique(labels, return_inverse=True)[1][:, None] == [0, 1])
+    features[60:62] = [[-9, -9], [-9, -8.9]]
+    found = cross_fit(features, labels, model=KNeighborsClassifier(1))
+    assert found.fold.max() == 4
+    assert found.pred_probs[60:62, found.class_names.index("two")].tolist() == [1, 1]
+    assert found.pred_probs[62, found.class_names.index("one")] == 0
+    assert "One label only has 'one'" in caplog.text
+    for model in (None, GaussianNB()):
+        assert cross_fit(features, labels, model=model).pred_probs.shape == (63, 4)
+
+
+BAD = {
+    "one class": ({"labels": ["a"] * 90}, LabelsError, "at least two classes, got only"),
+    "no labels": ({"labels": [None] * 90}, LabelsError, "at least one label"),
+    "other length": ({"labels": ["a", "b"] * 20}, InputError, "90 rows and 40 labels"),
+    "one fold": ({"cv": 1}, InputError, "two folds"),
+    "few groups": ({"groups": np.arange(90) % 3}, InputError, "as many groups as folds, 5, got 3. Ask for 3 folds"),
+    "one group": ({"groups": np.zeros(90)}, InputError, "cannot be divided"),
+    "groups of other rows": ({"groups": [1, 2]}, InputError, "one group per row, 90"),
+    "groups that are classes": (
+        {"groups": np.arange(90) % 2, "labels": np.arange(90) % 2, "cv": 2},
+        InputError,
+        "classes?",
+    ),
+    "a class of a model": ({"model": GaussianNB}, InputError, r"Pass an instance: GaussianNB\(\)"),
+    "no classifier": ({"model": "svm"}, InputError, "got str, which has no get_params"),
+    "no probabilities": ({"model": RidgeClassifier()}, InputError, "CalibratedClassifierCV"),
+    "unknown kind": ({"kind": "tabel"}, UnknownNameError, "Did you mean 'table'"),
+    "numbers as texts": ({"data": np.arange(90.0)}, InputError, "Numbers are a table"),
+    "texts without words": ({"data": [""] * 90}, InputError, "texts with words"),
+    "infinity": ({"data": np.full((90, 2), np.inf)}, InputError, "finite numbers in column 0"),
+    "five dimensions": ({"data": np.zeros((90, 1, 1, 1, 1))}, InputError, "5 dimensions"),
+    "tiny images": ({"data": np.zeros((90, 3, 3))}, InputError, "at least 4×4"),
+    "folds that leave rows out": ({"cv": [(np.arange(60), np.arange(60, 80))]}, InputError, "every row once"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_clear_error(case):
+    given, error, match = BAD[case]
+    texts, labels, _ = texts_of()
+    arguments = {"data": texts, "labels": labels} | given
+    with pytest.raises(error, match=match):
+        cross_fit(arguments.pop("data"), arguments.pop("labels"), **arguments)
+
+
+def test_a_splitter_sets_the_folds():
+    features, labels = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(150)
+    found = cross_fit(features[order], labels[order], model=GaussianNB(), cv=KFold(3))
+    assert found.fold.tolist() == [0] * 50 + [1] * 50 + [2] * 50
+
+
+@pytest.mark.parametrize("data", ["iris", "moons"])
+def test_the_chosen_model_is_near_the_best_of_its_alternatives(data):
+    from sklearn.datasets import make_moons
+    from sklearn.ensemble import RandomForestClassifier
+
+    features, clean = load_iris(return_X_y=True) if data == "iris" else make_moons(600, noise=0.2, random_state=0)
+    given = dualt.noise.corrupt(clean, dualt.noise.symmetric(int(clean.max()) + 1, 0.2), random_state=1)
+    own = (cross_fit(features, given).pred_probs.argmax(axis=1) == clean).mean()
+    others = [LogisticRegression(max_iter=1000), RandomForestClassifier(50, random_state=0), GaussianNB()]
+    found = [(cross_fit(features, given, model=m).pred_probs.argmax(axis=1) == clean).mean() for m in others]
+    assert own > max(found) - 0.03
