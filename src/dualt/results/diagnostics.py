@@ -25,6 +25,7 @@ STEEP = 0.2
 _HARDLY_INVERTIBLE = 30.0
 # Up to so many classes the singular values, or an LU decomposition, of a matrix take about a second.
 _EXACT_UP_TO, _ESTIMATED_UP_TO = 1_000, 4_000
+_BAND_ENTRIES = 1 << 17
 # Estimators that take the rows' labels for news.
 _NEED_OUT_OF_FOLD = ("confident-joint", "top-count", "clean-count", "joint")
 FIGURES = (
@@ -98,19 +99,23 @@ class Diagnostics:
         Over the predicted classes, within 0 and 1. 0 if the anchors are certain (dual-T is right), or if T♠ shows
         hardly any noise; 1 if they equal the counts (dual-T then returns T @ T).
         """
-        counts = self._summary.counts
-        predicted = counts.sum(axis=1) > 0
-        t_club = self._summary.anchor_rows[predicted, 0].astype(np.float64)
-        t_spade = counts[predicted] / counts[predicted].sum(axis=1, keepdims=True)
-        noise = np.abs(t_spade - np.eye(len(counts))[predicted]).sum()
-        if noise < 0.1 * predicted.sum():
+        counts, totals = self._summary.counts, self._summary.predicted_counts
+        predicted = np.flatnonzero(totals)
+        noise = 2 * float((1 - np.diagonal(counts)[predicted] / totals[predicted]).sum())  # |T♠ − I|
+        if noise < 0.1 * len(predicted):
             return 0.0
-        return float(np.clip(1 - np.abs(t_club - t_spade).sum() / noise, 0, 1))
+        apart = 0.0
+        for band in np.array_split(predicted, -(-counts.size // _BAND_ENTRIES)):
+            t_spade = counts[band] / totals[band, None]
+            apart += float(np.abs(self._summary.anchor_rows[band, 0] - t_spade).sum())
+        return float(np.clip(1 - apart / noise, 0, 1))
 
     @cached_property
     def chance_error(self) -> float:
         """Expected Σ|T − T̂| of a row by sampling alone: the mean over rows of Σ_j √(2/π · T(1−T) / support)."""
-        spread = np.sqrt(2 / np.pi * self._transition * (1 - self._transition)).sum(axis=1)
+        # A band of rows at a time, which stays in the cache.
+        bands = np.array_split(self._transition, -(-self._transition.size // _BAND_ENTRIES))
+        spread = np.concatenate([np.sqrt(2 / np.pi * band * (1 - band)).sum(axis=1) for band in bands])
         return float(np.mean(spread / np.sqrt(np.maximum(self.support, 1))))
 
     @cached_property
@@ -120,11 +125,11 @@ class Diagnostics:
         I(prediction; given label) / H(given label), less the (C−1)² / 2n that chance alone gives.
         """
         counts = self._summary.counts
-        joint = counts / counts.sum()
-        predicted, given = joint.sum(axis=1), joint.sum(axis=0)
+        predicted, given = counts.sum(axis=1) / counts.sum(), counts.sum(axis=0) / counts.sum()
         entropy = -float(given[given > 0] @ np.log(given[given > 0]))
-        rows, columns = np.nonzero(joint)
-        cells = joint[rows, columns]
+        filled = np.flatnonzero(counts.ravel() != 0)
+        rows, columns = np.divmod(filled, len(counts))
+        cells = counts.ravel()[filled] / counts.sum()
         mutual = float(cells @ np.log(cells / (predicted[rows] * given[columns])))
         chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * counts.sum())
         return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
@@ -133,12 +138,13 @@ class Diagnostics:
     def steepness(self) -> float:
         """By how much more often labels differ from the likeliest clean class in the unsure half than in the sure half.
 
-        On the sample, less three standard errors of the difference.
+        On the sample, less three standard errors of the difference. Above 4,000 classes 0: the sample then has too few
+        rows to tell.
         """
         rows, labels = self._summary.sample_rows, self._summary.sample_labels
-        clean = early_posterior(rows, self._transition.astype(rows.dtype))
-        if len(clean) < 4:
+        if len(rows) < 4 or rows.shape[1] > _ESTIMATED_UP_TO:
             return 0.0
+        clean = early_posterior(rows, self._transition.astype(rows.dtype))
         differs = clean.argmax(axis=1) != labels
         order = np.argsort(-clean.max(axis=1), kind="stable")
         sure, unsure = (differs[half].mean() for half in np.array_split(order, 2))
