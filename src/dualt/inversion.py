@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,8 @@ def _well_conditioned_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64
         inverse: NDArray[np.float64] = np.asarray(np.linalg.inv(matrix), np.float64)
     except np.linalg.LinAlgError:
         return None
-    condition = _spectral_norm(matrix) * _spectral_norm(inverse)
+    norm = _spectral_norm if len(matrix) > _FEW_CLASSES else partial(np.linalg.norm, ord=2)
+    condition = norm(matrix) * norm(inverse)
     return inverse if condition <= NEAR_SINGULAR else None
 
 

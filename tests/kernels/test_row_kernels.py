@@ -213,7 +213,7 @@ def test_nothing_but_the_kernels_is_seen_from_outside():
 def test_long_rows_are_read_as_short_ones_are(n_classes, dtype):
     rng = np.random.default_rng(n_classes)
     probs = rng.integers(0, 4, (150, n_classes)).astype(dtype)
-    assert_array_equal(kernels.argmax_rows(probs), probs.argmax(axis=1))
+    assert_array_equal(kernels.largest_entries(probs), probs.argmax(axis=1))
     probs /= probs.sum(axis=1, keepdims=True)
     labels = rng.integers(n_classes, size=150)
     found = outcome(probs, labels)

@@ -42,7 +42,8 @@ for number in range(400):
     kernel.posterior(probs)
     kernel.clearest(probs)
     kernel.scores(probs, np.where(rng.random(n_rows) < 0.1, rng.integers(-(2**62), 2**62, n_rows), labels))
-    kernels.argmax_rows(probs)
+    kernels.largest_entries(probs)
+    kernels.largest_entries(probs, floor=probs[0], without=labels)
     kernels.floats_of_halves(probs.astype(np.float16))
     kernels.sampled_rows(int(rng.integers(2**33)), int(rng.integers(1, 300)), int(rng.integers(2**32)))
 print("clean")
@@ -70,7 +71,7 @@ def sanitized(tmp_path_factory):
 
 
 def test_every_kernel_is_watched():
-    used = {"argmax_rows", "read_posterior", "scan_rows", "floats_of_halves", "sampled_rows"}
+    used = {"largest_entries", "read_posterior", "scan_rows", "floats_of_halves", "sampled_rows"}
     names = {name.removesuffix("_float").removesuffix("_double") for name in kernels._SIGNATURES}
     assert names == used
 

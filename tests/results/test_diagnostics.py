@@ -8,7 +8,7 @@ import pytest
 
 import dualt
 from dualt import noise
-from dualt.results import diagnostics
+from dualt.results import diagnostics, notices
 
 N_CLASSES, PER_CLASS = 3, 200
 
@@ -103,7 +103,13 @@ def many_classes(per_class):
     return confident(clean, 50), noisy
 
 
+def contradicted():
+    probs, labels = agreeing(0.99)
+    return probs, (labels + 1) % N_CLASSES
+
+
 CASES = {
+    "low-agreement": ("t", contradicted(), agreeing(0.5)),
     "class-without-labels": ("spade", without_labels(0), without_labels(1)),
     "few-labels": ("spade", without_labels(29), without_labels(30)),
     "class-never-predicted": ("spade", never_predicted(), plain()),
@@ -131,7 +137,7 @@ def test_a_notice_comes_when_it_should_and_only_then(code):
 
 
 def test_every_notice_has_its_case():
-    calls = [node for node in ast.walk(ast.parse(inspect.getsource(diagnostics))) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(notices))) if isinstance(node, ast.Call)]
     made = {call.args[0].value for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Notice"}
     assert made == set(CASES) | {"in-sample"}
 

@@ -82,7 +82,8 @@ def pooled_rows(counts: NDArray[np.int64], concentration: float | None = None) -
     uniform, each by as much as chance explains: see `pooled_rates` and `pooled_spread`.
     """
     rates = pooled_rates(counts)
-    transition = pooled_spread(counts, concentration) * rates[:, None]
+    transition = pooled_spread(counts, concentration)
+    transition *= rates[:, None]
     np.fill_diagonal(transition, 1 - rates)
     return transition
 
@@ -108,9 +109,8 @@ def pooled_spread(counts: NDArray[np.int64], concentration: float | None = None)
 
     a is `concentration`, by default that of `spread_concentration`.
     """
-    off = np.where(np.eye(len(counts), dtype=bool), 0.0, counts)
     a = spread_concentration(counts) if concentration is None else concentration
-    off += a
+    off: NDArray[Any] = counts + np.float64(a)
     np.fill_diagonal(off, 0)
     off /= off.sum(axis=1, keepdims=True)
     return off
@@ -127,11 +127,11 @@ def spread_concentration(counts: NDArray[np.int64]) -> float:
     others = len(counts) - 1
     a = _CONCENTRATIONS[:, None]
     # Most cells of many classes are empty, and few counts differ: each gamma function is computed once.
-    totals, classes = np.unique(counts.sum(axis=1) - np.diagonal(counts), return_counts=True)
+    totals = counts.sum(axis=1) - np.diagonal(counts)
     times = np.bincount(counts.ravel())
     times -= np.bincount(np.diagonal(counts), minlength=len(times))
     values = np.flatnonzero(times)
-    likelihood = (gammaln(others * a) - gammaln(others * a + totals)) @ classes
+    likelihood = (gammaln(others * a) - gammaln(others * a + totals)).sum(axis=1)
     likelihood += (gammaln(values + a) - gammaln(a)) @ times[values]
     return float(_CONCENTRATIONS[int(np.argmax(likelihood))])
 

@@ -18,16 +18,16 @@ from dualt.rows.counts import count_pairs, normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary
-from dualt.transition import EarlyPosterior, early_posterior
+from dualt.transition import EarlyPosterior
 from dualt.validation import check_fraction
 
 # A class that is seldom clear still counts its clearest members: this share, and this many, of them.
 _LEAST_SHARE, _LEAST_MEMBERS = 0.1, 100
 # The sample stands for the data in all rounds but the last if it has this many rows for each class.
 _ENOUGH_PER_CLASS = 100
-_BALANCED_ROUNDS, _FREE_ROUNDS, _BALANCE_STEPS = 3, 2, 5
+_BALANCED_ROUNDS, _BALANCE_STEPS = 3, 5
 # Thresholds and a first matrix need no more rows of the sample than so many, and so many for each class; a matrix that
-# is going to be counted anew, half of them.
+# is going to be counted anew, a quarter of them.
 _FEW_ROWS, _FEW_ROWS_PER_CLASS = 4_096, 1_000
 # Of a class that nothing resembles no weight may overflow.
 _LEAST_MEAN = 1e-6
@@ -93,12 +93,10 @@ def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix
     if n_sampled < summary.n_samples and n_sampled < _ENOUGH_PER_CLASS * summary.n_classes:
         return _rows(count_confident(posterior).T, shrink)
     rough = confident_joint(posterior).transition
-    few, fewer = _few(summary, _FEW_ROWS_PER_CLASS), _few(summary, _FEW_ROWS_PER_CLASS // 2)
-    for _ in range(_BALANCED_ROUNDS):
-        rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=True)
-    for _ in range(_FREE_ROUNDS):
-        rough = _round_on_sample(few, rough, confidence, shrink, balanced=False)
-    return rough
+    few, fewer = _few(summary, _FEW_ROWS_PER_CLASS), _few(summary, _FEW_ROWS_PER_CLASS // 4)
+    for number in range(_BALANCED_ROUNDS + 1):
+        rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=number < _BALANCED_ROUNDS)
+    return _round_on_sample(few, rough, confidence, shrink, balanced=False)
 
 
 def _few(summary: PosteriorSummary, per_class: int) -> PosteriorSummary:
@@ -112,10 +110,9 @@ def _round_on_sample(
     summary: PosteriorSummary, transition: Matrix, confidence: float, shrink: bool, *, balanced: bool
 ) -> Matrix:
     """Return the rows counted over those of the sample that are sure of their clean class."""
-    posterior = early_posterior(summary.sample_rows, transition.astype(summary.sample_rows.dtype))
-    if balanced:
-        posterior = _balance(posterior, summary.label_counts)
-    clean, sureness = surest(posterior)
+    rows = summary.sample_rows
+    reader = EarlyPosterior(transition, rows.dtype)
+    clean, sureness = surest(_balance(reader(rows), summary.label_counts)) if balanced else reader.clearest(rows)
     limits = _thresholds(clean, sureness, summary, np.array([confidence]), floored=not balanced)[0]
     clear = sureness >= limits[clean]
     keys = clean[clear] * summary.n_classes + summary.sample_labels[clear]
@@ -135,7 +132,8 @@ def _balance(posterior: NDArray[Any], label_counts: NDArray[np.int64]) -> NDArra
         means = weights * ((1 / np.maximum(posterior @ weights, tiny)) @ posterior) / len(posterior)
         weights *= (shares / np.maximum(means, _LEAST_MEAN)).astype(posterior.dtype)
     weighted = posterior * weights
-    return np.asarray(weighted / np.maximum(weighted.sum(axis=1, keepdims=True), tiny))
+    weighted /= np.maximum(posterior @ weights, tiny)[:, None]
+    return weighted
 
 
 def _thresholds(
@@ -199,7 +197,10 @@ class _Counted(NamedTuple):
 
 def _reaching(layers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the counts of the examples of each layer and of those above it."""
-    return np.asarray(layers[::-1].cumsum(axis=0)[::-1])
+    counts = layers.copy()
+    for number in range(len(counts) - 2, -1, -1):
+        counts[number] += counts[number + 1]
+    return np.asarray(counts)
 
 
 def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np.float64]) -> _Counted:
@@ -244,12 +245,17 @@ def alikeness(sure: Matrix, doubtful: NDArray[np.int64]) -> float:
     excess goes to other classes than the sure ones' errors, it is the classifier that is weak; where it goes to the
     same, noise may grow with difficulty. The overlap of the two spreads, Σ min, weighted by the excess.
     """
-    off = 1 - np.eye(len(sure))
-    spread = sure * off
+    spread = sure.copy()
+    np.fill_diagonal(spread, 0)
     spread /= np.maximum(spread.sum(axis=1, keepdims=True), 1e-12)
-    excess = np.maximum(0, doubtful - doubtful.sum(axis=1, keepdims=True) * sure) * off
+    # In place from here on: of many classes, memory is what takes time.
+    excess = sure * -doubtful.sum(axis=1, keepdims=True)
+    excess += doubtful
+    np.maximum(excess, 0, out=excess)
+    np.fill_diagonal(excess, 0)
     totals = excess.sum(axis=1)
-    overlap = np.minimum(spread, excess / np.maximum(totals, 1e-12)[:, None]).sum(axis=1)
+    excess /= np.maximum(totals, 1e-12)[:, None]
+    overlap = np.minimum(spread, excess, out=excess).sum(axis=1)
     return float((overlap * totals).sum() / max(totals.sum(), 1.0))
 
 

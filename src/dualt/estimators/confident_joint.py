@@ -42,13 +42,8 @@ def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
     thresholds = np.nan_to_num(posterior.summary.mean_self_confidence, nan=np.inf)
 
     def confident_pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        limits = thresholds.astype(probs.dtype)
-        true, largest = surest(probs)
-        confident = largest >= limits[true]  # the largest of all is that of those which clear
-        (others,) = (~confident).nonzero()
-        clearing = np.where(probs[others] >= limits, probs[others], -1)
-        true[others] = clearing.argmax(axis=1)
-        confident[others] = clearing.max(axis=1) >= 0
+        true, _ = surest(probs, floor=thresholds.astype(probs.dtype))
+        confident = np.flatnonzero(true >= 0)
         return np.asarray(labels[confident] * n_classes + true[confident])
 
     joint = posterior.count(confident_pairs)

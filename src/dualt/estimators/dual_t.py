@@ -16,7 +16,7 @@ from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import SummaryOnly
 
 # Most pairs of hundreds of classes never occur together, and a sparse product skips them.
-_MANY_CLASSES, _SPARSE = 300, 0.05
+_MANY_CLASSES, _SPARSE = 300, 0.15
 _BAND = 64
 
 

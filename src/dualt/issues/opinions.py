@@ -69,6 +69,7 @@ class PooledScorer:
     @classmethod
     def of(cls, bayes: BayesScorer, trust: float, summary: PosteriorSummary) -> PooledScorer:
         """Take the quantiles of both from the sample of a summary."""
+        trust = float(trust)  # of NumPy's type it would make all that follows float64
         every = max(1, len(summary.sample_rows) // _ROWS)
         probs, labels = summary.sample_rows[::every].copy(), summary.sample_labels[::every]
         _, right, *_ = bayes(probs, labels)
@@ -99,11 +100,8 @@ class PooledScorer:
 
 def _strongest_other(probs: NDArray[Any], labels: Codes) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
     """Return the strongest other class of every row, the probability of the label, and that of the other class."""
-    rows = np.arange(len(labels))
-    others = probs.copy()
-    others[rows, labels] = -1
-    rival, strongest = surest(others)
-    return rival, probs[rows, labels], strongest
+    rival, strongest = surest(probs, without=labels)
+    return rival, probs[np.arange(len(labels)), labels], strongest
 
 
 def _pool(

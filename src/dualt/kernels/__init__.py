@@ -30,10 +30,10 @@ _POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _SCAN = (_INT, (_POINTER, _POINTER, _INT, _INT, _REAL, _REAL, *4 * (_POINTER,), _INT, _POINTER))
 _POSTERIOR = (_INT, (_POINTER, _POINTER, _INT, _POINTER))
-_ARGMAX = (None, (_POINTER, _INT, _INT, _POINTER))
+_LARGEST = (None, (_POINTER, _INT, _INT, _POINTER, _POINTER, _POINTER))
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "argmax_rows_float": _ARGMAX,
-    "argmax_rows_double": _ARGMAX,
+    "largest_entries_float": _LARGEST,
+    "largest_entries_double": _LARGEST,
     "read_posterior_float": _POSTERIOR,
     "read_posterior_double": _POSTERIOR,
     "scan_rows_float": _SCAN,
@@ -133,10 +133,25 @@ def floats_of_halves(halves: NDArray[np.float16]) -> NDArray[np.float32] | None:
     return floats if plain else None
 
 
-def argmax_rows(rows: NDArray[Any]) -> NDArray[np.int64]:
-    """Return `rows.argmax(axis=1)` of contiguous float32 or float64, none of them negative or NaN."""
+def largest_entries(
+    rows: NDArray[Any], floor: NDArray[Any] | None = None, without: NDArray[Any] | None = None
+) -> NDArray[np.int64]:
+    """Return where each row is largest, of contiguous float32 or float64, none of them negative or NaN.
+
+    Of equals the first; among entries that reach the `floor` of their column, `without` the column of this number for
+    each row. −1 where there is none.
+    """
     n_rows, n_classes = rows.shape
     place = np.empty(n_rows, np.int64)
-    find = getattr(library, f"argmax_rows_{TYPES[rows.dtype]}")
-    find(rows.ctypes.data, n_rows, n_classes, place.ctypes.data)
+    least = np.zeros(n_classes, rows.dtype) if floor is None else np.ascontiguousarray(floor, rows.dtype)
+    skipped = None if without is None else np.ascontiguousarray(without, np.int64)
+    find = getattr(library, f"largest_entries_{TYPES[rows.dtype]}")
+    find(
+        rows.ctypes.data,
+        n_rows,
+        n_classes,
+        least.ctypes.data,
+        None if skipped is None else skipped.ctypes.data,
+        place.ctypes.data,
+    )
     return place

@@ -10,10 +10,10 @@ typedef struct {
 
 /* The matrix is background_i plus the entries that differ from it. */
 typedef struct {
-  int64_t n_classes, steps, is_whole; /* whether there is no background, and every entry is kept */
+  int64_t n_classes, steps, is_whole; /* whether every entry is kept, and so none is listed */
   const void *background;
   entries_t of_class, of_label;
-  const void *by_label; /* (c, c) the whole matrix, transposed, for Bayes' rule */
+  const void *by_class, *by_label; /* (c, c) the whole matrix, and transposed */
   double mean_background;
 } model_t;
 

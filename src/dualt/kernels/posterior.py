@@ -33,6 +33,7 @@ class _Model(ctypes.Structure):
         ("background", ctypes.c_void_p),
         ("of_class", _Entries),
         ("of_label", _Entries),
+        ("by_class", ctypes.c_void_p),
         ("by_label", ctypes.c_void_p),
         ("mean_background", ctypes.c_double),
     )
@@ -57,21 +58,25 @@ class PosteriorKernel:
     """
 
     def __init__(self, transition: NDArray[Any], steps: int) -> None:
+        transition = np.ascontiguousarray(transition)
         background, kept = split_background(transition)
-        classes, labels = np.nonzero(kept)
+        is_whole = bool(kept.all())  # then there is no background, and entries need not be listed
+        classes, labels = np.divmod(np.flatnonzero(kept & (not is_whole)), len(transition))
         values = transition[classes, labels] - background[classes]
         by_label = np.argsort(labels, kind="stable")
         of_class = _entries(classes, labels, values, len(transition))
         of_label = _entries(labels[by_label], classes[by_label], values[by_label], len(transition))
         transposed = np.ascontiguousarray(transition.T)
-        self._arrays = background, *of_class, *of_label, transposed  # which must live as long as their addresses
+        # They must live as long as their addresses.
+        self._arrays = background, *of_class, *of_label, transposed, transition
         self._model = _Model(
             len(transition),
             steps,
-            bool(kept.all()) and not background.any(),
+            is_whole,
             background.ctypes.data,
             _Entries(*(array.ctypes.data for array in of_class)),
             _Entries(*(array.ctypes.data for array in of_label)),
+            transition.ctypes.data,
             transposed.ctypes.data,
             background.mean(),
         )
@@ -125,7 +130,7 @@ def split_background(transition: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np
     n_classes = len(transition)
     if n_classes <= _FEW_CLASSES:
         return np.zeros(n_classes, transition.dtype), np.ones(transition.shape, np.bool_)
-    distance = np.abs(transition - np.median(transition, axis=1, keepdims=True))
+    distance = np.abs(transition - np.sort(transition, axis=1)[:, n_classes // 2, None])  # faster than a median
     kept = distance > min(_NEAR_BACKGROUND, 0.1 / n_classes)
     crowded = np.flatnonzero(kept.sum(axis=1) > _MOST_ENTRIES)
     if len(crowded):

@@ -64,10 +64,10 @@ TARGET ALWAYS_INLINE void NAME(combine_two)(const REAL *first, const REAL *secon
     }
 }
 
-/* Take the steps where every entry is kept and there is no background: of few classes. */
+/* Take the steps with every entry and no background: of few classes. */
 TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundle) * p, NAME(bundle) * q,
                                           NAME(bundle) * ratio) {
-  const REAL *by_label = model->of_label.value, *by_class = model->of_class.value;
+  const REAL *by_label = model->by_label, *by_class = model->by_class;
   int64_t c = model->n_classes;
   for (int64_t i = 0; i < c; i++)
     for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;

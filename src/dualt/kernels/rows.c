@@ -1,4 +1,4 @@
-/* What the one pass over probabilities does with every row; see rows_of_type.h, and estimators/summary.py for its twin. */
+/* What the one pass over probabilities does with every row; see rows_of_type.h, and rows/scan.py for its twin. */
 #include "vectors.h"
 
 #define GROUP 64   /* rows that are dealt with together, while they are in the fastest cache */
@@ -10,21 +10,22 @@ enum { HIT = 1, BAD = 2 };
 #define KERNEL "rows_of_type.h"
 #include "each_type.h"
 
-/* Add rows to counts and sums, and write where the hits are: see scan_rows in rows_of_type.h. */
+/* See scan_rows and find_largest in rows_of_type.h. */
 #define SCAN_ROWS(REAL, type)                                                                                        \
   EXPORT int64_t scan_rows_##type(const REAL *rows, const int64_t *labels, int64_t n, int64_t c, double tolerance,  \
                                   double units, const REAL *floor, int64_t *counts, int64_t *sums, int64_t *hits,   \
                                   int64_t room, int64_t *n_hits) {                                                  \
     return BEST(scan_rows_##type, rows, labels, n, c, tolerance, units, floor, counts, sums, hits, room, n_hits);   \
   }                                                                                                                 \
-  EXPORT void argmax_rows_##type(const REAL *rows, int64_t n, int64_t c, int64_t *argmax) {                         \
-    BEST(argmax_rows_##type, rows, n, c, argmax);                                                                   \
+  EXPORT void largest_entries_##type(const REAL *rows, int64_t n, int64_t c, const REAL *floor,                     \
+                                     const int64_t *skipped, int64_t *place) {                                      \
+    BEST(largest_entries_##type, rows, n, c, floor, skipped, place);                                                \
   }
 
 SCAN_ROWS(float, float)
 SCAN_ROWS(double, double)
 
-/* The hash of a row number in estimators/tracking.py, given the lower half of it and the product of the upper. */
+/* The hash of a row number in rows/sample.py, given the lower half of it and the product of the upper. */
 static inline uint32_t hash_of(uint32_t low, uint32_t high) {
   uint32_t mixed = low ^ high;
   mixed ^= mixed >> 16;

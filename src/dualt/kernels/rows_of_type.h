@@ -165,14 +165,58 @@ TARGET static int64_t NAME(scan_rows)(const REAL *rows, const int64_t *labels, i
   return first < n ? first : n;
 }
 
-/* Write the argmax of every row of non-negative entries, the first of equals. */
-TARGET static void NAME(argmax_rows)(const REAL *rows, int64_t n, int64_t c, int64_t *argmax) {
-  NAME(limits) limits = {rows, 0, 0}; /* what is found to be a hit, or bad, is of no interest */
-  BITS place[GROUP], found[GROUP];
-  for (int64_t first = 0; first < n; first += GROUP) {
-    int64_t size = n - first < GROUP ? n - first : GROUP;
-    NAME(read_group)(rows + first * c, size, c, limits, place, found);
-    for (int64_t i = 0; i < size; i++) argmax[first + i] = place[i];
+/* Write where a row is largest, the first of equals, among the entries that reach the floor of their column, but not at
+   `skipped`; -1 if there is none. A negative zero is a zero. */
+TARGET static int64_t NAME(find_largest)(const REAL *row, int64_t c, const REAL *floor, int64_t skipped) {
+  BITS most = -1, first = -1, unsigned_bits = (BITS)(((uint64_t)1 << (8 * sizeof(BITS) - 1)) - 1);
+  NAME(bit_lanes) best = (NAME(bit_lanes)){0} - 1, at = best, number, skip = (NAME(bit_lanes)){0} + (BITS)skipped;
+  int64_t j = 0;
+  for (int r = 0; r < LANES; r++) number[r] = r;
+  for (; j + LANES <= c; j += LANES, number += (BITS)LANES) {
+    NAME(lanes) own, least;
+    memcpy(&own, row + j, sizeof own);
+    memcpy(&least, floor + j, sizeof least);
+    NAME(bit_lanes) bits = (NAME(bit_lanes))own & unsigned_bits;
+    NAME(bit_lanes) better = (bits > best) & (own >= least) & (number != skip);
+    at = (better & number) | (~better & at);
+    best = (better & bits) | (~better & best);
   }
+  for (int r = 0; r < LANES && j; r++) {
+    int better = best[r] > most || (best[r] == most && at[r] < first);
+    most = better ? best[r] : most;
+    first = better ? at[r] : first;
+  }
+  for (; j < c; j++) {
+    BITS bits = NAME(bits_of)(row + j) & unsigned_bits;
+    int better = (bits > most) & (row[j] >= floor[j]) & (j != skipped);
+    first = better ? (BITS)j : first;
+    most = better ? bits : most;
+  }
+  return first;
+}
+
+/* Do the same for short rows, LANES of them side by side. */
+TARGET static void NAME(find_largest_short)(const REAL *rows, int64_t c, const REAL *floor, const int64_t *skipped,
+                                            int64_t *place) {
+  BITS unsigned_bits = (BITS)(((uint64_t)1 << (8 * sizeof(BITS) - 1)) - 1);
+  NAME(bit_lanes) best = (NAME(bit_lanes)){0} - 1, at = best, number = {0}, skip = best;
+  for (int r = 0; skipped && r < LANES; r++) skip[r] = (BITS)skipped[r];
+  for (int64_t j = 0; j < c; j++, number = number + 1) {
+    NAME(lanes) own;
+    for (int r = 0; r < LANES; r++) own[r] = rows[r * c + j];
+    NAME(bit_lanes) bits = (NAME(bit_lanes))own & unsigned_bits;
+    NAME(bit_lanes) better = (bits > best) & (own >= floor[j]) & (number != skip);
+    at = (better & number) | (~better & at);
+    best = (better & bits) | (~better & best);
+  }
+  for (int r = 0; r < LANES; r++) place[r] = at[r];
+}
+
+TARGET static void NAME(largest_entries)(const REAL *rows, int64_t n, int64_t c, const REAL *floor,
+                                         const int64_t *skipped, int64_t *place) {
+  int64_t i = 0;
+  for (; c < LONG_ROW && i + LANES <= n; i += LANES)
+    NAME(find_largest_short)(rows + i * c, c, floor, skipped ? skipped + i : NULL, place + i);
+  for (; i < n; i++) place[i] = NAME(find_largest)(rows + i * c, c, floor, skipped ? skipped[i] : -1);
 }
 #undef LANES

@@ -24,10 +24,23 @@ def as_rows(probs: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(probs, dtype=dtype)
 
 
-def surest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return where each row is largest, the first of equals, and that entry; none is negative."""
-    best = kernels.argmax_rows(rows) if kernels.library and rows.flags.c_contiguous else rows.argmax(axis=1)
-    return best, rows[np.arange(len(best)), best]
+def surest(
+    rows: NDArray[Any], *, floor: NDArray[Any] | None = None, without: NDArray[Any] | None = None
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return where each row is largest, the first of equals, and that entry; none is negative.
+
+    Among the entries that reach the `floor` of their column, and `without` one column of each row. Where there is none,
+    the place is −1.
+    """
+    numbers = np.arange(len(rows))
+    if kernels.library and rows.flags.c_contiguous:
+        best = kernels.largest_entries(rows, floor, without)
+        return best, rows[numbers, best]
+    left = rows.copy() if floor is None else np.where(rows >= floor, rows, -1)
+    if without is not None:
+        left[numbers, without] = -1
+    best = left.argmax(axis=1)
+    return np.where(left[numbers, best] < 0, -1, best), rows[numbers, best]
 
 
 def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
@@ -35,7 +48,7 @@ def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
 
     Rounded are those that all have at most two decimals and whose rows miss one by 0.05 at most, some by 0.01 or more.
     """
-    if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:256]):
+    if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:16]):
         return table
     with np.errstate(invalid="ignore", over="ignore"):
         sums = table.sum(axis=1, dtype=np.float64)

@@ -27,6 +27,7 @@ from dualt.validation import check_same_length
 MERGED_TOGETHER = 8
 _KEPT_ENTRIES = 1 << 21
 _SAMPLE_ROWS = 1 << 15
+_LOOKED_AT = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +187,8 @@ def summarize(
     n_classes, dtype = coder.n_classes, working_dtype(pred_probs.dtype)
     n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 2, 8))
     sample_size = sample_size or rows_of_sample(n_classes)
-    scan = Scan(AnchorTracker(n_classes, n_anchors, dtype, after.anchor_floor if after else None))
+    floor = after.anchor_floor if after else _reached_by(pred_probs, n_anchors, dtype)
+    scan = Scan(AnchorTracker(n_classes, n_anchors, dtype, floor))
     scan.read(pred_probs, codes, start)
     if sampled is None:
         sampled = sample_rows(start, len(pred_probs), sample_size)
@@ -204,6 +206,18 @@ def summarize(
         sample_rows=pred_probs[sampled - start].astype(dtype, copy=False),
         sample_size=sample_size,
     )
+
+
+def _reached_by(pred_probs: NDArray[Any], n_rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return what is just below an entry that `n_rows` rows reach, for each column: the least of as many maxima.
+
+    Entries below it need not be remembered as anchors.
+    """
+    together = min(_LOOKED_AT, len(pred_probs) // n_rows)
+    if together == 0:
+        return np.full(pred_probs.shape[1], -1, dtype)
+    groups = pred_probs[: together * n_rows].astype(dtype, copy=False).reshape(n_rows, together, -1)
+    return np.asarray(np.nextafter(groups.max(axis=1).min(axis=0), np.array(-1, dtype)))
 
 
 def rows_of_sample(n_classes: int) -> int:
