@@ -1,35 +1,68 @@
-"""How fast and how lean is `estimate_transition`: against one pass of np.sum, and against cleanlab.
+"""How fast and how lean is the default, then `dual-t`: against one pass of np.sum, and against cleanlab.
 
-    python bench/estimate.py            prints a Markdown table
+    python bench/estimate.py            prints a Markdown table, and how the default grows beside cleanlab
 
-Every figure is a ratio to something measured in the same process.
+Every figure is a ratio of CPU times of one process and one thread, the best of a few runs that take turns.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
+from time import process_time
 from typing import Any
 
-from measure import best_of, best_seconds, machine, peak_megabytes
+from measure import best_of, machine, peak_megabytes
 
-SHAPES = {(1_000_000, 10): 25, (1_000_000, 100): 8, (100_000, 1_000): 5}
+SHAPES = (
+    (5_000, 10),
+    (50_000, 10),
+    (1_000_000, 10),
+    (200_000, 100),
+    (1_000_000, 100),
+    (50_000, 1_000),
+    (100_000, 1_000),
+)
+# Twice the rows each time; and ever more classes of as many entries.
+ROWS = tuple((rows, 10) for rows in (50_000, 100_000, 200_000, 400_000, 800_000))
+CLASSES = tuple((10_000_000 // classes, classes) for classes in (10, 32, 100, 316, 1_000))
+Runs = dict[str, Callable[[], Any]]
 
 
-def make_inputs(n_samples: int, n_classes: int) -> tuple[Any, Any]:
-    """Return the float32 softmax of logits that favour a clean class, and labels of which a fifth are random."""
+def make_inputs(n_samples: int, n_classes: int, *, flat: bool = False) -> tuple[Any, Any]:
+    """Return the float32 softmax of confident logits, or of flat ones, and labels of which a fifth are random."""
     import numpy as np
 
     rng = np.random.default_rng(0)
     clean = rng.integers(0, n_classes, n_samples)
     probs = rng.standard_normal((n_samples, n_classes), dtype=np.float32)
-    probs[np.arange(n_samples), clean] += rng.normal(np.log(n_classes) + 2, 2, n_samples).astype(np.float32)
+    if not flat:
+        probs[np.arange(n_samples), clean] += rng.normal(np.log(n_classes) + 5, 2, n_samples).astype(np.float32)
     np.exp(probs, out=probs)
     probs /= probs.sum(axis=1, keepdims=True)
     return probs, np.where(rng.random(n_samples) < 0.8, clean, rng.integers(0, n_classes, n_samples))
+
+
+def issues_of(probs: Any, labels: Any) -> Runs:
+    """Return what finds wrong labels: ours, and cleanlab's."""
+    from cleanlab.filter import find_label_issues as peer
+
+    import dualt
+
+    return {
+        "issues": partial(dualt.find_label_issues, probs, labels),
+        "filter": partial(peer, labels, probs, n_jobs=1),
+    }
+
+
+def matrices_of(probs: Any, labels: Any) -> Runs:
+    """Return what estimates a matrix: dual-t, and cleanlab."""
+    from cleanlab.count import estimate_py_and_noise_matrices_from_probabilities as peer
+
+    import dualt
+
+    return {"dual-t": partial(dualt.estimate_transition, probs, labels, "dual-t"), "peer": partial(peer, labels, probs)}
 
 
 def measure_shape(shape: tuple[int, int]) -> dict[str, float]:
@@ -39,56 +72,62 @@ def measure_shape(shape: tuple[int, int]) -> dict[str, float]:
     import dualt
 
     probs, labels = make_inputs(*shape)
-    dualt.estimate_transition(probs[:5000], labels[:5000], "dual-t")
-    result = {"memory": peak_megabytes(lambda: dualt.estimate_transition(probs, labels, "dual-t"))}
-    runs: dict[str, Callable[[], Any]] = {
-        "sum": lambda: np.sum(probs),
-        "dual-t": lambda: dualt.estimate_transition(probs, labels, "dual-t"),
-    }
-    result |= best_of(runs, 15)
-    result |= best_of({"clean-count": lambda: dualt.estimate_transition(probs, labels, "clean-count")}, 4)
-    estimate = dualt.estimate_transition(probs, labels, "dual-t")
-    result["200 replicates"] = best_seconds(lambda: estimate.replicates(200 if shape[1] <= 100 else 32), 2)
-    result["mapped"] = measure_mapped(probs, labels)
-    try:
-        from cleanlab.count import estimate_py_and_noise_matrices_from_probabilities as peer
-    except ImportError:
-        print("cleanlab is not installed: pip install 'dualt[bench]'", file=sys.stderr)
-    else:
-        result["cleanlab"] = best_seconds(lambda: peer(labels, probs), 3)
-    return result
+    repeats = 15 if probs.size < 2_000_000 else 2
+    default = partial(dualt.estimate_transition, probs, labels)
+    dualt.find_label_issues(probs[:5000], labels[:5000])  # imports
+    runs = issues_of(probs, labels) | matrices_of(probs, labels) | {"default": default, "sum": lambda: np.sum(probs)}
+    # Memory first: what a run has freed, the next one takes without rising above it.
+    found = {"memory": peak_megabytes(runs["issues"]), "filter memory": peak_megabytes(runs["filter"])}
+    found |= best_of(runs, repeats, process_time)
+    flat = best_of(matrices_of(*make_inputs(*shape, flat=True)), repeats, process_time)
+    return found | {f"{name}, flat": seconds for name, seconds in flat.items()}
 
 
-def measure_mapped(probs: Any, labels: Any) -> float:
-    """Return the anonymous memory that estimating from a memory-mapped .npy file takes."""
-    import numpy as np
+def measure_growth(shapes: tuple[tuple[int, int], ...]) -> list[dict[str, float]]:
+    """Return the times of finding wrong labels, ours and cleanlab's, for each shape."""
+    found = []
+    for shape in shapes:
+        runs = issues_of(*make_inputs(*shape))
+        runs["issues"]()  # imports
+        found.append(best_of(runs, 2, process_time))
+    return found
 
-    import dualt
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "probs.npy"
-        np.save(path, probs)
-        mapped = np.load(path, mmap_mode="r")
-        return peak_megabytes(lambda: dualt.estimate_transition(mapped, labels, "dual-t"))
+def apart(function: Callable[[Any], Any], argument: Any) -> Any:
+    """Run in a fresh process."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, (argument,))
+
+
+def show_growth(title: str, shapes: tuple[tuple[int, int], ...]) -> None:
+    """Print how many times the first shape's time each takes."""
+    found = apart(measure_growth, shapes)
+    print(f"\n{title}\n\n| rows × classes | dualt | cleanlab | dualt / cleanlab |\n| --- | --- | --- | --- |")
+    for (rows, classes), times in zip(shapes, found, strict=True):
+        ours, peers = (times[name] / found[0][name] for name in ("issues", "filter"))
+        ratio = times["issues"] / times["filter"]
+        print(f"| {rows:,} × {classes:,} | {ours:.2f} | {peers:.2f} | {ratio:.2f} |", flush=True)
 
 
 def main() -> None:
-    print(f"{machine()}\n")
+    print(f"{machine()}, CPU time\n")
     print(
-        "| rows × classes | × np.sum (at most) | × faster than cleanlab | memory, MB | from a mapped file, MB"
-        " | clean-count, × dual-t | replicates |"
+        "| rows × classes | wrong labels found: time, of cleanlab's | peak MB: dualt · cleanlab"
+        " | matrix: default, × np.sum | default, of cleanlab's time | dual-t, × np.sum"
+        " | dual-t, × faster than cleanlab | the same, flat probabilities |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for shape, limit in SHAPES.items():
-        with get_context("spawn").Pool(1) as pool:
-            found = pool.apply(measure_shape, (shape,))
-        against_peer = f"{found['cleanlab'] / found['dual-t']:.1f}" if "cleanlab" in found else "not installed"
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for shape in SHAPES:
+        r = apart(measure_shape, shape)
         print(
-            f"| {shape[0]:,} × {shape[1]:,} | {found['dual-t'] / found['sum']:.1f} ({limit}) | {against_peer}"
-            f" | {found['memory']:.0f} | {found['mapped']:.0f} | {found['clean-count'] / found['dual-t']:.1f}"
-            f" | {found['200 replicates']:.2f} s |",
+            f"| {shape[0]:,} × {shape[1]:,} | **{r['issues'] / r['filter']:.2f}**"
+            f" | {r['memory']:.0f} · {r['filter memory']:.0f} | {r['default'] / r['sum']:.0f}"
+            f" | {r['default'] / r['peer']:.2f} | {r['dual-t'] / r['sum']:.1f} | {r['peer'] / r['dual-t']:.1f}"
+            f" | {r['peer, flat'] / r['dual-t, flat']:.1f} |",
             flush=True,
         )
+    show_growth("Growth of finding wrong labels with the rows, the first row of the table as 1:", ROWS)
+    show_growth("The same with the classes, at ten million entries:", CLASSES)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,18 @@ def best_by_convex_solver(target, transition):
     return found / found.sum()
 
 
+def test_threads_do_not_change_the_clean_posterior():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(200, 0.05), 3000)
+    matrix = 0.7 * np.eye(200) + 0.3 * rng.dirichlet(np.ones(200), 200)
+    np.testing.assert_array_equal(
+        dualt.clean_posterior(probs, matrix, n_jobs=2, max_steps=6), dualt.clean_posterior(probs, matrix, max_steps=6)
+    )
+    probs[[900, 2900], 0] = -1
+    with pytest.raises(InputError, match="row 900"):
+        dualt.clean_posterior(probs, matrix, n_jobs=2)
+
+
 @pytest.mark.parametrize("spread", [0.1, 1.0])
 @pytest.mark.parametrize(
     "transition",

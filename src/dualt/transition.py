@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dualt.validation import (
     as_probability_table,
     check_count,
     check_fraction,
+    check_n_jobs,
     check_probability_chunk,
     check_transition,
 )
@@ -99,7 +101,7 @@ def l1_error(a: ArrayLike, b: ArrayLike, *, normalize: bool = False) -> float:
 
 
 def clean_posterior(
-    pred_probs: Any, transition: ArrayLike, *, max_steps: int = 100, tolerance: float = 1e-6
+    pred_probs: Any, transition: ArrayLike, *, max_steps: int = 100, tolerance: float = 1e-6, n_jobs: int | None = 1
 ) -> NDArray[Any]:
     """Solve P(noisy | x) = q @ transition for q on the simplex: the posterior of the clean class.
 
@@ -115,6 +117,8 @@ def clean_posterior(
         The most EM steps. Of more than 64 classes they may end before the tolerance is met.
     tolerance
         How far the divergence may be above its minimum, in nats.
+    n_jobs
+        How many threads work on the rows; −1 for all cores. The result does not depend on it.
 
     Returns
     -------
@@ -146,10 +150,15 @@ def clean_posterior(
     dtype = np.float32 if table.dtype in (np.float16, np.float32) else np.float64
     result = np.empty(table.shape, dtype)
     rows = chunk_rows(table.shape[1], np.dtype(dtype).itemsize)
-    for start in range(0, len(table), rows):
+
+    def solve(start: int) -> None:
         chunk = np.ascontiguousarray(table[start : start + rows], dtype=dtype)
         check_probability_chunk(chunk, start)
         result[start : start + rows] = solver(chunk)
+
+    with ThreadPoolExecutor(check_n_jobs(n_jobs)) as pool:
+        for _ in pool.map(solve, range(0, len(table), rows)):  # in order: the first bad row is the one that is told
+            pass
     return result
 
 

@@ -111,6 +111,14 @@ def test_a_line_per_run_where_there_is_no_terminal(tmp_path):
     assert run(*arguments, "--out", tmp_path / "other", "--json").stderr == ""
 
 
+def test_verbose_has_a_line_per_epoch(tmp_path):
+    from dualt.cli import app as whole
+
+    words = ["reproduce", "figure2", "--profile", "smoke", "--seeds", "1", "--noise", "sym-20", "--set", "sizes=60"]
+    result = CliRunner().invoke(whole, [*words, "--out", str(tmp_path), "-v"])
+    assert "synthetic sym-20 n=60 seed 0 ce, epoch 2 of 2" in result.stderr
+
+
 def test_stopped_it_says_how_to_go_on(tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt

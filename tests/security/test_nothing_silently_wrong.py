@@ -196,6 +196,13 @@ def test_control_characters_of_file_names_reach_no_terminal(files):
         assert not {*output} & {*"\x1b\x07\x9b\u202e"}, arguments
 
 
+def test_a_name_that_is_no_text_is_shown_all_the_same(files):
+    """Found by fuzzing: bytes that are no UTF-8 ended in a traceback."""
+    result = run("data", "list", "--data-dir", files / "\udcff")
+    assert result.exit_code == 0, result.exception
+    assert "No such file" in refusal("estimate", files / "\udcff.npy", files / "l.npy")
+
+
 def test_commands_print_by_what_cleans():
     for path in CLI.glob("*.py"):
         calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}

@@ -54,6 +54,7 @@ def audit(
         Path | None, typer.Option("--probs", help="Predicted probabilities, to draw by: a file, or columns of LABELS.")
     ] = None,
     classes: Classes = None,
+    n_jobs: Annotated[int, typer.Option(help="Number of threads that read the probabilities.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Draw labels to check by hand: a few hundred settle how noisy all of them are.
@@ -68,7 +69,7 @@ def audit(
 
     _check_options(size, more, target, page, probs)
     check_targets(output, page.report)
-    data = _data(labels, probs, label=label, header=header, classes=classes, id_column=id_column)
+    data = _data(labels, probs, label=label, header=header, classes=classes, id_column=id_column, n_jobs=n_jobs)
     rows = _Rows.read(data, page)
     earlier = _earlier(output, rows.given, adding=more is not None)
     design = _design(design, earlier, probs)

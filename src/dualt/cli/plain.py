@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
-# All but the tab and the end of a line: names of files and classes may carry commands to a terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# All but the tab and the end of a line: names of files and classes may carry commands to a terminal. Lone surrogates
+# stand for bytes of a name that are no UTF-8, and cannot be written.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _ASCII = {
     "–": "-", "—": "-", "−": "-", "·": ".", "•": "*", "…": "...", "×": "x", "╲": "\\", "█": "#", "Σ": "sum ",

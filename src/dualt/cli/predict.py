@@ -144,7 +144,7 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
         return np.asarray(table.read_numbers(places), np.float32)
 
 
-def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None) -> None:
+def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None = None) -> None:
     import csv
 
     import numpy as np

@@ -65,7 +65,8 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method_options
         Such as `{"volume_weight": 1e-3}` for `volminnet`.
     network_options
-        Such as `{"hidden": (64, 64), "dropout": 0.2}`.
+        Such as `{"hidden": (64, 64), "dropout": 0.2, "batch_norm": True}` for `mlp`, and
+        `{"width": 0.25, "stem": "imagenet"}` for `resnet18`.
     weights
         Where pre-trained weights are: a `.safetensors` file, or `"imagenet"`.
     augment

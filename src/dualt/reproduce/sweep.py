@@ -139,10 +139,10 @@ class _Meter:
     def count(self, record: Record) -> None:
         self._done += 1
         label = describe(record["spec"]) + (" failed" if record["status"] == "failed" else "")
-        log.info("%d of %d: %s", self._done, self._total, label)
         self._say(label, finished=True)
 
     def _say(self, label: str, *, finished: bool = False) -> None:
+        log.info("%s", label)
         if self._on_progress is not None:
             share = 1.0 if self._done == self._total else min(self._paid / self._cost, 1.0) if self._cost else 0.0
             left = (perf_counter() - self._began) * (1 - share) / share if share else None
