@@ -40,7 +40,7 @@ bench: .venv/installed
 
 bench-scale: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
-	$(BIN)/python bench/page.py scale
+	$(BIN)/python bench/page.py scale files
 
 FUZZ_SECONDS ?= 5
 FUZZ_SEED ?= 0
