@@ -28,6 +28,20 @@ def readme_files(run):
     run.names |= {"pred_probs": probs, "noisy_labels": given, "X": features, "noisy_y": given, "X_new": features}
 
 
+def readme_tickets(run):
+    """A table of texts, and a review of one of its rows."""
+    words = {"billing": "invoice refund charged card", "login": "password reset account locked"}
+    rng = np.random.default_rng(0)
+    with Path("tickets.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["ticket", "text", "queue"])
+        for number in range(80):
+            queue, other = list(words)[:: 1 if number % 2 else -1]
+            text = " ".join(rng.choice(words[queue].split(), 4))
+            writer.writerow([f"T{number}", text, other if number == 7 else queue])
+    Path("suspects-review.csv").write_text("index,id,old,new\n7,T7,login,billing\n", encoding="utf-8")
+
+
 def readme_shards(run):
     """The same probabilities and labels in parts: a folder of each, and a folder of Parquet tables."""
     import pandas as pd
@@ -133,6 +147,19 @@ def hugging_face(run):
     trainer = Trainer(args=arguments, train_dataset=others, model_init=lambda: BertForSequenceClassification(config))
     trainer.train()
     run.names |= {"trainer": trainer, "dataset": texts(run.names["true"], run.names["labels"])}
+
+
+def photo_folders(run):
+    """Small images in a folder per class, bars across or upright, one of them in the wrong folder."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for row in range(40):
+        image = rng.integers(0, 60, (12, 12), dtype=np.uint8)
+        image[(slice(None), slice(3, 9)) if row % 2 else (slice(3, 9), slice(None))] += 180
+        folder = Path("photos", "upright" if row % 2 or row == 10 else "across")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{row}.png")
 
 
 def keras_model(run):

@@ -86,7 +86,6 @@ def test_threads_do_not_change_the_clean_posterior():
         dualt.clean_posterior(probs, matrix, n_jobs=2)
 
 
-
 @pytest.mark.parametrize("spread", [0.1, 1.0])
 @pytest.mark.parametrize(
     "transition",

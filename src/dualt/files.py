@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -65,6 +66,22 @@ def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"Cannot read {path} as JSON: {error}.") from None
+
+
+def json_text(content: Any, *, indent: int | None = 1) -> str:
+    """Return `content` as JSON, which has no infinity and no NaN: they are null."""
+    try:
+        return json.dumps(content, indent=indent, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(content), indent=indent, allow_nan=False)
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def check_expansion(n_bytes: int, path: Path) -> None:
@@ -156,21 +173,22 @@ def free_name(path: Path, taken: Collection[str] = ()) -> Path:
 def keep_backup(path: Path) -> Path:
     """Copy a file to its name with `.bak`, or `.bak.1`, `.bak.2`… where there are earlier ones; return the copy."""
     content = check_readable(path).read_bytes()
-    for number in count():
-        backup = path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}")
-        try:
-            with backup.open("xb") as stream:
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp") as folder:
+            whole = Path(folder) / "copy"
+            with atomic_write(whole, "wb") as stream:
                 stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            backup.chmod(stat.S_IMODE(path.stat().st_mode))
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise FileError(f"Cannot keep a backup of {path} as {backup}: {error.strerror or error}.") from error
-        else:
-            break
-    return backup
+            whole.chmod(stat.S_IMODE(path.stat().st_mode))
+            for number in count():
+                backup = path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}")
+                try:
+                    backup.hardlink_to(whole)  # unlike a renaming, it replaces nothing
+                except FileExistsError:
+                    continue
+                return backup
+    except OSError as error:
+        raise FileError(f"Cannot keep a backup of {path}: {getattr(error, 'strerror', None) or error}.") from error
+    raise AssertionError
 
 
 def _umask() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,14 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     """Return `random_state` itself if it is a generator, else one seeded with it (`None`: from the system)."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is not None and not (isinstance(random_state, (int, np.integer)) and random_state >= 0):
-        raise InputError(f"Expected a generator or a seed, a whole number from 0 on, got {random_state!r}.")
-    return np.random.default_rng(random_state)
+    return np.random.default_rng(None if random_state is None else check_seed(random_state))
+
+
+def check_seed(seed: Any) -> int:
+    """Return `seed` if it is a whole number from 0 on."""
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(f"Expected a generator or a seed, a whole number from 0 on, got {seed!r}.")
+    return int(seed)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
@@ -34,7 +39,7 @@ def stream(seed: int, name: str) -> np.random.Generator:
     >>> bool(stream(0, "noise").random() == stream(0, "batches").random())
     False
     """
-    return np.random.default_rng([seed, zlib.crc32(name.encode())])
+    return np.random.default_rng([check_seed(seed), zlib.crc32(name.encode())])
 
 
 def stream_seed(seed: int, name: str) -> int:

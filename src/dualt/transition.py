@@ -163,8 +163,16 @@ def clean_posterior(
 
 
 def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int = 10) -> NDArray[Any]:
-    """Return the clean posterior of every row after a few EM steps; see `EarlyPosterior`."""
-    return EarlyPosterior(transition, probs.dtype, steps)(probs)
+    """Return the clean posterior of every row after a few EM steps; see `EarlyPosterior`.
+
+    What a row has of labels that the matrix gives to no class is left out, and a row of nothing else stays as it is.
+    """
+    found = EarlyPosterior(transition, probs.dtype, steps)(probs)
+    if np.asarray(transition).any(axis=0).all():
+        return found
+    total = found.sum(axis=1, keepdims=True)
+    there = total > np.finfo(found.dtype).tiny
+    return np.where(there, found / np.where(there, total, 1), probs)
 
 
 def clearest_class(probs: NDArray[Any], transition: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:

@@ -49,6 +49,13 @@ def test_the_journeys_have_their_commands():
     assert {("estimate",), ("corrupt",), ("demo",)} <= set(COMMANDS)
 
 
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_flags_show_as_flags_and_every_command_can_be_quiet(words):
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "120"}).stdout
+    assert "<bool>" not in shown
+    assert words == ("data",) or ("--quiet" in shown and "--verbose" in shown)
+
+
 def test_help_lists_the_commands():
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0

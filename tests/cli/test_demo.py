@@ -43,6 +43,14 @@ def test_the_picture_is_for_people(folder):
     assert "Next" in result.stdout
 
 
+def test_the_page_opens_if_asked(folder, monkeypatch):
+    opened = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    result = run("--no-network", "--open", "--json")
+    assert result.exit_code == 0, result.exception
+    assert opened == [str(folder / "demo-report.html")]
+
+
 @pytest.mark.slow
 def test_networks_are_trained_too(folder):
     pytest.importorskip("torch")

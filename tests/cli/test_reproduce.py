@@ -91,7 +91,7 @@ def test_the_grid_can_be_cut_and_widened(tmp_path):
 
 def test_show_runs_nothing(tmp_path):
     result = run("figure2", "--show", "--profile", "smoke", "--out", tmp_path)
-    assert "| sym-20 | 60 | – | – | 0 |" in result.stdout
+    assert "| sym-20 | 60 | – | – | – | – | 0 |" in result.stdout
     assert list((tmp_path / "records").iterdir()) == []
 
 
@@ -100,6 +100,64 @@ def test_data_that_is_not_here_is_left_out_with_a_word(tmp_path):
     result = run("figure3", "--profile", "smoke", "--data-dir", tmp_path, "--out", out, "--datasets", "mnist")
     assert "left out: mnist" in result.stderr
     assert list((out / "records").iterdir()) == []
+
+
+def test_a_line_per_run_where_there_is_no_terminal(tmp_path):
+    arguments = ["figure2", "--profile", "smoke", "--seeds", 1, "--noise", "sym-20", "--set", "sizes=60"]
+    lines = run(*arguments, "--out", tmp_path).stderr.splitlines()
+    assert lines[0] == "0 of 5 runs: starts"
+    assert [line.partition(" runs")[0] for line in lines[1:]] == [f"{done} of 5" for done in range(1, 6)]
+    assert lines[-1].endswith("(0 s left): synthetic sym-20 n=60 seed 0 clean-count-held-out")
+    assert run(*arguments, "--out", tmp_path / "other", "--json").stderr == ""
+
+
+def test_verbose_has_a_line_per_epoch(tmp_path):
+    from dualt.cli import app as whole
+
+    words = ["reproduce", "figure2", "--profile", "smoke", "--seeds", "1", "--noise", "sym-20", "--set", "sizes=60"]
+    result = CliRunner().invoke(whole, [*words, "--out", str(tmp_path), "-v"])
+    assert "synthetic sym-20 n=60 seed 0 ce, epoch 2 of 2" in result.stderr
+
+
+def test_stopped_it_says_how_to_go_on(tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dualt.reproduce.run_sweep", stop)
+    monkeypatch.setattr(sys, "argv", ["/some/where/dualt", "reproduce", "figure2", "--set", "sizes=[60, 80]"])
+    result = run("figure2", "--profile", "smoke", "--out", tmp_path, code=130)
+    assert "to go on: dualt reproduce figure2 --set 'sizes=[60, 80]'" in result.stderr
+
+
+def test_all_leaves_out_what_has_none_of_the_data_sets(tmp_path):
+    result = run("all", "--profile", "smoke", "--datasets", "mnist", "--show", "--json", "--out", tmp_path)
+    assert [answer["experiment"] for answer in json.loads(result.stdout)] == ["figure3", "table1"]
+    assert "No experiment" in run("all", "--datasets", "digits", "--out", tmp_path, code=2).stderr
+
+
+def test_labels_that_are_taken_as_they_are_are_called_so(tmp_path):
+    data, out = write_all(tmp_path / "data"), tmp_path / "out"
+    result = run("table1", "--profile", "smoke", "--datasets", "mnist", "--noise", "given", "--methods", "ce",
+                 "--data-dir", data, "--out", out)  # fmt: skip
+    assert "given: the labels are taken as they are" in result.stderr
+    assert "| CE |" in result.stdout
+
+
+def test_every_setting_can_be_changed(tmp_path):
+    changes = ["momentum=0.5", "schedule=one-cycle", "width=0.5", "batch_norm=true", "whole_validation=true",
+               "pool=100", "recipes.forward.momentum=0.9", "estimator_options.t.anchor=quantile"]  # fmt: skip
+    sets = [word for change in changes for word in ("--set", change)]
+    result = run("figure2", "--profile", "smoke", "--seeds", 1, "--noise", "sym-20", "--estimators", "t", "--methods",
+                 "forward", "--set", "sizes=60", "--out", tmp_path, *sets)  # fmt: skip
+    assert "momentum (0.5)" in result.stdout
+    records = Store(tmp_path).read_all().values()
+    assert {record["status"] for record in records} == {"done"}
+    by_method = {record["spec"]["method"]: record for record in records}
+    assert by_method["ce"]["recipe"]["momentum"] == 0.5
+    assert by_method["ce"]["recipe"]["schedule"] == "one-cycle"
+    assert by_method["forward"]["recipe"]["momentum"] == 0.9
+    assert by_method["forward"]["spec"]["estimator_options"] == {"anchor": "quantile"}
+    assert (by_method["ce"]["n_samples"], by_method["ce"]["n_validation"]) == (60, 20)
 
 
 def test_a_failed_run_is_an_exit_code(tmp_path):

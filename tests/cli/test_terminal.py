@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import dualt
 from dualt import io
-from dualt.cli import app
+from dualt.cli import app, picture
 
 
 def test_a_terminal_without_utf8_gets_ascii(tmp_path):
@@ -39,3 +42,17 @@ def test_an_interrupted_command_says_how_to_go_on(monkeypatch):
     result = CliRunner().invoke(app, ["estimate", "p.npy", "l.npy"])
     assert result.exit_code == 130
     assert "Run it again" in result.output
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 6, 7, 14, 20])
+def test_sixty_columns_keep_the_intervals(n_classes):
+    rng = np.random.default_rng(0)
+    true = rng.integers(n_classes, size=100 * n_classes)
+    probs = np.full((len(true), n_classes), 0.1 / n_classes) + 0.9 * np.eye(n_classes)[true]
+    given = np.where(rng.random(len(true)) < 0.2, (true + 1) % n_classes, true)
+    names = [f"a class of a long name {k}" for k in range(n_classes)]
+    out = Console(width=60, file=StringIO(), force_terminal=False)
+    picture.show_estimate(out, dualt.estimate_transition(probs, given, class_names=names), 0.95)
+    rows = [line for line in out.file.getvalue().splitlines() if "–" in line]
+    assert len(rows) == min(n_classes, 12)
+    assert all(line.count("%") == 3 and len(line.rstrip()) <= 60 for line in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -195,6 +196,34 @@ def test_an_interrupted_user_is_told_how_to_go_on(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["train", "digits", "-o", str(tmp_path / "m")])
     assert result.exit_code == 130
     assert "the same command with --resume goes on" in result.output
+
+
+def test_folders_without_labels_are_predicted_and_files_named(trained, tmp_path):
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    folder, _ = trained
+    pixels, digits = load_digits(return_X_y=True)
+    flat, classes = tmp_path / "flat", tmp_path / "classes"
+    flat.mkdir()
+    for number in range(12):
+        image = Image.fromarray(np.rint(pixels[number].reshape(8, 8) * (255 / 16)).astype(np.uint8))
+        image.save(flat / f"{number}.png")
+        (classes / str(digits[number])).mkdir(parents=True, exist_ok=True)
+        image.convert("RGB").resize((16, 16), 0).save(classes / str(digits[number]) / f"{number}.png")
+    said = json.loads(run("predict", folder, flat, "-o", tmp_path / "flat.csv", "--json"))
+    assert said["n_samples"] == 12
+    rows = list(csv.DictReader((tmp_path / "flat.csv").read_text().splitlines()))
+    assert [row["file"] for row in rows] == [f"{number}.png" for number in range(12)]
+    run("predict", folder, flat, "-o", tmp_path / "flat.npy")
+    np.testing.assert_allclose(
+        np.load(tmp_path / "flat.npy")[3], [float(rows[3][str(k)]) for k in range(10)], rtol=1e-4
+    )
+    said = json.loads(run("predict", folder, classes, "-o", tmp_path / "classes.csv", "--json"))
+    named = {
+        row["file"]: row["prediction"] for row in csv.DictReader((tmp_path / "classes.csv").read_text().splitlines())
+    }
+    assert said["accuracy"] == pytest.approx(np.mean([file.split("/")[0] == name for file, name in named.items()]))
 
 
 def test_weights_of_another_run_are_refused(trained, tmp_path):

@@ -126,6 +126,8 @@ READERS: dict[str, Reader] = {
     ),
     "saved summary": Reader("s.npz", lambda: [samples.summary()], reading.summary, inside_zip),
     "review .csv": Reader("review.csv", lambda: [samples.csv(_ROWS)], reading.review),
+    "review .json": Reader("review.json", samples.exports, reading.review),
+    "moves .csv": Reader("moves.csv", lambda: [b"from,to\ncat/1.png,dog/1.png\n'=a/2.png,b/2.png\n"], io.read_moves),
     "audit .csv": Reader("audit.csv", lambda: [samples.csv(_AUDIT)], reading.audit),
     "idx": Reader("a-idx3", lambda: [samples.idx(samples.IMAGES)], lambda path: read_idx(path, 3)),
     "idx .gz": Reader(

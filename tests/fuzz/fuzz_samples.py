@@ -36,6 +36,18 @@ def csv(rows, delimiter=",") -> bytes:
     return "".join(delimiter.join(map(str, row)) + "\n" for row in rows).encode()
 
 
+def exports() -> list[bytes]:
+    """Return what labelling tools export of one task, in each of their forms."""
+    known = {"index": 1, "example": "a", "old": str(OLD[1])}
+    chosen = {"from_name": "new", "type": "choices", "value": {"choices": ["cat"]}}
+    forms = (
+        {"data": known, "annotations": [{"was_cancelled": False, "result": [chosen]}]},
+        {"metadata": known, "responses": {"new": [{"value": "cat", "user_id": "u"}]}},
+        known | {"new": "cat"},
+    )
+    return [json.dumps([form]).encode() for form in forms]
+
+
 def parquet(**columns) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -114,16 +114,16 @@ def ran_out_of_memory(error: BaseException | None) -> bool:
 
 
 @contextmanager
-def limited() -> Iterator[None]:
+def limited(seconds: float = SECONDS) -> Iterator[None]:
     """Limit time and memory."""
 
     def stop(*_: object) -> None:
-        raise TooSlow(f"more than {SECONDS} s")
+        raise TooSlow(f"more than {seconds} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + ADDRESS_SPACE, hard))
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:

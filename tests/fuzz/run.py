@@ -1,4 +1,4 @@
-"""`make fuzz`: every reader of files under fire, in a process of its own; prints a Markdown table.
+"""`make fuzz`: every reader of files and every command under fire, in processes of their own; prints a Markdown table.
 
 With atheris installed, inputs that reach new code are mutated further; without it, valid files are mutated.
 """
@@ -12,11 +12,12 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from time import perf_counter
 
 HUNG = 120
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=10**9, help="most inputs a reader")
     parser.add_argument("--seconds", type=float, default=5.0, help="most seconds a reader")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="readers whose name contains this")
+    parser.add_argument("--only", default="", help="those whose name contains this, or one of several: csv|npy")
     parser.add_argument(
         "--engine", choices=("atheris", "plain"), default="atheris" if find_spec("atheris") else "plain"
     )
@@ -37,28 +38,30 @@ def main() -> int:
     options = parser.parse_args()
     if options.reader:
         return _one_reader(options)
+    from fuzz_commands import COMMANDS
     from fuzz_readers import READERS
 
+    known = [*READERS, *(f"dualt {name}" for name in COMMANDS)]
     print(f"Engine {options.engine}, seed {options.seed}.\n\n| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}")
-    outcomes = {name: _in_process(name, options) for name in READERS if options.only in name}
+    outcomes = {
+        name: _in_process(name, options) for name in known if any(word in name for word in options.only.split("|"))
+    }
     total = [sum(outcome[key] for outcome in outcomes.values()) for key in ("accepted", "refused")]
     failed = {name: outcome["failures"] for name, outcome in outcomes.items() if outcome["failures"]}
     other = sum(map(len, failed.values()))
     print(f"| all {len(outcomes)} | {sum(total) + other:,} | {total[0]:,} | {total[1]:,} | {other} | | |")
     for name, failures in failed.items():
-        print(f"\n{name}: {next(iter(failures.values()))}", file=sys.stderr)
+        for failure in failures.values():
+            print(f"\n{name}: {failure}", file=sys.stderr)
     return 1 if failed else 0
 
 
 def _in_process(name: str, options: argparse.Namespace) -> dict:
-    command = [sys.executable, __file__, "--reader", name]
-    for option in ("inputs", "seconds", "seed", "engine"):
-        command += [f"--{option}", str(getattr(options, option))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    answer, error = _guided(name, options) if options.engine == "atheris" else _forked(name, options)
     try:
-        outcome = json.loads(done.stdout.splitlines()[-1])
+        outcome = json.loads(answer.splitlines()[-1])
     except (IndexError, ValueError):
-        crash = f"process ended with {done.returncode}\n{done.stderr[-3000:]}"
+        crash = f"the process ended\n{error[-3000:]}"
         outcome = {"accepted": 0, "refused": 0, "slowest": 0, "peak_bytes": 0, "failures": {"0": crash}}
     tried = outcome["accepted"] + outcome["refused"] + len(outcome["failures"])
     cells = (
@@ -69,8 +72,45 @@ def _in_process(name: str, options: argparse.Namespace) -> dict:
     return outcome
 
 
+def _guided(name: str, options: argparse.Namespace) -> tuple[str, str]:
+    """Return what a new process, which atheris ends, says on stdout and stderr."""
+    command = [sys.executable, __file__, "--reader", name]
+    for option in ("inputs", "seconds", "seed", "engine"):
+        command += [f"--{option}", str(getattr(options, option))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout, f"{done.returncode}\n{done.stderr}"
+
+
+def _forked(name: str, options: argparse.Namespace) -> tuple[str, str]:
+    """Return the same of a fork of this one, which spares the imports."""
+    with TemporaryFile("w+") as answer, TemporaryFile("w+") as error:
+        child = os.fork()
+        if not child:
+            os.dup2(answer.fileno(), 1)
+            os.dup2(error.fileno(), 2)
+            try:
+                _one_reader(argparse.Namespace(**{**vars(options), "reader": name}))
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        answer.seek(0)
+        error.seek(0)
+        return answer.read(), f"{status}\n{error.read()}"
+
+
 def _one_reader(options: argparse.Namespace) -> int:
     with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        if options.reader.startswith("dualt "):
+            from fuzz_commands import CommandTrial
+
+            trial = CommandTrial(options.reader.removeprefix("dualt "), Path(folder), options.seed)
+            print(json.dumps(asdict(trial.run(options.inputs, options.seconds))), flush=True)
+            os.chdir("/")
+            return 0
         if options.engine == "atheris":
             _run_guided(options, Path(folder))
         from fuzz_readers import READERS

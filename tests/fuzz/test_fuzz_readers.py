@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from fuzz_commands import COMMANDS, CommandTrial
 from fuzz_readers import READERS
 from fuzz_trial import RESIDENT, Trial
+
+from dualt.cli import app
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,6 +29,19 @@ def test_mutated_files_are_read_or_refused(name, tmp_path):
     assert outcome.accepted + outcome.refused == INPUTS
     assert outcome.refused > 0
     assert outcome.peak_bytes < RESIDENT
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_with_nasty_options_answer_or_refuse(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = CommandTrial(name, tmp_path, seed=3).run(5 if name in ("train", "reproduce", "demo") else 25)
+    assert not outcome.failures, next(iter(outcome.failures.values()))
+    assert outcome.refused > 0
+
+
+def test_every_command_is_under_fire():
+    names = {command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands}
+    assert names | {"data"} == {*COMMANDS}
 
 
 def test_a_seed_always_gives_the_same_inputs(tmp_path):

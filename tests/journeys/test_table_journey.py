@@ -132,9 +132,8 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
     (folder / "review.csv").write_text("index,old,new\n")
     (folder / "names.txt").write_text("x\ny\n")
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    target = folder / data.draw(
-        st.sampled_from(["raw.csv", "review.csv", "names.txt", "new.csv", "new.npy", "raw.csv.bak"])
-    )
+    names = ["raw.csv", "review.csv", "names.txt", "new.csv", "new.npy", "new.json", "new.jsonl", "raw.csv.bak"]
+    target = folder / data.draw(st.sampled_from(names))
     given_table = [folder / "raw.csv", "--label", "label"]
     command = data.draw(
         st.sampled_from(
@@ -144,6 +143,13 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
                 ["issues", *given_table, "--probs", "p_*", "--report", target],
                 ["summarize", *given_table, "--probs", "p_*", "-o", target],
                 ["audit", *given_table, "-o", target, "--size", "2"],
+                ["audit", *given_table, "--probs", "p_*", "-o", target, "--size", "2"],
+                ["audit", *given_table, "--more", "1", "-o", target],
+                ["issues", *given_table, "--probs", "p_*", "--export", "label-studio", "-o", target],
+                ["issues", *given_table, "--probs", "p_*", "--export", "hf", "-o", target],
+                ["issues", *given_table, "--features", "p_*", "--no-cache", "--folds", "2", "-o", target],
+                ["probs", *given_table, "--features", "p_*", "--no-cache", "--folds", "2", "-o", target],
+                ["estimate", *given_table, "--probs", "p_*", "--reviewed", folder / "review.csv", "--report", target],
                 ["corrupt", *given_table, "--noise", "sym-0.2", "-o", target],
                 ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "-o", target],
                 ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "--in-place"],

@@ -34,7 +34,9 @@ def test_words_and_defaults_are_those_of_the_configuration(use):
 
 
 def test_the_experiments_use_the_same_words():
-    assert {field.name for field in fields(TrainingSpec)} - NAMES == {"width", "loss", "n_test"}
+    of_the_data, of_the_network = {"n_test", "pool", "standardize", "whole_validation"}, {"batch_norm", "stem"}
+    own = {field.name for field in fields(TrainingSpec)} - NAMES
+    assert own == {"loss", "schedule"} | of_the_data | of_the_network
     assert TrainingSpec().validation_fraction == TrainingConfig().validation_fraction
 
 

@@ -13,8 +13,8 @@ from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError, TransitionError, UnknownNameError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
-from dualt.nn.pipeline import learn_posterior, train_robustly, training_data
-from dualt.nn.training import Recipe, as_inputs
+from dualt.nn.pipeline import chosen_by_auto, learn_posterior, train_robustly, training_data
+from dualt.nn.training import Recipe, as_inputs, predict_probs
 
 MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
 QUICK = {"network": "mlp-small", "recipe": "paper", "epochs": 6, "batch_size": 32}
@@ -175,3 +175,51 @@ def test_probabilities_of_the_validation_part_come_from_the_same_networks(sample
     run = train_robustly(data, 2, config)
     assert run.held_out_probs.shape == (len(split.val_noisy), 2)
     assert (run.held_out_probs.argmax(axis=1) == split.val_clean).mean() > 0.9
+
+
+def estimated(matrix, n_samples=6_000):
+    """Return an estimate of labels that were drawn by `matrix`, from probabilities that are sure of the true class."""
+    rng = np.random.default_rng(0)
+    clean = rng.integers(len(matrix), size=n_samples)
+    given = dualt.noise.corrupt(clean, matrix, random_state=0)
+    sure = 0.97 * np.eye(len(matrix))[clean] + 0.03 / len(matrix)
+    return dualt.estimate_transition(sure @ matrix, given)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "expected"),
+    [
+        (np.eye(4), "ce"),
+        (dualt.noise.symmetric(4, 0.02), "ce"),
+        (dualt.noise.symmetric(4, 0.3), "dividemix"),
+        (dualt.noise.pair(4, 0.15), "dividemix"),
+        (dualt.noise.pair(4, 0.3), "forward"),
+        (dualt.noise.pair(4, 0.45), "forward"),
+    ],
+)
+def test_auto_goes_by_the_estimate(matrix, expected):
+    estimate = estimated(matrix)
+    assert chosen_by_auto(estimate, None) == expected
+    assert chosen_by_auto(estimate, "the classifier has learned too little") == "ce"
+
+
+def test_data_that_fit_many_matrices_need_a_method_without_one():
+    rng = np.random.default_rng(0)
+    unsure = rng.dirichlet(np.full(4, 8.0), size=2_000)
+    given = np.array([rng.choice(4, p=row) for row in unsure])
+    estimate = dualt.estimate_transition(unsure, given)
+    assert estimate.undecided is not None
+    assert chosen_by_auto(estimate, estimate.undecided) == "dividemix"
+
+
+@pytest.mark.parametrize(("rate", "method", "n_own"), [(0.0, "ce", 1), (0.2, "dividemix", 2), (0.4, "forward", 1)])
+def test_auto_averages_the_networks_of_the_folds_too_unless_they_learn_the_noise(rate, method, n_own):
+    dataset = load_dataset("synthetic", n_samples=1500, n_test=500)
+    data = training_data(split_dataset(dataset, dualt.noise.symmetric(2, rate), random_state=0), dataset)
+    run = train_robustly(data, 2, TrainingConfig("mlp-small", folds=3, epochs=8, batch_size=32))
+    assert run.method == method, run.distrust
+    assert len(run.networks) == n_own + (0 if method == "forward" else 3)
+    hits = predict_probs(run.networks, data.test.inputs).argmax(1) == data.test.labels
+    expected = run.stages[method].test_accuracy if method == "forward" else hits.float().mean().item()
+    assert run.test_accuracy == pytest.approx(expected)
+    assert run.test_accuracy > 0.9

@@ -49,7 +49,8 @@ def test_identity_depends_on_every_field():
                "epochs": 3, "batch_size": 3, "learning_rate": 0.1, "augment": "shift", "folds": 2,
                "validation_fraction": 0.3, "n_test": 7, "weights": "x", "dataset": "mnist",
                "matrix": ((1.0, 0.0), (0.0, 1.0)), "optimizer": "adam", "momentum": 0.5, "schedule": "one-cycle",
-               "stem": "full", "batch_norm": False, "whole_validation": False, "pool": 9, "standardize": False}  # fmt: skip
+               "stem": "full", "batch_norm": False, "whole_validation": False, "pool": 9,
+               "standardize": False}  # fmt: skip
     assert changes.keys() == {field.name for field in fields(PosteriorSpec)}
     others = {RunSpec(replace(run.posterior, **{name: value}), None, "ce").identity for name, value in changes.items()}
     assert len({run.identity, *others}) == len(changes) + 1
@@ -83,7 +84,11 @@ def test_one_noise_has_one_name():
     runs = [runs_of(load_experiment("figure2", "smoke", {"noise": [name]}))[0] for name in names]
     assert {run.posterior.noise for run in runs} == {"sym-20"}
     assert len({run.identity for run in runs}) == 1
-    assert [canonical_noise(name) for name in ("random-0.3", "clean", "pair-0.5%")] == ["random-30", "clean", "pair-0.5%"]
+    assert [canonical_noise(name) for name in ("random-0.3", "clean", "pair-0.5%")] == [
+        "random-30",
+        "clean",
+        "pair-0.5%",
+    ]
     # What the name says is what it means.
     np.testing.assert_allclose(from_name(canonical_noise("pair-0.5%"), 3), from_name("pair-0.005", 3))
 

@@ -85,7 +85,7 @@ def test_curves_as_a_table():
     (table,) = tables_of(experiment, results, MARKDOWN)
     assert table.columns == ("noise", "samples", "T", "DT", "seeds")
     assert table.rows[0] == ("sym-20", "100", "0.550 ± 0.071", "**0.250** ± 0.071", "2")
-    assert table.rows[-1] == ("pair-45", "1000", "–", "–", "0")
+    assert table.rows[-1] == ("pair-45", "1,000", "–", "–", "0")
     assert results[0].total_error == pytest.approx(1.1)
 
 
@@ -243,9 +243,20 @@ DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
 # What docs/reproduction.md says was run: folder, experiment, profile, changes.
 COMMITTED = [
     *(("synthetic", name, "paper", {}) for name in ("figure1", "figure2", "figure4", "figure5")),
-    ("mnist", "figure3", "paper", {"datasets": ["mnist"]}),
-    ("mnist", "table1", "paper", {"datasets": ["mnist"]}),
-]  # fmt: skip
+    *(("mnist", name, "paper", {"datasets": ["mnist"]}) for name in ("figure3", "table1")),
+]
+
+
+def test_the_page_has_the_verdicts_of_the_records():
+    rows = []
+    for folder, name, profile, changes in COMMITTED:
+        experiment = load_experiment(name, profile, changes)
+        results = results_of(experiment, Store(DOCS / folder).read_all())
+        link = f"[{name}](reproduction/{folder}/{name}.md)"
+        rows += [f"| {link} | {v.claim} | **{v.verdict}** | {v.evidence} |" for v in verdicts_of(name, results)]
+    page = DOCS.with_suffix(".md").read_text(encoding="utf-8")
+    found = [line for line in page.splitlines() if line.startswith(("| [figure", "| [table"))]
+    assert found == rows, "docs/reproduction.md needs:\n" + "\n".join(rows)
 
 
 @pytest.mark.parametrize(("folder", "name", "profile", "changes"), COMMITTED)

@@ -103,7 +103,13 @@ def many_classes(per_class):
     return confident(clean, 50), noisy
 
 
+def contradicted():
+    probs, labels = agreeing(0.99)
+    return probs, (labels + 1) % N_CLASSES
+
+
 CASES = {
+    "low-agreement": ("t", contradicted(), agreeing(0.5)),
     "class-without-labels": ("spade", without_labels(0), without_labels(1)),
     "few-labels": ("spade", without_labels(29), without_labels(30)),
     "class-never-predicted": ("spade", never_predicted(), plain()),

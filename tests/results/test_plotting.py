@@ -15,7 +15,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
-RECORDS = Path(__file__).parents[2] / "docs" / "reproduction" / "records"
+RECORDS = Path(__file__).parents[2] / "docs" / "reproduction" / "synthetic" / "records"
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import ExitStack
 from itertools import pairwise
 
 import numpy as np
@@ -14,10 +17,10 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt.cli import app
-from dualt.errors import InputError, LabelsError, ProbabilitiesError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError, TrainingError
 from dualt.io import open_shards
 from dualt.rows import NoisyPosterior, as_posterior
-from dualt.rows.dask import DaskPosterior
+from dualt.rows.dask import DaskPosterior, compute, delayed
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -321,3 +324,24 @@ def test_verified_rows_are_known_to_the_issues_of_a_cluster():
     np.testing.assert_allclose(frame["probability_right"], known["probability_right"], atol=1e-5)
     np.testing.assert_array_equal(frame["suggested"].to_numpy()[rows], known["suggested"].to_numpy()[rows])
     assert (frame["is_issue"] == known["is_issue"]).mean() > 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("lost", "message"), [("worker", "has no workers"), ("scheduler", "no scheduler|lost|cancel")])
+def test_a_cluster_that_is_killed_ends_the_work(tmp_path, monkeypatch, caplog, lost, message):
+    """It is waited for, with a word, but not for ever."""
+    monkeypatch.setattr("dualt.rows.cluster._PATIENCE", 2.0)
+    known = ["--scheduler-file", tmp_path / "scheduler.json"]
+    roles = {"scheduler": ["--port", "0", "--no-dashboard"], "worker": ["--no-nanny", "--no-dashboard"]}
+    with ExitStack() as stack:
+        processes = {}
+        for role, options in roles.items():
+            command = [sys.executable, "-m", "dask", role, *options, *known]
+            processes[role] = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+            stack.callback(processes[role].kill)
+        client = stack.enter_context(distributed.Client(scheduler_file=tmp_path / "scheduler.json", timeout=30))
+        client.wait_for_workers(1, timeout=30)
+        threading.Timer(1.0, processes[lost].kill).start()
+        with pytest.raises(TrainingError, match=f"The Dask cluster failed: .*({message})"):
+            compute(delayed(time.sleep)(60))
+    assert lost != "worker" or "The Dask cluster has no workers. Waiting up to 2 seconds" in caplog.text

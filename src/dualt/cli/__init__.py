@@ -16,6 +16,7 @@ from dualt.cli.evaluate import evaluate
 from dualt.cli.guard import Command, Group, shared
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
+from dualt.cli.plain import say
 from dualt.cli.predict import predict
 from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
@@ -46,12 +47,14 @@ class _Commands(Group):
             if missing is None:
                 raise
             _fail(f"error: {missing}", 2)
+        except MemoryError as error:
+            _fail(f"error: There is not enough memory for this ({str(error).rstrip('.') or 'out of memory'}).", 2)
         except KeyboardInterrupt:
             _fail(f"interrupted: {_GO_ON.get(ctx.invoked_subcommand, 'nothing was written. Run it again.')}", 130)
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    typer.secho(message, fg="red", err=True)
+    say(message, fg="red", err=True)
     raise typer.Exit(code) from None
 
 
@@ -75,7 +78,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from dualt import __version__, kernels
 
-        typer.echo(f"dualt {__version__} ({kernels.status()})")
+        say(f"dualt {__version__} ({kernels.status()})")
         raise typer.Exit
 
 

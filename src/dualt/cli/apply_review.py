@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.options import Classes, Header, IdColumn, Json, LabelColumn, check_targets, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from dualt.issues import Decision
@@ -106,9 +107,9 @@ def _move_images(
         print_json({"reviewed": len(decisions), "moved": moved, "undo": str(undo) if moved else None})
     elif moved:
         again = shlex.join(["dualt", "apply-review", str(folder), str(undo), "--move"])
-        typer.echo(f"{moved:,} images moved. To undo it: {again}")
+        say(f"{moved:,} images moved. To undo it: {again}")
     else:
-        typer.echo("Every image is in its folder already: none moved.")
+        say("Every image is in its folder already: none moved.")
 
 
 def _tell(decisions: Sequence[Decision], target: Path, more: dict[str, Any], *, as_json: bool) -> None:
@@ -118,4 +119,4 @@ def _tell(decisions: Sequence[Decision], target: Path, more: dict[str, Any], *, 
         print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **written})
     else:
         kept_as = "".join(f"; as it was: {value}" for value in more.values())
-        typer.echo(f"{len(decisions):,} labels reviewed, {changed:,} changed; written to {target}{kept_as}")
+        say(f"{len(decisions):,} labels reviewed, {changed:,} changed; written to {target}{kept_as}")

@@ -14,6 +14,7 @@ from dualt.cli.audit_progress import Reached, Told
 from dualt.cli.grouping import with_groups
 from dualt.cli.groups import Data, Page, tell_missing
 from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, check_targets, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,11 +93,12 @@ def audit(
         print_json(written | rows.named(sheet) | told.as_dict())
         return
     told.show()
-    typer.echo("" if backup is None else f"{output} as it was is {backup}.\n", nl=False)
-    typer.echo(f"{len(sheet.rows) - len(sheet.filled):,} labels to check in {output}: fill in the column 'true', then")
-    typer.echo(f" dualt estimate {data.as_typed() if probs else f'PROBS {labels}'} --verified {output}")
+    if backup is not None:
+        say(f"{output} as it was is {backup}.")
+    say(f"{len(sheet.rows) - len(sheet.filled):,} labels to check in {output}: fill in the column 'true', then")
+    say(f" dualt estimate {data.as_typed() if probs else f'PROBS {labels}'} --verified {output}")
     if page.report is not None:
-        typer.echo(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
+        say(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
 
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> Data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +61,7 @@ class Told(NamedTuple):
         reached, needed, verified = self.reached, self.needed(), 0
         if reached is not None:
             verified = len(reached.rows)
-            typer.echo(
+            say(
                 f"{reached.low:.1%} to {reached.high:.1%} of the labels are wrong: {verified:,} verified labels"
                 f" tell the noise rate to ±{100 * reached.half_width:.1f} percentage points."
             )
@@ -70,8 +70,8 @@ class Told(NamedTuple):
         wish = f"±{100 * self.target:g} percentage points"
         if reached is None:
             least = f"{needed[0]:,} if the predictions are right, " if needed[0] < needed[1] else ""
-            typer.echo(f"{wish} need {least}at most {needed[1]:,} verified labels. The first batch will tell.")
+            say(f"{wish} need {least}at most {needed[1]:,} verified labels. The first batch will tell.")
         elif reached.half_width <= self.target:
-            typer.echo(f"{wish} are reached.")
+            say(f"{wish} are reached.")
         else:
-            typer.echo(f"{wish} need about {needed[1]:,} verified labels: {needed[1] - verified:,} are missing.")
+            say(f"{wish} need about {needed[1]:,} verified labels: {needed[1] - verified:,} are missing.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.options import Header, Json, LabelColumn, RandomState, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,7 @@ def corrupt(
     if as_json:
         print_json(result)
     else:
-        typer.echo(f"{changed:,} of {len(given):,} labels changed ({changed / len(given):.1%}); written to {output}")
+        say(f"{changed:,} of {len(given):,} labels changed ({changed / len(given):.1%}); written to {output}")
 
 
 def _count_classes(labels: NDArray[Any]) -> int:

@@ -8,6 +8,7 @@ import typer
 
 from dualt.cli.guard import Command, Group, shared
 from dualt.cli.options import DataDir, Json, print_json
+from dualt.cli.plain import say
 
 app = typer.Typer(cls=Group, help="List the data sets and download them from their publishers.", no_args_is_help=True)
 
@@ -31,11 +32,11 @@ def get(
     if as_json:
         print_json({"name": name, "root": str(root), "fetched": [str(path) for path in fetched]})
     elif fetched:
-        typer.echo(f"{name}: fetched {', '.join(str(path) for path in fetched)}")
+        say(f"{name}: fetched {', '.join(str(path) for path in fetched)}")
     elif REGISTRY[name].folders:
-        typer.echo(f"{name}: already in {root} (--force fetches it again)")
+        say(f"{name}: already in {root} (--force fetches it again)")
     else:
-        typer.echo(f"{name}: built in, nothing to fetch")
+        say(f"{name}: built in, nothing to fetch")
 
 
 @app.command("list", cls=Command)
@@ -54,6 +55,6 @@ def list_datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
     if as_json:
         print_json({"root": str(root), "datasets": rows})
         return
-    typer.echo(f"Data sets in {root}:")
+    say(f"Data sets in {root}:")
     for row in rows:
-        typer.echo(f"  {row['name']:<14} {'here' if row['present'] else 'not here':<9} {row['summary']}")
+        say(f"  {row['name']:<14} {'here' if row['present'] else 'not here':<9} {row['summary']}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.options import Classes, Json, LabelColumn, Level, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from dualt.audit import NoisyAccuracy
@@ -62,7 +63,7 @@ def evaluate(
         print_json(found.to_dict())
         return
     if sheet is not None:
-        typer.echo(f"{found.n_verified:,} of {len(sheet.rows):,} rows of {verified} are verified.", err=True)
+        say(f"{found.n_verified:,} of {len(sheet.rows):,} rows of {verified} are verified.", err=True)
     _show(found)
 
 
@@ -88,23 +89,21 @@ def _show(found: NoisyAccuracy) -> None:
 
     at = f"{100 * found.level:g} % confidence"
     if found.audited is not None:
-        typer.echo(
+        say(
             f"Accuracy {found.audited.estimate:.1%} ({found.audited.low:.1%} to {found.audited.high:.1%} at {at}),"
             f" measured on {found.n_verified:,} verified labels."
         )
     elif found.bounds is not None:
         low, high = found.bounds
-        typer.echo(f"Accuracy between {low:.1%} and {high:.1%}: all that follows without verified labels.")
-    typer.echo(f"Agreement with the given labels: {found.agreement:.1%} of {found.n_samples:,}.")
+        say(f"Accuracy between {low:.1%} and {high:.1%}: all that follows without verified labels.")
+    say(f"Agreement with the given labels: {found.agreement:.1%} of {found.n_samples:,}.")
     if found.through_transition is not None:
         through = found.through_transition
-        typer.echo(
-            f"Through the matrix: {through.estimate:.1%} ({through.low:.1%} to {through.high:.1%}), if {ASSUMPTION}."
-        )
+        say(f"Through the matrix: {through.estimate:.1%} ({through.low:.1%} to {through.high:.1%}), if {ASSUMPTION}.")
     if found.difference is not None:
         _show_difference(found)
     if found.audited is None:
-        typer.echo("To settle it: `dualt audit LABELS -o audit.csv`, then --verified audit.csv.")
+        say("To settle it: `dualt audit LABELS -o audit.csv`, then --verified audit.csv.")
 
 
 def _show_difference(found: NoisyAccuracy) -> None:
@@ -114,4 +113,4 @@ def _show_difference(found: NoisyAccuracy) -> None:
         return
     lead = f"{100 * interval[0]:+.1f} to {100 * interval[1]:+.1f} percentage points"
     verdict = {"first": "The first model is better", "second": "The second model is better"}
-    typer.echo(f"{verdict.get(found.better or '', 'Which model is better cannot be told')}: first less second {lead}.")
+    say(f"{verdict.get(found.better or '', 'Which model is better cannot be told')}: first less second {lead}.")

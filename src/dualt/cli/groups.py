@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
+from dualt.cli.plain import say
 from dualt.cli.progress import rows_progress
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: P
             raise LabelsError(f"Expected rows with a label in the audit {path}, got one that has none.")
         audit = replace(audit, rows=np.searchsorted(numbers, audit.rows), labels_digest=None)
     corrected = estimate_verified(posterior, chosen, audit)
-    typer.echo(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {path} are verified.", err=True)
+    say(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {path} are verified.", err=True)
     return corrected
 
 

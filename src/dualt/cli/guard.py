@@ -16,6 +16,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from dualt.cli.plain import clean
+
 _OUTPUTS = ("output", "outputs", "report")
 _DASH = Path("-")
 _TEXT_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
@@ -66,10 +68,18 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+class _Cleaned(logging.Formatter):
+    """Notices without control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return clean(super().format(record))
+
+
 @contextmanager
 def _notices(level: int) -> Iterator[None]:
     """Show what the library logs from this level on stderr."""
     log, handler = logging.getLogger("dualt"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Cleaned())
     before, propagated = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(level)

@@ -11,6 +11,7 @@ from dualt.cli.grouping import with_groups
 from dualt.cli.groups import Data, Estimation, Page
 from dualt.cli.learning import Learning
 from dualt.cli.options import Json, check_targets, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
@@ -83,7 +84,7 @@ def issues(
     _show(found, output, page.report, typed)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
-        typer.echo(f" The labelling interface of the project in Label Studio is to be:\n{interface}")
+        say(f" The labelling interface of the project in Label Studio is to be:\n{interface}")
 
 
 def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:

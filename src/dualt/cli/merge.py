@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dualt.cli.options import Json, Level, Settings, check_targets, parse_settings, print_estimate
+from dualt.cli.plain import say
 
 
 def merge(
@@ -51,4 +52,4 @@ def merge(
             chosen.save(target, level=level)
     print_estimate(chosen, others | {estimator: chosen} if compare else {}, level, as_json=as_json)
     for target in [] if as_json else targets:
-        typer.echo(f"\nWritten: {target}")
+        say(f"\nWritten: {target}")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from dualt.audit import Sheet
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
+
+_log = logging.getLogger(__name__)
 
 Settings = Annotated[
     list[str] | None,
@@ -34,7 +39,7 @@ DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt."),
 ]
-RandomState = Annotated[int, typer.Option("--random-state", help="Seed of everything random.")]
+RandomState = Annotated[int, typer.Option("--random-state", min=0, max=2**32 - 1, help="Seed of everything random.")]
 
 
 def save_report(
@@ -92,8 +97,13 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
 
 
 def print_json(content: Any) -> None:
-    """Print `content` as JSON on stdout."""
-    typer.echo(json.dumps(content, indent=1))
+    """Print `content` as JSON on stdout; numbers that are not finite are null, with a notice."""
+    from dualt.files import json_text
+
+    text = json_text(content)
+    if text != json.dumps(content, indent=1):
+        _log.warning("Numbers that are infinite, or not numbers, are null in the JSON.")
+    say(text)
 
 
 def print_estimate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dualt.cli.plain import clean
 from dualt.results.readings import basis, finding
 
 if TYPE_CHECKING:
@@ -24,12 +25,21 @@ if TYPE_CHECKING:
 # A matrix of more classes does not fit a terminal; its largest confusions do.
 WIDE = 14
 _LISTED = 12
+# Columns that a noise rate with its interval takes, and the name of a class at least.
+_RATES, _LEAST_NAME = 23, 7
 
 
 def console() -> Console:
     """Return a console on stdout, wide enough for a matrix where the output is not a terminal."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=120)
+    out = _CleanConsole(highlight=False)
+    return out if out.is_terminal else _CleanConsole(highlight=False, width=120)
+
+
+class _CleanConsole(Console):
+    """A console that prints no control characters of others."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(clean(each) if isinstance(each, str) else each for each in objects), **options)
 
 
 def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> None:
@@ -38,8 +48,8 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> N
         f"\n[bold]{finding(estimate)}[/] ({basis(estimate, level)})"
         f"   [dim]{estimate.n_samples:,} rows, {len(estimate.class_names)} classes, estimator {estimate.estimator}[/]\n"
     )
-    if len(estimate.class_names) <= WIDE:
-        out.print(matrix_table(estimate, level))
+    if len(estimate.class_names) <= WIDE and _LEAST_NAME + 5 * len(estimate.class_names) + _RATES <= out.width:
+        out.print(matrix_table(estimate, level, out.width))
     else:
         out.print(rates_table(estimate, level))
         out.print(confusions_table(estimate))
@@ -50,19 +60,22 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> N
     show_notices(out, estimate.warnings)
 
 
-def matrix_table(estimate: TransitionEstimate, level: float) -> Table:
-    """Return the matrix in per cent, shaded, with each class's noise rate and its interval."""
-    names = [shorten(name) for name in estimate.class_names]
+def matrix_table(estimate: TransitionEstimate, level: float, width: int = 120) -> Table:
+    """Return the matrix in per cent, shaded, with each class's noise rate and its interval, in `width` columns."""
+    n_classes = len(estimate.class_names)
+    names = [shorten(name, min(10, width - _RATES - 5 * n_classes - 1)) for name in estimate.class_names]
+    first = max(_LEAST_NAME, 1 + max(map(len, names)))
+    short = [shorten(name, max(min(10, (width - _RATES - first) // n_classes - 1), 4)) for name in names]
     table = Table(title="P(given label | true class), %", title_justify="left", box=None, padding=(0, 0))
-    table.add_column("true ╲ given ", justify="right", style="bold")
-    for name in names:
-        table.add_column(Text(f"{name} "), justify="right", min_width=5)
+    table.add_column("true ╲ given ", justify="right", style="bold", min_width=first)
+    for name in short:
+        table.add_column(Text(f"{name} "), justify="right", min_width=5, no_wrap=True)
     table.add_column("  wrong", justify="left", no_wrap=True)
     low, high = estimate.noise_rates_interval(level)
     for row, name in enumerate(names):
         cells = [shaded(value, diagonal=row == column) for column, value in enumerate(estimate.transition[row])]
         wrong = f"  {estimate.noise_rates[row]:6.1%}  [dim]{low[row]:.1%} – {high[row]:.1%}[/]"
-        table.add_row(Text(f"{name} "), *cells, wrong)
+        table.add_row(Text(f"{name} ", no_wrap=True), *cells, wrong)
     return table
 
 
@@ -100,10 +113,12 @@ def confusions_table(estimate: TransitionEstimate) -> Table:
 
 def issues_table(found: LabelIssues, limit: int) -> Table:
     """Return the most suspect labels and the class each should have."""
-    table = _table("Most suspect", "row>", "given", "right with>", "should be", "with>")
-    for row in found.indices[:limit]:
+    named = [] if found.ids is None else ["id"]
+    table = _table("Most suspect", "row>", *named, "given", "right with>", "should be", "with>")
+    for row in found.indices[:limit].tolist():
         table.add_row(
             str(row),
+            *([] if found.ids is None else [Text(shorten(found.ids[row], 30), style="not bold")]),
             _name(found.class_names[found.given[row]]),
             f"{found.probability_right[row]:.1%}",
             _name(found.class_names[found.suggested[row]]),
@@ -220,5 +235,5 @@ def _name(class_name: str) -> Text:
 
 def shorten(name: str, width: int = 10) -> str:
     """Return a name that fits a column."""
-    name = "".join(character if character.isprintable() else "�" for character in name)
+    name = clean(name).replace("\n", "�").replace("\t", "�")
     return name if len(name) <= width else name[: width - 1] + "…"

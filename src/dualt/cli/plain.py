@@ -1,15 +1,33 @@
-"""Output on terminals that cannot show every character: what they lack is written in ASCII."""
+"""Output that any terminal can show, and that commands none: no control characters, and ASCII where it must be."""
 
 from __future__ import annotations
 
 import codecs
+import re
 import sys
+from typing import Any
+
+import typer
+
+# All but the tab and the end of a line: names of files and classes may carry commands to a terminal. Lone surrogates
+# stand for bytes of a name that are no UTF-8, and cannot be written.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _ASCII = {
     "–": "-", "—": "-", "−": "-", "·": ".", "•": "*", "…": "...", "×": "x", "╲": "\\", "█": "#", "Σ": "sum ",
     "T̂": "T", "̂": "", "≥": ">=", "≤": "<=", "→": "->", "‘": "'", "’": "'", "“": '"', "”": '"', "│": "|", "─": "-",
     "╭": "+", "╮": "+", "╰": "+", "╯": "+", "♣": "club", "♠": "spade", "━": "-",
 }  # fmt: skip
+
+
+def clean(text: str) -> str:
+    """Return a text without control characters: � stands for each."""
+    return _CONTROL.sub("�", text)
+
+
+def say(text: str, *, err: bool = False, **style: Any) -> None:
+    """Print a line for people, on stdout or on stderr, without control characters but its own style."""
+    typer.secho(clean(text), err=err, **style)
 
 
 def degrade_output() -> None:

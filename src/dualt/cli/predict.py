@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from dualt.cli.options import Json, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +64,7 @@ def predict(
         print_json(content)
     else:
         known = f"; {content['accuracy']:.2%} of the labels it came with agree" if labels is not None else ""
-        typer.echo(f"{len(probs):,} samples predicted, written to {output}{known}")
+        say(f"{len(probs):,} samples predicted, written to {output}{known}")
 
 
 class _Samples(NamedTuple):
@@ -143,7 +144,7 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
         return np.asarray(table.read_numbers(places), np.float32)
 
 
-def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None) -> None:
+def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None = None) -> None:
     import csv
 
     import numpy as np

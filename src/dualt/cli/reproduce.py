@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.options import Json, print_json
+from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from dualt.reproduce import Experiment, Result, RunSpec, SweepOptions, SweepProgress
@@ -94,7 +95,7 @@ def reproduce(
         print_json([answer for answer in answers if answer])
     failed = sum(result["failed"] for answer in answers for result in answer.get("results", ()))
     if failed and not show:
-        typer.secho(f"failed: {failed} runs; their records say why, --retry-failed tries again", fg="red", err=True)
+        say(f"failed: {failed} runs; their records say why, --retry-failed tries again", fg="red", err=True)
         raise typer.Exit(1)
 
 
@@ -161,7 +162,7 @@ def _possible(runs: Sequence[RunSpec], data_dir: Path | None) -> list[RunSpec]:
     absent = [name for name in names if not REGISTRY[name].is_present(data_dir)]
     for name in absent:
         text = f"left out: {name} is not in {data_root(data_dir)} (dualt data get {name})"
-        typer.secho(text, fg="yellow", err=True)
+        say(text, fg="yellow", err=True)
     return [run for run in runs if run.posterior.dataset not in absent]
 
 
@@ -194,8 +195,8 @@ def _bar(name: str, *, shown: bool) -> Iterator[Callable[[SweepProgress], None] 
 
 
 def _print_line(progress: SweepProgress) -> None:
-    if progress.finished or not progress.done:
-        typer.echo(_state(progress), err=True)
+    if progress.finished or not progress.share:
+        say(_state(progress), err=True)
 
 
 def _state(progress: SweepProgress) -> str:
@@ -216,5 +217,5 @@ def _duration(seconds: float) -> str:
 def _show(experiment: Experiment, results: Sequence[Result], files: Sequence[Path]) -> None:
     from dualt.reproduce.tables import to_markdown
 
-    typer.echo(to_markdown(experiment, results))
-    typer.echo(f"Written: {', '.join(map(str, files))}\n")
+    say(to_markdown(experiment, results))
+    say(f"Written: {', '.join(map(str, files))}\n")

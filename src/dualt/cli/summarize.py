@@ -10,6 +10,7 @@ import typer
 from dualt.cli.grouping import with_groups
 from dualt.cli.groups import Data
 from dualt.cli.options import Json, check_targets, print_json
+from dualt.cli.plain import say
 
 
 @with_groups
@@ -37,5 +38,5 @@ def summarize(
     if as_json:
         print_json({"n_samples": n_samples, "class_names": list(stored.class_names), "output": str(output)})
     else:
-        typer.echo(f"{n_samples:,} rows of {len(stored.class_names)} classes are summarised in {output}.")
-        typer.echo(f"Next: dualt merge {output} OTHERS...")
+        say(f"{n_samples:,} rows of {len(stored.class_names)} classes are summarised in {output}.")
+        say(f"Next: dualt merge {output} OTHERS...")

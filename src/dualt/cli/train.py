@@ -11,6 +11,7 @@ import typer
 
 from dualt.cli.grouping import with_groups
 from dualt.cli.options import Json, RandomState, print_json
+from dualt.cli.plain import say
 from dualt.cli.trained import keep, show
 from dualt.cli.training import Samples, Training
 
@@ -98,7 +99,7 @@ def _resumable(output: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.secho(
+        say(
             f"interrupted: every whole epoch is in {output}; the same command with --resume goes on from there.",
             fg="red", err=True,
         )  # fmt: skip

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 def keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[str, Any]:
     """Write the model, the run and its page into `output`, and return the run as plain data."""
-    import json
-
-    from dualt.files import atomic_write
+    from dualt.files import atomic_write, json_text
     from dualt.nn.training.inputs import sample_shape
     from dualt.nn.training.model import Model
     from dualt.transition import l1_error
@@ -37,8 +35,7 @@ def keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[s
         feature_names=dataset.feature_names,
     ).save(output)
     with atomic_write(output / "run.json") as stream:
-        json.dump(content, stream, indent=1)
-        stream.write("\n")
+        stream.write(json_text(content) + "\n")
     if run.estimate is not None and run.posterior is not None and run.distrust is None:
         _write_report(run, dataset, split, output / "report.html")
     return content

@@ -113,6 +113,12 @@ def _predict_fold(
 def make_folds(labels: NDArray[np.intp], cv: Any = 5, groups: Any = None, random_state: int | None = 0) -> list[Fold]:
     """Return (training rows, test rows) of every fold; the classes are spread evenly over the folds."""
     folds = [fold for fold in _split(labels, cv, groups, random_state) if len(fold[1])]
+    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(labels))
+    if not times.all():
+        raise InputError(
+            f"Expected folds that test every row, got {np.count_nonzero(times == 0):,} rows that cv={cv!r:.80} tests"
+            f" nowhere, row {int(np.argmin(times))} first. Use StratifiedKFold, KFold or GroupKFold."
+        )
     for train, _ in folds:
         if len(np.unique(labels[train])) < 2:
             raise InputError(

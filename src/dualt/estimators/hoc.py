@@ -16,7 +16,7 @@ from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rng import RandomState, as_generator
 from dualt.rows.posterior import NoisyPosterior
-from dualt.validation import check_same_length
+from dualt.validation import as_array, check_count, check_same_length
 
 _MOST_ROWS = 50_000
 # Third-order consensus has n_classes³ numbers.
@@ -47,9 +47,8 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
 
     Notes
     -----
-    Neighbours of different classes blur the consensus and overstate the noise. Fewer examples than a triple
-    needs leave the start, the confident joint. The interval is a band: that of counting n·π_i labels of known
-    class in each row. It leaves out that the classes are not known.
+    Neighbours of different classes blur the consensus and overstate the noise. The interval is a band: that of
+    counting n·π_i labels of known class in each row. It leaves out that the classes are not known.
 
     References
     ----------
@@ -58,14 +57,15 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
     n_classes = posterior.n_classes
     if n_classes > _MOST_CLASSES:
         raise InputError(f"Expected at most {_MOST_CLASSES} classes for hoc, got {n_classes}. Use clean-count.")
-    if n_neighbors < 2:
-        raise InputError(f"Expected at least two neighbours, got n_neighbors={n_neighbors}.")
+    check_count(n_neighbors, "n_neighbors", 2)
+    n_samples = posterior.summary.n_samples
+    if n_samples <= n_neighbors:
+        raise InputError(
+            f"Expected more than n_neighbors={n_neighbors} rows for hoc, got {n_samples}. Use clean-count."
+        )
     start = confident_joint(posterior)
-    if posterior.summary.n_samples <= n_neighbors:
-        return start
     order = canonical_order(posterior.summary)
     place = np.argsort(order)
-    n_samples = posterior.summary.n_samples
     chosen = np.arange(n_samples)
     if n_samples > _MOST_ROWS:
         chosen = np.sort(as_generator(random_state).choice(n_samples, _MOST_ROWS, replace=False))
@@ -81,9 +81,17 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
 
 
 def _as_space(features: Any, n_samples: int) -> NDArray[Any]:
-    array = np.asarray(features)
+    array = as_array(features, "features as a numeric array", InputError)
+    if array.dtype.kind not in "fiub" or array.ndim < 2 or not array.size:
+        raise InputError(
+            f"Expected features as numbers of shape (n_samples, n_features), got {array.dtype} of shape {array.shape}."
+        )
     check_same_length(n_samples, len(array))
-    return array.reshape(len(array), -1)
+    array = array.reshape(len(array), -1)
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        raise InputError(f"Expected finite features, got NaN or infinity in row {int(np.argmin(finite))}.")
+    return array
 
 
 def count_triples(space: NDArray[Any], labels: Codes, n_classes: int, n_neighbors: int) -> NDArray[np.float64]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dualt.errors import FileError, naming_extra
-from dualt.files import atomic_write
+from dualt.files import atomic_write, json_text
 from dualt.io.cells import guard_cell
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def _write_csv(stream: IO[str], issues: LabelIssues) -> None:
 
 
 def _write_json(stream: IO[str], issues: LabelIssues) -> None:
-    json.dump(issues.to_dict(), stream, indent=1)
+    stream.write(json_text(issues.to_dict()))
     stream.write("\n")
 
 

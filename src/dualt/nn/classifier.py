@@ -37,8 +37,9 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     network
         Name in `dualt.nn.networks.NETWORKS`, or a function `(input_shape, n_classes, **options) -> nn.Module`.
     method
-        Name in `dualt.nn.methods.METHODS`, or `"auto"`: Forward, or plain cross entropy if hardly any labels are
-        wrong. Where the estimate is not to be trusted, cross entropy takes the place of every method that needs it.
+        Name in `dualt.nn.methods.METHODS`, or `"auto"`: Forward if the estimate says that one class is mistaken for
+        another, else DivideMix, or plain cross entropy if hardly any labels are wrong. Where the estimate is not to be
+        trusted, cross entropy takes the place of every method that needs it.
     estimator
         Name in `dualt.estimators.ESTIMATORS`: how the transition matrix is found. `None`: the library's default.
     transition
@@ -64,7 +65,8 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method_options
         Such as `{"volume_weight": 1e-3}` for `volminnet`.
     network_options
-        Such as `{"hidden": (64, 64), "dropout": 0.2}`.
+        Such as `{"hidden": (64, 64), "dropout": 0.2, "batch_norm": True}` for `mlp`, and
+        `{"width": 0.25, "stem": "imagenet"}` for `resnet18`.
     weights
         Where pre-trained weights are: a `.safetensors` file, or `"imagenet"`.
     augment

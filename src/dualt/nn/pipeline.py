@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -41,8 +42,8 @@ class RobustRun:
     method
         The one that trained the networks: the configured one, or what `auto` or `distrust` has made of it.
     networks
-        With the weights that the method reports, to be averaged. Where `auto` takes cross entropy, those of the folds
-        are among them: they are there already, and the mean of all is better than any.
+        With the weights that the method reports, to be averaged. Unless `auto` takes Forward, the networks of its
+        folds are among them: they are there already, and the mean of all is better than any.
     transition : (C, C) or None
         The matrix that the method was given; `None` if it takes none, or there is none to be trusted.
     estimate
@@ -211,8 +212,9 @@ def train_robustly(
         check_labels_possible(transition, data.train.labels)
     trained = stages.train(method, transition)
     networks, accuracy = trained.networks, trained.test_accuracy
-    if config.method == AUTO and method == "ce" and posterior is not None:
-        networks = [one for name, stage in stages.trained.items() if name.startswith("ce") for one in stage.networks]
+    if config.method == AUTO and method != "forward" and posterior is not None and posterior.out_of_fold:
+        folds = [stage.networks for name, stage in stages.trained.items() if "-fold-" in name]
+        networks = [*networks, *chain.from_iterable(folds)]
         accuracy = None if data.test is None else _accuracy(networks, data.test)
     probs, held_out = (None, None) if posterior is None else (stages.pred_probs(), stages.held_out_probs())
     return RobustRun(

@@ -94,6 +94,10 @@ def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
             _scale(axis, sorted({r.n_samples for r in own if r.n_samples}))
             axis.set_ylabel(_AXES[experiment.shows], fontsize=8)
             axis.tick_params(labelsize=7)
+    # One legend for all panels, beside none of the curves.
+    legends = (axis.get_legend_handles_labels() for axis in figure.axes)
+    known = {label: handle for legend in legends for handle, label in zip(*legend, strict=True)}
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return figure
 
 
@@ -124,8 +128,6 @@ def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None
     top = max(((r.mean or 0.0) + (r.sd or 0.0) for r in results), default=1.0)
     axis.set_ylim(0, 1.08 * top or 1.0)
     axis.grid(alpha=0.3, linewidth=0.5)
-    if names:
-        axis.legend(fontsize=7, frameon=False)
 
 
 def _limits(results: Sequence[Result]) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import subprocess
 import traceback
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dualt.errors import FileError
-from dualt.files import atomic_write, read_json
+from dualt.files import atomic_write, json_text, read_json
 from dualt.nn.training.model import make_folder
 from dualt.reproduce.spec import FORMAT, RunSpec
 from dualt.results.plotting import plot_curves
@@ -104,7 +103,7 @@ class Store:
         if record["status"] == "failed" and path.exists() and read_record(path)["status"] == "done":
             return
         with atomic_write(path) as stream:
-            stream.write(json.dumps(record) + "\n")
+            stream.write(json_text(record, indent=None) + "\n")
 
 
 def read_record(path: Path) -> Record:

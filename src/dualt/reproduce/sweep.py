@@ -23,7 +23,7 @@ from dualt.reproduce.learning import Learned, Place, prepare
 from dualt.reproduce.measuring import matrix_to_train_through, measure
 from dualt.reproduce.records import Record, Store, failed_record, new_record
 from dualt.reproduce.spec import PosteriorSpec, RunSpec, describe
-from dualt.rows.cluster import connected
+from dualt.rows.cluster import completed, connected, result_of
 
 log = logging.getLogger(__name__)
 
@@ -139,10 +139,10 @@ class _Meter:
     def count(self, record: Record) -> None:
         self._done += 1
         label = describe(record["spec"]) + (" failed" if record["status"] == "failed" else "")
-        log.info("%d of %d: %s", self._done, self._total, label)
         self._say(label, finished=True)
 
     def _say(self, label: str, *, finished: bool = False) -> None:
+        log.info("%s", label)
         if self._on_progress is not None:
             share = 1.0 if self._done == self._total else min(self._paid / self._cost, 1.0) if self._cost else 0.0
             left = (perf_counter() - self._began) * (1 - share) / share if share else None
@@ -167,12 +167,10 @@ def _run_in_processes(work: Iterable[Work], out: str | Path, options: SweepOptio
 
 
 def _run_on_dask(work: Iterable[Work], store: Store, options: SweepOptions, meter: _Meter) -> None:
-    import joblib
-
-    with connected(str(options.dask)), joblib.parallel_config(backend="dask"):
-        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-        place = Place(options.data_dir, None, 1)
-        for records, cost in parallel(joblib.delayed(_work_away)(piece, place) for piece in work):
+    place = Place(options.data_dir, None, 1)
+    with connected(str(options.dask)) as client:
+        for future in completed(client, client.map(_work_away, list(work), place=place, pure=False)):
+            records, cost = result_of(future)
             for record in records:
                 store.write(record)
             meter.work(records, cost)

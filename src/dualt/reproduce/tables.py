@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dualt.io.cells import guard_cell
@@ -56,7 +56,7 @@ def row_name(result: Result) -> str:
     """Return what the paper calls a row: `DT Forward`, or the estimator or quantity alone."""
     given = result.estimator or ""
     name = base_name(given)
-    estimator = ESTIMATOR_NAMES.get(name, name) + given[len(name) :].replace("-", " ", 1)
+    estimator = ESTIMATOR_NAMES.get(name, name) + given[len(name) :].replace("-", " ")
     if result.quantity == "accuracy":
         return " ".join(filter(None, (estimator, METHOD_NAMES.get(result.method or "", result.method))))
     return estimator or _DELTAS.get(result.quantity, result.quantity)
@@ -118,13 +118,13 @@ def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) 
         own = _number(result.mean, result.sd, text, 2, bold, star)
         cells += (own, printed or text.nothing, difference or text.nothing)[: len(parts)]
     columns = (f"{head}{part}" for head in heads for part in parts)
-    body = tuple((name, *cells, _seeds(name, results)) for name, cells in rows.items())
+    body = tuple((name, *cells, _seeds(r for r in results if row_name(r) == name)) for name, cells in rows.items())
     return ResultTable(DATASET_NAMES.get(dataset, dataset), ("", *columns, "seeds"), body)
 
 
-def _seeds(name: str, results: Sequence[Result]) -> str:
-    """Return how many seeds the cells of a row have."""
-    numbers = [result.n_seeds for result in results if row_name(result) == name]
+def _seeds(results: Iterable[Result]) -> str:
+    """Return how many seeds the results of a row have."""
+    numbers = [result.n_seeds for result in results]
     low, high = min(numbers), max(numbers)
     return str(low) if low == high else f"{low}–{high}"
 
@@ -157,8 +157,8 @@ def _curve_table(dataset: str, results: Sequence[Result], text: Typesetting) -> 
             found = by_name[name]
             bold = compared and len(known) > 1 and found.mean == min(known)
             cells.append(_number(found.mean, found.sd, text, 3, bold, False))
-        seeds = str(min(r.n_seeds for r in by_name.values()))
-        rows.append((noise, f"{n_samples:,}" if n_samples else f"{size:g}", *cells, seeds))
+        samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
+        rows.append((noise, samples, *cells, _seeds(by_name.values())))
     return ResultTable(DATASET_NAMES.get(dataset, dataset), ("noise", "samples", *names, "seeds"), tuple(rows))
 
 

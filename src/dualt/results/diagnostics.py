@@ -175,6 +175,7 @@ def notices(
             "All probabilities are 0 or 1: these are predictions, not probabilities.",
             "Pass probabilities (predict_proba); with hard predictions only spade is defined.",
         )
+    yield from _about_agreement(figures)
     yield from _about_labels(figures, names)
     yield from _about_predictions(figures, names)
     yield from _about_matrix(fit, figures, names)
@@ -240,6 +241,19 @@ def _about_labels(figures: Diagnostics, names: Sequence[str]) -> Iterator[Notice
             "few-labels",
             f"Fewer than {FEW_LABELS} rows are given the label {_listed(few, names)}.",
             "Read those rows with their intervals, or collect more labels.",
+        )
+
+
+def _about_agreement(figures: Diagnostics) -> Iterator[Notice]:
+    n_samples = figures.label_counts.sum()
+    chance = float(figures.label_counts / n_samples @ (figures.predicted_counts / n_samples))
+    if figures.agreement < chance - 3 * np.sqrt(chance * (1 - chance) / n_samples):
+        yield Notice(
+            "low-agreement",
+            f"The predictions agree with the given labels in {figures.agreement:.1%} of the rows, less often than"
+            f" chance would ({chance:.1%}).",
+            "No estimator can be right here. Check that the rows and the classes of both are in the same order, and"
+            " whether labels count from 1.",
         )
 
 

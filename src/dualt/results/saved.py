@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import atomic_write, check_writable_target, read_json
+from dualt.files import atomic_write, check_writable_target, json_text, read_json
 from dualt.io.cells import guard_cell
 from dualt.results.diagnostics import Diagnostics, Notice
 from dualt.results.fit import Fit, Matrix
@@ -110,7 +109,7 @@ def write_estimate(path: str | Path, estimate: TransitionEstimate, level: float)
     content = estimate.to_dict(level) if suffix == ".json" else {}
     with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
         if suffix == ".json":
-            stream.write(json.dumps(content, indent=1) + "\n")
+            stream.write(json_text(content) + "\n")
         elif suffix == ".npy":
             np.save(stream, estimate.transition, allow_pickle=False)
         else:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
 from dualt import __version__
-from dualt.errors import InputError, naming_extra
+from dualt.errors import InputError, TrainingError, naming_extra
 
 LOCAL = "local"
 _LOCAL_WORKERS = 2
 _TIMEOUT, _TIMEOUT_OF_WORKERS = "5s", "30s"
+# Seconds between two looks at a cluster that is at work, and how long it may have nobody who works.
+_LOOK, _PATIENCE = 1.0, 30.0
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -31,7 +35,7 @@ def connected(address: str) -> Iterator[Any]:
         return
     try:
         client = Client(address, timeout=_TIMEOUT)
-    except (OSError, ValueError, TimeoutError) as error:
+    except Exception as error:  # an address decides which library speaks, and fails in its own way
         raise InputError(
             f"Expected a Dask scheduler at {address}, but none answers ({error or type(error).__name__}). Start one"
             " with 'dask scheduler', or leave --dask away. Nothing was changed."
@@ -39,6 +43,70 @@ def connected(address: str) -> Iterator[Any]:
     with client:
         _check_workers(client, address)
         yield client
+
+
+def open_client() -> Any:
+    """Return the client that Dask computes with, or None if that is no cluster."""
+    import sys
+
+    if "distributed" not in sys.modules:
+        return None
+    from distributed.client import _get_global_client
+
+    return _get_global_client()
+
+
+def compute_watched(client: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what delayed values come to on a cluster; see `completed`."""
+    futures = client.compute(list(values))
+    for _ in completed(client, futures):
+        pass
+    return tuple(map(result_of, futures))
+
+
+def completed(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
+    """Yield futures as they are done; say so, and in the end fail, if nobody works on them any more."""
+    from distributed import wait
+
+    left, missed = set(futures), 0.0
+    while left:
+        try:
+            done, left = wait(left, timeout=_LOOK, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            problem = _problem(client)
+        except (OSError, RuntimeError, CancelledError) as error:
+            raise _failed(str(error) or type(error).__name__) from None
+        else:
+            missed, problem = 0.0, None
+            yield from done
+        if problem and missed == 0:
+            _log.warning("The Dask cluster has %s. Waiting up to %g seconds for it.", problem, _PATIENCE)
+        missed = missed + _LOOK if problem else 0.0
+        if missed > _PATIENCE:
+            raise _failed(f"it has {problem}")
+
+
+def result_of(future: Any) -> Any:
+    """Return what a future came to; that its workers died or left is an error of ours."""
+    from distributed import KilledWorker
+
+    try:
+        return future.result()
+    except (KilledWorker, CancelledError) as error:
+        raise _failed(str(error) or type(error).__name__) from None
+
+
+def _problem(client: Any) -> str | None:
+    if client.status != "running":
+        return "no scheduler that answers"
+    return None if client.scheduler_info(n_workers=-1)["workers"] else "no workers"
+
+
+def _failed(reason: str) -> TrainingError:
+    return TrainingError(
+        f"The Dask cluster failed: {reason.rstrip('.')}. What was finished is kept. Start the cluster again and run the"
+        " same command."
+    )
 
 
 def _check_workers(client: Any, address: str) -> None:

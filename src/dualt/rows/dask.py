@@ -44,7 +44,7 @@ class RemoteBlock:
 
     def read(self) -> Iterator[Rows]:
         """Fetch the block and yield its rows."""
-        for block in self.source.compute():
+        for block in compute(self.source)[0]:
             yield from block.read()
 
     def read_labels(self) -> Iterator[NDArray[Any]]:
@@ -131,7 +131,7 @@ class DaskPosterior(NoisyPosterior):
 
     def _compute(self, result: Any) -> Any:
         """Compute the delayed result of a pass over all rows, and say that it is done."""
-        computed = result.compute()
+        (computed,) = compute(result)
         self._tell(self.n_samples)
         return computed
 
@@ -155,10 +155,13 @@ def delayed(value: Any, **options: Any) -> Any:
 
 
 def compute(*values: Any) -> tuple[Any, ...]:
-    """Return what delayed values come to."""
+    """Return what delayed values come to; on a cluster, watch that it is still there."""
     import dask
 
-    found: tuple[Any, ...] = dask.compute(*values)
+    from dualt.rows.cluster import compute_watched, open_client
+
+    client = open_client()
+    found: tuple[Any, ...] = dask.compute(*values) if client is None else compute_watched(client, values)
     return found
 
 

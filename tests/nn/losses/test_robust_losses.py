@@ -35,17 +35,16 @@ def test_early_learning_loss():
     total = 0.0
     for row, y, target in zip(LOGITS.tolist(), LABELS.tolist(), targets.tolist(), strict=True):
         probs = softmax(row)
-        clipped = [min(max(p, 1e-4), 1 - 1e-4) for p in probs]
-        agreement = sum(t * p for t, p in zip(target, clipped, strict=True))
-        total += -math.log(probs[y]) + 3 * math.log(1 - agreement)
+        agreement = sum(t * p for t, p in zip(target, probs, strict=True))
+        total += -math.log(probs[y]) + 3 * math.log(1 - (1 - 1e-4) * agreement)
     assert early_learning_loss(LOGITS, LABELS, targets, 3.0).item() == pytest.approx(total / 9)
 
 
 def test_targets_are_running_means():
     targets = torch.zeros(9, 4, dtype=torch.float64)
     for _ in range(3):
-        targets = updated_targets(targets, LOGITS, 0.7)
-    np.testing.assert_allclose(targets, (1 - 0.7**3) * LOGITS.softmax(1), atol=5e-4)
+        targets = updated_targets(targets, LOGITS.softmax(1), 0.7)
+    np.testing.assert_allclose(targets, (1 - 0.7**3) * LOGITS.softmax(1), rtol=1e-12)
     assert not targets.requires_grad
 
 
@@ -56,3 +55,11 @@ def test_early_learning_pulls_a_contradicting_label_less():
     (plain,) = torch.autograd.grad(torch.nn.functional.cross_entropy(logits, label), logits)
     (kept,) = torch.autograd.grad(early_learning_loss(logits, label, targets), logits)
     assert kept[0, 1] > plain[0, 1]
+
+
+def test_full_agreement_has_a_finite_loss():
+    logits, label = torch.tensor([[200.0, 0.0]], requires_grad=True), torch.tensor([0])
+    loss = early_learning_loss(logits, label, torch.tensor([[1.0, 0.0]]))
+    loss.backward()
+    assert loss.item() == pytest.approx(3 * math.log(1e-4), rel=1e-3)
+    assert bool(torch.isfinite(logits.grad).all())

@@ -15,6 +15,7 @@ from dualt.nn.methods import METHODS, build_method
 from dualt.nn.networks import build_network
 from dualt.nn.training import Recipe, train
 from dualt.nn.training.replicated import Replica, train_replicated
+from dualt.nn.training.stacking import run_stacked, stack_modules
 
 REPLICABLE = [name for name, entry in METHODS.items() if entry.build.replicable]
 # Two seeds on the same data, and another noise and another sample.
@@ -76,6 +77,26 @@ def test_every_method_has_replicas_that_equal_serial_runs(name):
 def test_networks_and_optimizers(options, optimizer):
     recipe = Recipe(epochs=3, optimizer=optimizer, momentum=0.9, batch_size=53, max_batches=7, milestones=(2,))
     assert_replicas_equal_serial_runs("ce", recipe, **options)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("n_features", [5, 300])
+def test_the_gradient_of_a_stacked_layer_is_that_of_each(share, n_features):
+    draw = torch.Generator().manual_seed(0)
+    x, weight, bias, chosen = (
+        torch.randn(shape, generator=draw) for shape in ((3, 20, n_features), (3, 4, n_features), (3, 4), (3, 20, 1))
+    )
+    chosen = torch.rand(chosen.shape, generator=draw) < share
+    layers = [nn.Linear(n_features, 4) for _ in x]
+    for layer, own, shift in zip(layers, weight, bias, strict=True):
+        layer.weight.data, layer.bias.data = own.clone(), shift.clone()
+    stack = nn.Sequential(stack_modules(layers))
+    (run_stacked(stack, x, []).square() * chosen).sum().backward()
+    for layer, own, samples, rows in zip(layers, range(3), x, chosen, strict=True):
+        layer.zero_grad()
+        (layer(samples).square() * rows).sum().backward()
+        torch.testing.assert_close(stack[0].weight.grad[own], layer.weight.grad, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(stack[0].bias.grad[own], layer.bias.grad, rtol=1e-4, atol=1e-4)
 
 
 def test_a_replica_without_disagreement_is_left_as_it_is():

@@ -25,6 +25,8 @@ _LARGEST_LOG_WEIGHT = 50.0
 
 def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
     """Return −log softmax(logits)[label] of every sample, (…, n) for logits (…, n, C)."""
+    if logits.ndim == 2:  # one batch, without two reshapings that cost as much as the loss of a small one
+        return F.cross_entropy(logits, labels, reduction="none")
     losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none")
     return losses.view(labels.shape)
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from dualt.nn.losses.corrected import cross_entropies
 
-# Probabilities that a target is made of stay this far from 0 and 1, as in the authors' code.
+# The agreement of target and prediction stays this far from 1. The authors clip the predictions by as much instead,
+# which costs a step of a small network 5 % more.
 _MARGIN = 1e-4
 
 
@@ -31,20 +32,22 @@ def generalized_cross_entropy(logits: Tensor, labels: Tensor, q: float = 0.7) ->
     return -torch.expm1(-q * cross_entropies(logits, labels)).mean(-1) / q
 
 
-def early_learning_loss(logits: Tensor, labels: Tensor, targets: Tensor, weight: float = 3.0) -> Tensor:
+def early_learning_loss(
+    logits: Tensor, labels: Tensor, targets: Tensor, weight: float = 3.0, probs: Tensor | None = None
+) -> Tensor:
     """Return the mean of −log p_y + weight · log(1 − ⟨target, p⟩); no gradient flows to the targets.
+
+    Pass `probs`, the softmax of the logits, where it is known.
 
     References
     ----------
     Liu et al., Early-learning regularization prevents memorization of noisy labels, NeurIPS 2020, Eq. 6.
     """
-    probs = logits.softmax(-1).clamp(_MARGIN, 1 - _MARGIN)
-    agreement = (targets.detach() * probs).sum(-1)
-    return cross_entropies(logits, labels).mean(-1) + weight * (1 - agreement).clamp_min(_MARGIN).log().mean(-1)
+    agreement = torch.linalg.vecdot(targets.detach(), logits.softmax(-1) if probs is None else probs)
+    return torch.add(cross_entropies(logits, labels), torch.log1p((_MARGIN - 1) * agreement), alpha=weight).mean(-1)
 
 
 @torch.no_grad()
-def updated_targets(targets: Tensor, logits: Tensor, memory: float = 0.7) -> Tensor:
+def updated_targets(targets: Tensor, probs: Tensor, memory: float = 0.7) -> Tensor:
     """Return memory · target + (1 − memory) · p, the running mean of a sample's probabilities (Eq. 9)."""
-    probs = logits.softmax(-1).clamp(_MARGIN, 1 - _MARGIN)
-    return memory * targets + (1 - memory) * probs / probs.sum(-1, keepdim=True)
+    return torch.lerp(probs, targets, memory)

@@ -26,6 +26,7 @@ class Decoupling(Method):
 
     n_networks = 2
     replicable = True
+    skips = True
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
         """Return the mean loss of each network over the disagreements."""

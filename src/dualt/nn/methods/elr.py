@@ -47,6 +47,7 @@ class EarlyLearning(Method):
             raise InputError("Expected the rows of the batch's samples, which ELR remembers, got none.")
         logits = networks[0](batch.x)
         rows = batch.rows.unsqueeze(-1).expand(logits.shape)
-        targets = updated_targets(self.targets.gather(-2, rows), logits, self.memory)
+        probs = logits.softmax(-1)
+        targets = updated_targets(self.targets.gather(-2, rows), probs, self.memory)
         self.targets.scatter_(-2, rows, targets)
-        return [early_learning_loss(logits, batch.labels, targets, self.weight)]
+        return [early_learning_loss(logits, batch.labels, targets, self.weight, probs)]

@@ -17,6 +17,7 @@ from dualt.nn.networks.lenet import lenet
 from dualt.nn.networks.mlp import mlp, small_mlp
 from dualt.nn.networks.resnet import resnet18, resnet34, resnet50
 from dualt.nn.networks.vector_resnet import vector_resnet
+from dualt.rng import check_seed
 from dualt.validation import check_n_classes
 
 
@@ -70,8 +71,17 @@ def build_network(
     if math.prod(shape) < 1:
         raise InputError(f"Expected samples with at least one number, got the shape {shape}.")
     check_n_classes(n_classes)
-    with seeded(random_state):
-        return _builder(name, shape)(shape, n_classes, **options)
+    build = _builder(name, shape)
+    if "width" in options and not 0 < options["width"] < math.inf:
+        raise InputError(f"Expected a width above 0, such as 0.5, got {options['width']}.")
+    with seeded(check_seed(random_state)):
+        try:
+            return build(shape, n_classes, **options)
+        except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+            if callable(name):  # its errors are the user's own
+                raise
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"Expected options with which {name} can be built here, got {options}: {reason}") from None
 
 
 def _builder(name: str | Callable[..., nn.Module], shape: tuple[int, ...]) -> Callable[..., nn.Module]:

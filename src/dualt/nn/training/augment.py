@@ -9,11 +9,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from dualt.errors import InputError
+
 _MARGIN = 4
 
 
 def shift(x: Tensor, rng: np.random.Generator) -> Tensor:
     """Move every image (n, C, H, W) by up to four pixels each way, zeros coming in at the border."""
+    if x.ndim != 4:
+        raise InputError(f"Expected images to augment, got samples of shape {tuple(x.shape[1:])}. Leave augment away.")
     n, _, height, width = x.shape
     corners = torch.from_numpy(rng.integers(0, 2 * _MARGIN + 1, size=(2, n))).to(x.device)
     rows = corners[0][:, None] + torch.arange(height, device=x.device)

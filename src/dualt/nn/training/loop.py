@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dualt.errors import TrainingError
@@ -129,13 +130,13 @@ def run_epoch(
     rng: Any,
     augment: Augment | None = None,
     at_rest: Callable[[], AbstractContextManager[None]] | None = None,
-) -> Tensor:
+) -> NDArray[np.float64]:
     """Take one step per batch, and return the mean loss of the networks.
 
     Many runs at once have an order (K, n) and mean losses (K,); one has an order (n,) and a number.
     """
-    ramp, total = recipe.ramp_at(epoch), torch.zeros(order.shape[:-1], device=order.device)
-    n_steps = torch.zeros_like(total)
+    ramp = recipe.ramp_at(epoch)
+    total, n_steps = np.zeros((2, *order.shape[:-1]))
     batches = batch_starts(order.shape[-1], recipe.batch_size)
     for number, (start, stop) in enumerate(batches[: recipe.max_batches]):
         recipe.set_schedule(trainee.optimizer, epoch, number, len(batches))
@@ -149,22 +150,21 @@ def run_epoch(
             continue
         # One sum serves all networks: none of their losses depends on another's parameters.
         loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum(0)
-        values = loss.detach() / len(losses)
-        if not torch.isfinite(values).all():
+        values = loss.detach().cpu().numpy() / len(losses)
+        if not np.isfinite(values).all():
             raise TrainingError(
                 f"The loss{_found(values)} in epoch {epoch}, batch {number}: training cannot go on. The last"
                 " checkpoint, if one was asked for, is whole. Try a smaller learning rate."
             )
         trainee.step(loss)
-        total += values
-        n_steps += values != 0
-    return total / n_steps.clamp_min(1)
+        total, n_steps = total + values, n_steps + (values != 0)
+    return np.asarray(total / np.maximum(n_steps, 1))
 
 
-def _found(values: Tensor) -> str:
+def _found(values: NDArray[np.float64]) -> str:
     """Say which loss is not finite, and what it is."""
-    strange = ~torch.isfinite(values)
-    return f"{f' of replica {int(strange.int().argmax())}' if values.ndim else ''} is {float(values[strange][0])}"
+    strange = ~np.isfinite(values)
+    return f"{f' of replica {strange.argmax()}' if values.ndim else ''} is {values[strange].flat[0]}"
 
 
 def batch_starts(total: int, batch_size: int) -> list[tuple[int, int]]:

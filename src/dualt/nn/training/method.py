@@ -43,13 +43,16 @@ class Method(nn.Module):
         What it was built with beside a matrix: a checkpoint of other options is not resumed.
     replicable
         Whether it takes a batch of K runs at once: labels (K, n), logits (K, n, C), its own tensors with K rows, and
-        draws of `rng` with a row each. It then returns K losses per network: 0 where a run has nothing to learn.
+        draws of `rng` with a row each. It then returns K losses per network.
+    skips
+        Whether it may find nothing to learn from in a batch: it then returns `None`, of many runs a loss of 0.
     transition
         The matrix that it was given; `None`: it takes none.
     """
 
     n_networks = 1
     replicable = False
+    skips = False
     options: Mapping[str, Any] = {}
     transition: Tensor | None
 

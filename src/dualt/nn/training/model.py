@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dualt.errors import DualtError, FileError, InputError
-from dualt.files import atomic_write, open_input, read_json
+from dualt.files import atomic_write, json_text, open_input, read_json
 from dualt.nn.networks import build_network
 from dualt.nn.networks.weights import read_weights
 from dualt.nn.training.inputs import as_inputs
@@ -75,6 +74,7 @@ class Model:
         for network in self.networks:
             network.to(device)
         probs: NDArray[np.float32] = predict_probs(self.networks, inputs).numpy()
+        _check_finite(probs)  # numbers beyond all that training saw may overflow inside
         return probs
 
     def save(self, folder: str | Path) -> None:
@@ -105,8 +105,7 @@ class Model:
             "about": dict(self.about),
         }
         with atomic_write(folder / _JSON) as stream:
-            json.dump(content, stream, indent=1)
-            stream.write("\n")
+            stream.write(json_text(content) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path, network: Callable[..., nn.Module] | None = None) -> Model:
@@ -146,10 +145,13 @@ def _check_digest(folder: Path, expected: str) -> None:
 
 
 def _check_finite(samples: NDArray[Any]) -> None:
-    finite = np.isfinite(samples).reshape(len(samples), -1).all(axis=1)
+    with np.errstate(over="ignore"):
+        numbers = samples.astype(np.float32, copy=False)
+    finite = np.isfinite(numbers).reshape(len(samples), -1).all(axis=1)
     if not finite.all():
         raise InputError(
-            f"Expected finite numbers, got NaN or infinity in row {int(np.argmin(finite))}. Fill or drop that row."
+            f"Expected finite numbers that fit float32, got others in row {int(np.argmin(finite))}. Fill or drop that"
+            " row."
         )
 
 

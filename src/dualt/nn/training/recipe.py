@@ -183,8 +183,8 @@ class Machine:
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
             device = torch.device(self.device)
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as error:
+            torch.zeros(1, device=device).cpu()  # not so with "meta", which holds nothing
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
             reason = str(error).partition("\n")[0]
             raise InputError(f"Expected a device of this machine, got {self.device!r}: {reason}") from None
         return device

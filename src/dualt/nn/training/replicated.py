@@ -124,11 +124,31 @@ class Stack:
         modules = (*self.networks, self.method)
         self._parameters = list(chain.from_iterable(module.parameters() for module in modules))
         self._own = list(zip(*(run.parameters for run in runs), strict=True))
-        # One optimizer steps for all, on what those of the runs remember: a checkpoint is that of a run of its own.
-        self.optimizer = recipe.make_optimizer(chain.from_iterable(self._own))
-        for run in runs:
-            self.optimizer.state.update({parameter: run.optimizer.state[parameter] for parameter in run.parameters})
+        # One optimizer steps for all: on whole stacks, or on each run's rows where a step may pass a run by.
+        self.optimizer = recipe.make_optimizer(
+            chain.from_iterable(self._own) if self.method.skips else self._parameters
+        )
+        self._take_over_state()
         self._parts = [stack_parts([run.data[number] for run in runs]) for number in range(3)]
+
+    def _take_over_state(self) -> None:
+        """Give the optimizer what those of the runs remember."""
+        for stacked, own in zip(self._parameters, self._own, strict=True):
+            states = [run.optimizer.state[one] for run, one in zip(self.runs, own, strict=True)]
+            if self.method.skips:
+                self.optimizer.state.update(zip(own, states, strict=True))
+            elif states[0]:
+                same = {key: [state[key] for state in states] for key in states[0]}
+                self.optimizer.state[stacked] = {
+                    key: torch.stack(values) if values[0].ndim else values[0].clone() for key, values in same.items()
+                }
+
+    def _hand_back_state(self) -> None:
+        """Give the optimizers of the runs their rows of it: a checkpoint is that of a run of its own."""
+        for stacked, own in zip([] if self.method.skips else self._parameters, self._own, strict=False):
+            known = {key: value for key, value in self.optimizer.state[stacked].items() if value is not None}
+            for k, (run, one) in enumerate(zip(self.runs, own, strict=True)):
+                run.optimizer.state[one] = {key: v[k] if v.ndim else v.clone() for key, v in known.items()}
 
     def step(self, losses: Tensor) -> None:
         """Change the parameters of every run but those that have nothing to learn."""
@@ -136,11 +156,12 @@ class Stack:
             parameter.grad = None
         # Summed: no replica's gradient depends on another's loss.
         losses.sum().backward()  # type: ignore[no-untyped-call]
-        idle = (losses == 0).tolist()
-        for parameter, own in zip(self._parameters, self._own, strict=True):
-            rows = [None] * len(own) if parameter.grad is None else parameter.grad.unbind()
-            for one, row, skip in zip(own, rows, idle, strict=True):
-                one.grad = None if skip else row
+        if self.method.skips:
+            idle = (losses == 0).tolist()
+            for parameter, own in zip(self._parameters, self._own, strict=True):
+                rows = [None] * len(own) if parameter.grad is None else parameter.grad.unbind()
+                for one, row, skip in zip(own, rows, idle, strict=True):
+                    one.grad = None if skip else row
         self.optimizer.step()
 
     def run_epoch(self, epoch: int) -> list[EpochRecord]:
@@ -154,6 +175,7 @@ class Stack:
         generators = [torch.Generator().manual_seed(stream_seed(seed, f"dropout/{epoch}")) for seed in seeds]
         networks = [partial(run_stacked, network, generators=generators) for network in self.networks]
         losses = run_epoch(self, networks, train, self.recipe, epoch, orders, rng).tolist()
+        self._hand_back_state()
         with evaluating(self.networks):
             scores = [mean_scores(networks, validation, self.method.to_noisy), mean_scores(networks, test)]
         seconds = (perf_counter() - began) / len(self.runs)

@@ -1,0 +1,236 @@
+"""Input that was once taken for something else, or ended in a traceback: refused in one line, or set right."""
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import RepeatedStratifiedKFold, TimeSeriesSplit
+from typer.testing import CliRunner
+
+import dualt
+from dualt import kernels
+from dualt.cli import app
+from dualt.errors import InputError, ProbabilitiesError
+from dualt.files import json_text
+from dualt.rng import stream
+from dualt.rows import as_posterior
+
+CLI = Path(dualt.__file__).parent / "cli"
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(4, 0.2), 300)
+    labels = probs.argmax(axis=1)
+    labels[::7] = (labels[::7] + 1) % 4
+    np.save(tmp_path / "p.npy", probs)
+    np.save(tmp_path / "l.npy", labels)
+    rows = [f"{a:.3f},{b:.3f},{int(a > 0)}" for a, b in rng.normal(size=(60, 2))]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,label", *rows]))
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def refusal(*arguments):
+    """Return the one line in which a command refuses its arguments."""
+    result = run(*arguments)
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == 2, result.output
+    return result.output
+
+
+def test_an_output_is_no_input_even_if_that_is_named_by_a_text(files):
+    before = (files / "t.csv").read_bytes()
+    assert "to be read too" in refusal("predict", files, files / "t.csv", "-o", files / "t.csv")
+    assert (files / "t.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--augment", "shift"], "Expected images to augment"),
+        (["--width", "nan"], "Expected a width above 0"),
+        (["--width", "inf"], "Expected a width above 0"),
+        (["--width", "0"], "Expected a width above 0"),
+        (["--width", "-1"], "Expected a width above 0"),
+        (["--width", "1e9"], "with which mlp can be built here"),
+        (["--width", "1e300"], "with which mlp can be built here"),
+        (["--device", "meta"], "Expected a device of this machine"),
+        (["--random-state", "-1"], "random-state"),
+    ],
+)
+def test_training_options_that_cannot_be(files, options, message):
+    pytest.importorskip("torch")
+    arguments = ("train", files / "t.csv", "-o", files / "m", "--epochs", "1", "--folds", "1", *options)
+    assert message in refusal(*arguments)
+    assert not (files / "m" / "model.json").exists()
+
+
+def test_seeds_are_whole_numbers_from_zero_on():
+    assert "random-state" in refusal("demo", "--random-state", "-1")
+    assert "random-state" in refusal("demo", "--random-state", 2**32)
+    with pytest.raises(InputError, match="whole number from 0 on, got -1"):
+        stream(-1, "noise")
+
+
+def test_more_memory_than_there_is(files):
+    arguments = ("corrupt", files / "l.npy", "--noise", "sym-0.2", "--n-classes", 3_000_000, "-o", files / "o.npy")
+    assert "not enough memory" in refusal(*arguments)
+    assert not (files / "o.npy").exists()
+
+
+def test_an_address_of_a_protocol_that_is_not_set_up(files):
+    pytest.importorskip("distributed")
+    answer = refusal("estimate", files / "p.npy", files / "l.npy", "--dask", "tls://127.0.0.1:9")
+    assert "Expected a Dask scheduler at tls://127.0.0.1:9" in answer
+
+
+@pytest.mark.parametrize("value", [2.5, "x", None, 1, np.nan])
+def test_neighbours_are_counted_in_whole_numbers(value):
+    with pytest.raises(InputError, match=r"n_neighbors, a whole number of at least 2"):
+        dualt.estimate_transition(np.eye(3)[[0, 1, 2, 0, 1, 2]], [0, 1, 2, 0, 1, 2], "hoc", n_neighbors=value)
+
+
+@pytest.mark.parametrize("features", ["x", 5, np.zeros(6), np.full((6, 2), np.nan), [["a"]] * 6, np.zeros((6, 0))])
+def test_features_of_hoc_are_numbers(features):
+    with pytest.raises(InputError, match=r"Expected (finite )?features"):
+        dualt.estimate_transition(np.eye(3)[[0, 1, 2, 0, 1, 2]], [0, 1, 2, 0, 1, 2], "hoc", features=features)
+
+
+def test_hoc_needs_more_rows_than_neighbours():
+    with pytest.raises(InputError, match=r"more than n_neighbors=6 rows for hoc, got 6"):
+        dualt.estimate_transition(np.eye(3)[[0, 1, 2, 0, 1, 2]], [0, 1, 2, 0, 1, 2], "hoc", n_neighbors=6)
+
+
+def test_numbers_beyond_float32_are_not_predicted(files):
+    torch = pytest.importorskip("torch")
+    from dualt.nn.training.model import Model
+
+    network = torch.nn.Linear(2, 2)
+    model = Model([network], None, {}, (2,), ("a", "b"), np.zeros(2, np.float32), np.ones(2, np.float32))
+    for value in (np.nan, np.inf, 1e300):
+        with pytest.raises(InputError, match="row 1"):
+            model.predict_probs(np.array([[0, 0], [0, value]]))
+    network.weight.data[:] = 1e30
+    with pytest.raises(InputError, match="row 1"):
+        model.predict_probs(np.array([[0, 0], [1e30, -1e30]]))
+
+
+def test_a_posterior_of_labels_that_no_class_leaves_is_one():
+    rng = np.random.default_rng(0)
+    transition = np.array([[0.5, 0.5, 0], [0.2, 0.8, 0], [0.5, 0.5, 0]])
+    centres = np.repeat(np.arange(3), 30)
+    features = rng.normal(size=(90, 3)) + 4 * np.eye(3)[centres]
+    model = dualt.RobustClassifier(correction="posterior", transition=transition).fit(features, centres)
+    np.testing.assert_allclose(model.predict_proba(features).sum(axis=1), 1)
+    from dualt.transition import early_posterior
+
+    np.testing.assert_array_equal(early_posterior(np.array([[0.0, 0, 1]]), transition), [[0, 0, 1]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("total", "accepted"), [(0.987, False), (0.988, True), (1.012, True), (1.013, False)])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_row_sums_have_one_rule_away_from_rounded_ones(dtype, total, accepted, compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr(kernels, "library", None)
+    elif not kernels.library:
+        pytest.skip("no compiled kernels")
+    probs = np.tile(np.array([total / 3] * 3, dtype), (40, 1))
+    if accepted:
+        assert as_posterior(probs, np.arange(40) % 3).summary.n_samples == 40
+    else:
+        with pytest.raises(ProbabilitiesError, match="sum to 1"):
+            _ = as_posterior(probs, np.arange(40) % 3).summary
+
+
+@pytest.mark.parametrize("total", [0.99, 1.01])
+def test_rows_that_rounding_leaves_are_rows(total):
+    """One hundredth off is what two decimals give; in float32 it is a little more, in float64 a little less."""
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        probs = np.array(rng.dirichlet(np.ones(3), 50) * total, dtype)
+        assert as_posterior(probs, np.arange(50) % 3).summary.n_samples == 50
+
+
+def test_json_has_no_infinity(files):
+    np.save(files / "one.npy", np.tile([[0.5, 0.5]], (20, 1)))
+    np.save(files / "two.npy", np.arange(20) % 2)
+    result = run("estimate", files / "one.npy", files / "two.npy", "-e", "t", "--json", "-o", files / "e.json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout, parse_constant=pytest.fail)["diagnostics"]["condition_number"] is None
+    assert "null in the JSON" in result.stderr
+    json.loads((files / "e.json").read_text(), parse_constant=pytest.fail)
+    assert dualt.TransitionEstimate.load(files / "e.json").diagnostics.condition_number is None
+
+
+def test_json_text_leaves_finite_content_alone():
+    content = {"a": [1.5, "Infinity", None], "b": {"c": [float("inf"), (float("nan"), -0.0)]}}
+    assert json.loads(json_text(content)) == {"a": [1.5, "Infinity", None], "b": {"c": [None, [None, -0.0]]}}
+
+
+def test_control_characters_of_file_names_reach_no_terminal(files):
+    folder = files / "evil\x1b]0;owned\x07\x9b2J\u202e"
+    folder.mkdir()
+    for name in ("p.npy", "l.npy"):
+        (folder / name).write_bytes((files / name).read_bytes())
+    data = (folder / "p.npy", folder / "l.npy")
+    for arguments in (
+        ("estimate", *data),
+        ("estimate", *data, "--verbose"),
+        ("issues", *data, "-o", folder / "i.csv", "--report", folder / "r.html"),
+        ("issues", folder / "absent.npy", data[1]),
+        ("estimate", data[1], data[1]),
+        ("corrupt", data[1], "--noise", "sym-0.2", "-o", folder / "o.npy"),
+        ("audit", data[1], "-o", folder / "a.csv"),
+        ("summarize", *data, "-o", folder / "s.npz"),
+    ):
+        output = run(*arguments).output
+        assert "evil" in output, arguments
+        assert not {*output} & {*"\x1b\x07\x9b\u202e"}, arguments
+
+
+def test_a_name_that_is_no_text_is_shown_all_the_same(files):
+    """Found by fuzzing: bytes that are no UTF-8 ended in a traceback."""
+    result = run("data", "list", "--data-dir", files / "\udcff")
+    assert result.exit_code == 0, result.exception
+    assert "No such file" in refusal("estimate", files / "\udcff.npy", files / "l.npy")
+
+
+def test_commands_print_by_what_cleans():
+    for path in CLI.glob("*.py"):
+        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+        assert "print" not in calls
+        if path.name not in ("plain.py", "guard.py"):  # the first is what cleans, the second copies a file to stdout
+            assert not calls & {"typer.echo", "typer.secho", "sys.stdout.write"}, path
+
+
+def test_folds_that_leave_rows_out_are_named():
+    labels = np.tile(np.arange(3), 30)
+    features = np.random.default_rng(0).normal(size=(90, 3)) + 3 * np.eye(3)[labels]
+    with pytest.raises(InputError, match=r"test every row, got \d+ rows that cv=TimeSeriesSplit.* row 0 first"):
+        dualt.RobustClassifier(cv=TimeSeriesSplit(3)).fit(features, labels)
+    dualt.RobustClassifier(cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2)).fit(features, labels)
+
+
+@pytest.mark.parametrize("estimator", ["t", "dual-t", "spade", "clean-count", "confident-joint", "joint", "selective"])
+def test_labels_that_contradict_the_predictions_are_noticed(estimator):
+    probs = np.random.default_rng(0).dirichlet(np.full(5, 0.05), 600)
+    labels = probs.argmax(axis=1)
+    codes = [notice.code for notice in dualt.estimate_transition(probs, (labels + 1) % 5, estimator).warnings]
+    assert codes[0] == "low-agreement"
+    labels[::3] = (labels[::3] + 1) % 5
+    noisy = dualt.estimate_transition(probs, labels, estimator)
+    assert "low-agreement" not in [notice.code for notice in noisy.warnings]
+
+
+def test_a_classifier_at_chance_is_not_called_contradictory():
+    rng = np.random.default_rng(0)
+    estimate = dualt.estimate_transition(rng.dirichlet(np.ones(5), 500), rng.integers(0, 5, 500), "spade")
+    assert "low-agreement" not in [notice.code for notice in estimate.warnings]
