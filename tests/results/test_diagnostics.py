@@ -8,7 +8,7 @@ import pytest
 
 import dualt
 from dualt import noise
-from dualt.results import diagnostics
+from dualt.results import diagnostics, notices
 
 N_CLASSES, PER_CLASS = 3, 200
 
@@ -137,7 +137,7 @@ def test_a_notice_comes_when_it_should_and_only_then(code):
 
 
 def test_every_notice_has_its_case():
-    calls = [node for node in ast.walk(ast.parse(inspect.getsource(diagnostics))) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(notices))) if isinstance(node, ast.Call)]
     made = {call.args[0].value for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Notice"}
     assert made == set(CASES) | {"in-sample"}
 

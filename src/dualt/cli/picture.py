@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
-    from dualt.results.diagnostics import Notice
+    from dualt.results.notices import Notice
 
 # A matrix of more classes does not fit a terminal; its largest confusions do.
 WIDE = 14

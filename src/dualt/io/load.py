@@ -156,7 +156,7 @@ def load_class_names(path: str | Path) -> tuple[str, ...]:
     path = Path(path)
     if path.suffix.lower() == ".json":
         names = read_json(path)
-        names = names.get("class_names") if isinstance(names, dict) else names
+        names = names.get("class_names", names) if isinstance(names, dict) else names
         if not isinstance(names, list):
             raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__}.")
         return tuple(map(str, names))

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from dualt.errors import naming_extra
 from dualt.results.cleanlab import CleanlabMatrices, to_cleanlab
-from dualt.results.diagnostics import Diagnostics, Notice, notices
+from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html, estimate_text
+from dualt.results.notices import Notice, notices
 from dualt.results.readings import finding, undecided
 from dualt.results.saved import Saved, read_estimate, write_estimate
 from dualt.rng import RandomState, as_generator

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, check_writable_target, json_text, read_json
 from dualt.io.cells import guard_cell
-from dualt.results.diagnostics import Diagnostics, Notice
+from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
+from dualt.results.notices import Notice
 from dualt.results.readings import Readings
 from dualt.validation import check_class_names, check_transition
 
