@@ -41,7 +41,7 @@ bench: .venv/installed
 
 bench-scale: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
-	$(BIN)/python bench/page.py scale
+	$(BIN)/python bench/page.py scale files
 
 FUZZ_SECONDS ?= 12
 FUZZ_SEED ?= $(shell date +%s)

@@ -33,6 +33,7 @@ COMMANDS = {
     "real": "bench/real.py",
     "audit": "bench/audit.py",
     "scale": "bench/scale.py",
+    "files": "bench/scale.py --issues",
 }
 _PLACE = re.compile(r"(<!-- results: (\w+)(?:, (\d+) columns)? -->\n).*?(<!-- end -->)", re.DOTALL)
 # A row of the README's table of estimators, which ends in one error per world.

@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import explained
+import growth
 import real_labels
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
@@ -55,7 +56,7 @@ def main() -> None:
     """Write them all."""
     with atomic_write(Path(__file__).parent / "estimate.svg") as stream:
         stream.write(terminal())
-    explained.draw_all((*explained.PICTURES, *real_labels.PICTURES))
+    explained.draw_all((*explained.PICTURES, *real_labels.PICTURES, *growth.PICTURES))
 
 
 if __name__ == "__main__":
