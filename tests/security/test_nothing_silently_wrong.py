@@ -203,6 +203,11 @@ def test_a_name_that_is_no_text_is_shown_all_the_same(files):
     assert "No such file" in refusal("estimate", files / "\udcff.npy", files / "l.npy")
 
 
+def test_a_folder_that_no_name_can_be(files):
+    """Found by fuzzing."""
+    assert "File name too long" in refusal("data", "list", "--data-dir", files / ("y" * 300))
+
+
 def test_commands_print_by_what_cleans():
     for path in CLI.glob("*.py"):
         calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
