@@ -79,6 +79,12 @@ def test_seeds_are_whole_numbers_from_zero_on():
         stream(-1, "noise")
 
 
+def test_more_seeds_than_anybody_waits_for(files):
+    pytest.importorskip("torch")
+    arguments = ("reproduce", "figure2", "--set", "seeds=9999999999999999", "-o", files / "out")
+    assert "at most 10,000 seeds" in refusal(*arguments)
+
+
 def test_more_memory_than_there_is(files):
     arguments = ("corrupt", files / "l.npy", "--noise", "sym-0.2", "--n-classes", 3_000_000, "-o", files / "o.npy")
     assert "not enough memory" in refusal(*arguments)
