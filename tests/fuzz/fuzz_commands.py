@@ -50,6 +50,7 @@ COMMANDS: dict[str, list[str]] = {
         "train", "t.csv", "-o", "model", "--overwrite", "--network", "mlp-small", "--method", "ce", "--folds", "1",
         "--epochs", "1", "--n-jobs", "1",
     ],
+    "probs": ["probs", "t.csv", "--label", "label", "--features", "a,b", "-o", "new.csv"],
     "predict": ["predict", "m", "t.csv", "-o", "new.csv"],
     "reproduce": ["reproduce", "figure2", "--profile", "smoke", "--show", "-o", "model"],
     "data": ["data", "list"],
@@ -94,6 +95,7 @@ class CommandTrial:
         self.folder, self.rng, self.outcome = folder / "a" / "b", Random(seed), Outcome()
         self.folder.mkdir(parents=True)
         os.chdir(self.folder)
+        os.environ["DUALT_CACHE"] = str(folder / "cache")
         make_files(self.folder, model=name == "predict")
         self.kept = {path: path.read_bytes() for path in self.folder.rglob("*") if _is_plain(path)}
         self.base = COMMANDS[name]

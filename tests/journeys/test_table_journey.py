@@ -121,7 +121,7 @@ def test_a_review_changes_labels_and_nothing_else(tmp_path_factory, rows, dialec
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), DIALECTS, st.data())
 def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, data):
     """Whatever the command and wherever its output goes, the files that were there are there, byte for byte."""

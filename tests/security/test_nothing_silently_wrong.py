@@ -79,6 +79,12 @@ def test_seeds_are_whole_numbers_from_zero_on():
         stream(-1, "noise")
 
 
+def test_more_seeds_than_anybody_waits_for(files):
+    pytest.importorskip("torch")
+    arguments = ("reproduce", "figure2", "--set", "seeds=9999999999999999", "-o", files / "out")
+    assert "at most 10,000 seeds" in refusal(*arguments)
+
+
 def test_more_memory_than_there_is(files):
     arguments = ("corrupt", files / "l.npy", "--noise", "sym-0.2", "--n-classes", 3_000_000, "-o", files / "o.npy")
     assert "not enough memory" in refusal(*arguments)
@@ -201,6 +207,11 @@ def test_a_name_that_is_no_text_is_shown_all_the_same(files):
     result = run("data", "list", "--data-dir", files / "\udcff")
     assert result.exit_code == 0, result.exception
     assert "No such file" in refusal("estimate", files / "\udcff.npy", files / "l.npy")
+
+
+def test_a_folder_that_no_name_can_be(files):
+    """Found by fuzzing."""
+    assert "File name too long" in refusal("data", "list", "--data-dir", files / ("y" * 300))
 
 
 def test_commands_print_by_what_cleans():

@@ -47,6 +47,10 @@ class _Commands(Group):
             if missing is None:
                 raise
             _fail(f"error: {missing}", 2)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):  # whoever read our output has left, as `head` does
+                raise
+            _fail(f"error: {error.strerror or error}: {error.filename}", 2)
         except MemoryError as error:
             _fail(f"error: There is not enough memory for this ({str(error).rstrip('.') or 'out of memory'}).", 2)
         except KeyboardInterrupt:

@@ -89,7 +89,7 @@ def reproduce(
         answers = [_reproduce(one, out, options, show=show, quiet=as_json) for one in wanted]
     except KeyboardInterrupt:
         again = shlex.join(["dualt", *sys.argv[1:]])
-        typer.secho(f"\nStopped. What is done is kept in {out}; to go on: {again}", fg="yellow", err=True)
+        say(f"\nStopped. What is done is kept in {out}; to go on: {again}", fg="yellow", err=True)
         raise typer.Exit(130) from None
     if as_json:
         print_json([answer for answer in answers if answer])
@@ -139,7 +139,7 @@ def _reproduce(experiment: Experiment, out: Path, options: SweepOptions, *, show
         runs = _possible(runs_of(experiment), options.data_dir)
         if GIVEN in experiment.noise:
             text = "given: the labels are taken as they are; without a known noise no error of a matrix can be told"
-            typer.secho(text, fg="yellow", err=True)
+            say(text, fg="yellow", err=True)
         with _bar(experiment.name, shown=not quiet) as advance:
             records = run_sweep(runs, out, together=experiment.together, options=options, on_progress=advance)
     results = results_of(experiment, records)

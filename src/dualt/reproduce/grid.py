@@ -47,10 +47,15 @@ STACKABLE = ("mlp", "mlp-small")
 _RECIPE_FIELDS = tuple(field.name for field in fields(Recipe))
 _MATRIX_FILES = (".json", ".npy", ".csv")
 
+# More would be a list of runs that fits no memory, and a slip of the keyboard.
+_MOST_SEEDS = 10_000
+
 
 def runs_of(experiment: Experiment) -> list[RunSpec]:
     """Return every run of the experiment, each once, the posterior before what is made of it."""
     _check_names(experiment)
+    if experiment.seeds > _MOST_SEEDS:
+        raise InputError(f"Expected at most {_MOST_SEEDS:,} seeds, got {experiment.seeds:,}.")
     return [run for posterior in _posteriors(experiment) for run in _runs_on(posterior, experiment)]
 
 

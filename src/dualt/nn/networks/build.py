@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from dualt.errors import InputError, UnknownNameError
+from dualt.errors import DualtError, InputError, UnknownNameError
 from dualt.nn.networks.cnn9 import cnn9
 from dualt.nn.networks.lenet import lenet
 from dualt.nn.networks.mlp import mlp, small_mlp
@@ -78,7 +78,7 @@ def build_network(
         try:
             return build(shape, n_classes, **options)
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-            if callable(name):  # its errors are the user's own
+            if callable(name) or isinstance(error, DualtError):  # the user's own, or one that says what was expected
                 raise
             reason = str(error).partition("\n")[0]
             raise InputError(f"Expected options with which {name} can be built here, got {options}: {reason}") from None
