@@ -39,7 +39,19 @@ DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt."),
 ]
-RandomState = Annotated[int, typer.Option("--random-state", min=0, max=2**32 - 1, help="Seed of everything random.")]
+
+
+def _check_random_state(value: int) -> int:
+    from dualt.errors import InputError
+
+    if not 0 <= value < 2**32:  # what scikit-learn takes
+        raise InputError(f"Expected a seed from 0 to {2**32 - 1} as --random-state, got {value}.")
+    return value
+
+
+RandomState = Annotated[
+    int, typer.Option("--random-state", callback=_check_random_state, help="Seed of everything random.")
+]
 
 
 def save_report(
