@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from random import Random
 from shutil import copytree
@@ -274,7 +275,9 @@ def kill_many(name: str, n_kills: int, seed: int) -> Found:
         place = Path(folder) / "made"
         place.mkdir()
         case = KINDS[name](place)
-        for number in range(n_kills):
+        for number in count():
+            if found.kills - found.late == n_kills:
+                break
             found.kills += 1
             case.once(rng.uniform(0, case.seconds), Path(folder) / str(number), found)
     return found
