@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 COMMANDS = ("issues", "apply-review", "train", "reproduce")
-_HEAD = ("command", "kills", "of these, too late", "left old", "left new", "half-written", "lost", "mixed")
+_HEAD = ("command", "kills", "too late, beside them", "left old", "left new", "half-written", "lost", "mixed")
 
 
 @dataclass
@@ -299,7 +299,7 @@ def main() -> int:
         found = kill_many(name, options.kills // len(names), options.seed)
         bad += [f"{name}: {each}" for each in found.bad]
         counts = (
-            found.kills,
+            found.kills - found.late,
             found.late,
             found.old,
             found.new,
