@@ -50,12 +50,10 @@ def spawn(*arguments: object) -> int:
     child = os.fork()
     if child:
         return child
-    code = 1
+    code, quiet = 1, os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
     try:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        if not os.environ.get("KILLS_VERBOSE"):
-            os.dup2(quiet, 2)
         from dualt.cli import app
 
         app([str(argument) for argument in arguments])
@@ -111,8 +109,7 @@ class Issues:
         np.save(folder / "probs.npy", probs)
         np.save(folder / "labels.npy", labels)
         np.save(folder / "other.npy", np.roll(labels, 7))
-        self.folder = folder
-        self.before, self.after = folder / "before", folder / "after"
+        self.folder, self.before, self.after = folder, folder / "before", folder / "after"
         for out, given in ((self.before, "other.npy"), (self.after, "labels.npy")):
             out.mkdir()
             self.seconds = finish(*self.command(out, given))
@@ -277,10 +274,10 @@ def kill_many(name: str, n_kills: int, seed: int) -> Found:
         case = KINDS[name](place)
         for number in count():
             if found.kills - found.late == n_kills:
-                break
+                return found
             found.kills += 1
             case.once(rng.uniform(0, case.seconds), Path(folder) / str(number), found)
-    return found
+    raise AssertionError
 
 
 def main() -> int:
@@ -298,13 +295,8 @@ def main() -> int:
     for name in names:
         found = kill_many(name, options.kills // len(names), options.seed)
         bad += [f"{name}: {each}" for each in found.bad]
-        counts = (
-            found.kills - found.late,
-            found.late,
-            found.old,
-            found.new,
-            *map(len, (found.half_written, found.lost, found.mixed)),
-        )
+        counts = [found.kills - found.late, found.late, found.old, found.new]
+        counts += [len(each) for each in (found.half_written, found.lost, found.mixed)]
         print(f"| `{name}` | {' | '.join(map(str, counts))} |", flush=True)
     print(*bad, sep="\n", file=sys.stderr)
     return 1 if bad else 0
