@@ -102,7 +102,9 @@ class CommandTrial:
         self.base = COMMANDS[name]
         command = typer.main.get_command(app).commands[self.base[0]]
         command = getattr(command, "commands", {}).get(self.base[1], command)
-        self.parameters = [each for each in command.params if each.name not in ("help", "as_json")]
+        self.parameters = [
+            each for each in command.params if each.name != "help" and (name, each.name) != ("demo", "network")
+        ]
 
     def draw(self) -> list[str]:
         """Return the command with one or two of its options, or an argument, replaced."""
