@@ -126,8 +126,10 @@ def test_a_name_may_be_as_long_as_the_system_allows(tmp_path):
 def test_targets_that_cannot_be_written_are_refused(tmp_path):
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for path, message in (
         (tmp_path, "it is a folder"),
+        (tmp_path / "loop", "leads to itself|[Tt]oo many levels"),
         (tmp_path / "absent" / "a.txt", "absent does not exist"),
         (tmp_path / "file" / "a.txt", "does not exist"),
         (tmp_path / "pipe", "a device or a pipe"),
@@ -137,7 +139,7 @@ def test_targets_that_cannot_be_written_are_refused(tmp_path):
             check_writable_target(path)
         with pytest.raises(FileError, match=message), atomic_write(path):
             pass
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop", "pipe"]
 
 
 def test_a_bare_name_goes_to_the_working_folder(tmp_path, monkeypatch):

@@ -131,12 +131,15 @@ def check_writable_target(path: str | Path) -> None:
     """Refuse an output path whose folder does not exist, or that is a folder or a device itself."""
     path = Path(path)
     try:
+        path.resolve()
         if path.is_dir():
             raise FileError(f"Cannot write {path}: it is a folder. Name a file.")
         if not path.parent.is_dir():
             raise FileError(f"Cannot write {path}: the folder {path.parent} does not exist. Create it first.")
         if path.exists() and not path.is_file():
             raise FileError(f"Cannot write {path}: it is a device or a pipe. Name a file.")
+    except RuntimeError:
+        raise FileError(f"Cannot write {path}: it is a link that leads to itself. Name a file.") from None
     except OSError as error:
         if isinstance(error, FileError):
             raise

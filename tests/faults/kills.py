@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from random import Random
 from shutil import copytree
@@ -23,8 +24,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-COMMANDS = ("issues", "apply-review", "train", "reproduce")
-_HEAD = ("command", "kills", "of these, too late", "left old", "left new", "half-written", "lost", "mixed")
+_HEAD = ("command", "kills", "too late, beside them", "left old", "left new", "half-written", "lost", "mixed")
 
 
 @dataclass
@@ -49,12 +49,10 @@ def spawn(*arguments: object) -> int:
     child = os.fork()
     if child:
         return child
-    code = 1
+    code, quiet = 1, os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
     try:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        if not os.environ.get("KILLS_VERBOSE"):
-            os.dup2(quiet, 2)
         from dualt.cli import app
 
         app([str(argument) for argument in arguments])
@@ -68,8 +66,7 @@ def spawn(*arguments: object) -> int:
 def finish(*arguments: object) -> float:
     """Run a command to its end and return how long it took."""
     began = time.monotonic()
-    _, status = os.waitpid(spawn(*arguments), 0)
-    if status:
+    if status := os.waitpid(spawn(*arguments), 0)[1]:
         raise RuntimeError(f"dualt {' '.join(map(str, arguments))} ended with {status}")
     return time.monotonic() - began
 
@@ -110,8 +107,7 @@ class Issues:
         np.save(folder / "probs.npy", probs)
         np.save(folder / "labels.npy", labels)
         np.save(folder / "other.npy", np.roll(labels, 7))
-        self.folder = folder
-        self.before, self.after = folder / "before", folder / "after"
+        self.folder, self.before, self.after = folder, folder / "before", folder / "after"
         for out, given in ((self.before, "other.npy"), (self.after, "labels.npy")):
             out.mkdir()
             self.seconds = finish(*self.command(out, given))
@@ -133,8 +129,7 @@ class ApplyReview:
     """A table of labels that is corrected in place; its copy must be the old one."""
 
     def __init__(self, folder: Path) -> None:
-        rows = [f"{number},{'abc'[number % 3]},{'x' * 60}" for number in range(40_000)]
-        text = "\n".join(["id,label,text", *rows, ""])
+        text = "\n".join(["id,label,text", *(f"{n},{'abc'[n % 3]},{'x' * 60}" for n in range(40_000)), ""])
         new = {number: "abc"[(number + 1) % 3] for number in range(0, 40_000, 9)}
         reviewed = [f"{number},{'abc'[number % 3]},{label}" for number, label in new.items()]
         (folder / "review.csv").write_text("\n".join(["index,old,new", *reviewed, ""]))
@@ -166,22 +161,18 @@ class Train:
     """A training over another one's model (`--overwrite`), or resumed."""
 
     def __init__(self, folder: Path) -> None:
-        rng = np.random.default_rng(0)
-        labels = rng.integers(0, 2, 120)
-        np.savez(folder / "points.npz", X=rng.normal(size=(120, 2)) + 3 * labels[:, None], y=labels)
+        labels = np.arange(120) % 2
+        points = np.random.default_rng(0).normal(size=(120, 2)) + 3 * labels[:, None]
+        np.savez(folder / "points.npz", X=points, y=labels)
         self.folder, self.before, self.after = folder, folder / "before", folder / "after"
         finish(*self.command(self.before, "--random-state", 1))
         self.seconds = finish(*self.command(self.after))
-        self.weights = {self._weights(out): name for out, name in ((self.before, "old"), (self.after, "new"))}
+        self.weights = {_weights(out): name for out, name in ((self.before, "old"), (self.after, "new"))}
         self.number = 0
 
     def command(self, out: Path, *more: object) -> tuple[object, ...]:
         settings = ("--method", "ce", "--network", "mlp-small", "--recipe", "paper", "--epochs", 8, "--n-jobs", 1)
         return ("train", self.folder / "points.npz", *settings, "-o", out, "--quiet", *more)
-
-    @staticmethod
-    def _weights(out: Path) -> bytes:
-        return (out / "weights.safetensors").read_bytes()
 
     def once(self, delay: float, out: Path, found: Found) -> None:
         from dualt.errors import DualtError
@@ -203,15 +194,19 @@ class Train:
         except DualtError:
             pass
         else:
-            which = self.weights.get(self._weights(out), "")
+            which = self.weights.get(_weights(out), "")
             found.old += which == "old"
             found.new += which == "new"
             about = json.loads((out / "model.json").read_text())["about"]
             if not which or about["random_state"] != (1 if which == "old" else 0):
                 found.mixed.append("a model of two runs")
         finish(*self.command(out, "--overwrite" if over else "--resume"))
-        if self._weights(out) != self._weights(self.after):
+        if _weights(out) != _weights(self.after):
             found.mixed.append("train, run again")
+
+
+def _weights(out: Path) -> bytes:
+    return (out / "weights.safetensors").read_bytes()
 
 
 class Reproduce:
@@ -264,7 +259,9 @@ class Reproduce:
             found.lost.append("a finished record was made again")
 
 
-KINDS: dict[str, Callable[[Path], object]] = dict(zip(COMMANDS, (Issues, ApplyReview, Train, Reproduce), strict=True))
+COMMANDS: dict[str, Callable[[Path], object]] = {
+    "issues": Issues, "apply-review": ApplyReview, "train": Train, "reproduce": Reproduce
+}  # fmt: skip
 
 
 def kill_many(name: str, n_kills: int, seed: int) -> Found:
@@ -273,11 +270,13 @@ def kill_many(name: str, n_kills: int, seed: int) -> Found:
     with TemporaryDirectory(prefix="dualt-kills-") as folder:
         place = Path(folder) / "made"
         place.mkdir()
-        case = KINDS[name](place)
-        for number in range(n_kills):
+        case = COMMANDS[name](place)
+        for number in count():
+            if found.kills - found.late == n_kills:
+                return found
             found.kills += 1
             case.once(rng.uniform(0, case.seconds), Path(folder) / str(number), found)
-    return found
+    raise AssertionError
 
 
 def main() -> int:
@@ -295,13 +294,8 @@ def main() -> int:
     for name in names:
         found = kill_many(name, options.kills // len(names), options.seed)
         bad += [f"{name}: {each}" for each in found.bad]
-        counts = (
-            found.kills,
-            found.late,
-            found.old,
-            found.new,
-            *map(len, (found.half_written, found.lost, found.mixed)),
-        )
+        counts = [found.kills - found.late, found.late, found.old, found.new]
+        counts += [len(each) for each in (found.half_written, found.lost, found.mixed)]
         print(f"| `{name}` | {' | '.join(map(str, counts))} |", flush=True)
     print(*bad, sep="\n", file=sys.stderr)
     return 1 if bad else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from time import perf_counter, process_time
@@ -101,7 +102,9 @@ class CommandTrial:
         self.base = COMMANDS[name]
         command = typer.main.get_command(app).commands[self.base[0]]
         command = getattr(command, "commands", {}).get(self.base[1], command)
-        self.parameters = [each for each in command.params if each.name not in ("help", "as_json")]
+        self.parameters = [
+            each for each in command.params if each.name != "help" and (name, each.name) != ("demo", "network")
+        ]
 
     def draw(self) -> list[str]:
         """Return the command with one or two of its options, or an argument, replaced."""
@@ -152,8 +155,10 @@ class CommandTrial:
         except (Exception, TooSlow) as error:
             failure = "".join(traceback.format_exception(error))
         changed = [path for path, content in self.kept.items() if not path.exists() or path.read_bytes() != content]
-        if changed and not {"--in-place", "--move", "--overwrite"} & {*arguments}:
-            failure = f"{changed[0].name} was changed or lost"
+        named = {value for option, value in pairwise(arguments) if option in ("-o", "--output", "--report")}
+        lost = [path for path in changed if path.name not in named]
+        if lost and not {"--in-place", "--move", "--overwrite"} & {*arguments}:
+            failure = f"{lost[0].name} was changed or lost"
         for path in changed:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(self.kept[path])

@@ -66,3 +66,14 @@ def test_the_limit_grows_with_the_file(tmp_path):
     check_expansion((1 << 24) + 64_000, tmp_path / "x")
     with pytest.raises(FileError, match="unpack"):
         check_expansion((1 << 24) + 64_001, tmp_path / "x")
+
+
+def test_texts_that_are_no_utf8_are_refused(tmp_path):
+    """Found by fuzzing."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"label": ["cat", "dog"]}), tmp_path / "x.parquet", compression="none")
+    (tmp_path / "x.parquet").write_bytes((tmp_path / "x.parquet").read_bytes().replace(b"cat", b"\x80at"))
+    for read in (io.load_labels, lambda path: io.load_texts(path, "label")):
+        with pytest.raises(FileError, match="as Parquet"):
+            read(tmp_path / "x.parquet")

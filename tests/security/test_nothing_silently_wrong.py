@@ -209,6 +209,15 @@ def test_a_name_that_is_no_text_is_shown_all_the_same(files):
     assert "No such file" in refusal("estimate", files / "\udcff.npy", files / "l.npy")
 
 
+def test_a_list_of_classes_that_is_empty(files):
+    """Found by fuzzing."""
+    (files / "r.csv").write_text("index,old,new\n0,0,1\n")
+    for name, text in (("none.txt", "\n"), ("none.json", "[]")):
+        (files / name).write_text(text)
+        arguments = ("apply-review", files / "t.csv", files / "r.csv", "-o", files / "new.csv", "--classes")
+        assert "Expected class names in" in refusal(*arguments, files / name)
+
+
 def test_a_folder_that_no_name_can_be(files):
     """Found by fuzzing."""
     assert "File name too long" in refusal("data", "list", "--data-dir", files / ("y" * 300))

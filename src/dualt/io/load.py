@@ -159,8 +159,12 @@ def load_class_names(path: str | Path) -> tuple[str, ...]:
         names = names.get("class_names", names) if isinstance(names, dict) else names
         if not isinstance(names, list):
             raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__}.")
-        return tuple(map(str, names))
-    return tuple(line for line in _lines(path) if line)
+        names = list(map(str, names))
+    else:
+        names = [line for line in _lines(path) if line]
+    if not names:
+        raise InputError(f"Expected class names in {path}, got none.")
+    return tuple(names)
 
 
 def load_transition(path: str | Path) -> NDArray[np.float64]:

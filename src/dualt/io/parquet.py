@@ -111,11 +111,12 @@ class ParquetTable(Table):
         check_expansion(self.n_rows * _LABEL_BYTES, self.path)
         for _, column_of in self._portions([place], _LABEL_BYTES):
             column = column_of(place)
-            if hasattr(column, "dictionary"):  # rows of the same text share it
-                different = [*map(str, column.dictionary.to_pylist()), ""]
-                texts += [different[code] for code in column.indices.fill_null(-1).to_pylist()]
-            else:
-                texts += ["" if value is None else str(value) for value in column.to_pylist()]
+            with _explained(self.path):
+                if hasattr(column, "dictionary"):  # rows of the same text share it
+                    different = [*map(str, column.dictionary.to_pylist()), ""]
+                    texts += [different[code] for code in column.indices.fill_null(-1).to_pylist()]
+                else:
+                    texts += ["" if value is None else str(value) for value in column.to_pylist()]
         return texts
 
     def may_miss(self, place: int) -> bool:
@@ -137,7 +138,8 @@ class ParquetTable(Table):
         import pyarrow as pa
 
         if hasattr(column, "dictionary") and pa.types.is_string(column.dictionary.type):
-            texts = as_text_array([*column.dictionary.to_pylist(), ""])
+            with _explained(self.path):
+                texts = as_text_array([*column.dictionary.to_pylist(), ""])
             check_expansion(self.n_rows * texts.itemsize, self.path)
             labels: NDArray[Any] = texts[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
             return labels
