@@ -215,7 +215,11 @@ BAD = {
     "infinity": ({"data": np.full((90, 2), np.inf)}, InputError, "finite numbers in column 0"),
     "five dimensions": ({"data": np.zeros((90, 1, 1, 1, 1))}, InputError, "5 dimensions"),
     "tiny images": ({"data": np.zeros((90, 3, 3))}, InputError, "at least 4×4"),
-    "folds that leave rows out": ({"cv": [(np.arange(60), np.arange(60, 80))]}, InputError, "every row once"),
+    "folds that leave rows out": (
+        {"cv": [(np.arange(60), np.arange(60, 80))]},
+        InputError,
+        "folds that test every row",
+    ),
 }
 
 

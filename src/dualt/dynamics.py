@@ -42,7 +42,7 @@ class TrainingDynamics:
     >>> dynamics.record(0, [[0.6, 0.4], [0.5, 0.5]])
     >>> dynamics.record(1, [[0.8, 0.2]], indices=[0])
     >>> dynamics.record(1, [[0.1, 0.9]], indices=[1])
-    >>> dynamics.mean_probs
+    >>> dynamics.mean_probs.round(2)
     array([[0.7, 0.3],
            [0.3, 0.7]], dtype=float32)
     >>> issues = dualt.find_label_issues(dynamics, [0, 0])

@@ -247,9 +247,16 @@ def test_parquet_columns_that_cannot_be_probabilities(tmp_path, whole):
         open_shards(tmp_path / "a.parquet", label="given", columns="q_*")
     with pytest.raises(UnknownNameError, match="Did you mean 'given'"):
         open_shards(tmp_path / "a.parquet", label="givn")
+    with pytest.raises(InputError, match=r"Expected numbers in column 'given'"):
+        open_shards(tmp_path / "a.parquet", label="p_cat", columns="given")
+
+
+def test_beside_other_columns_of_parquet_those_named_p_are_the_probabilities(tmp_path, whole):
+    probs, labels = whole
+    write_parquet(tmp_path / "a.parquet", probs, np.array(NAMES)[labels])
     np.save(tmp_path / "y.npy", labels)
-    with pytest.raises(InputError, match=r"Expected numbers in column 'given'.*--probs"):
-        open_shards(tmp_path / "a.parquet", tmp_path / "y.npy")
+    opened = open_shards(tmp_path / "a.parquet", tmp_path / "y.npy")
+    assert opened.blocks[0].shape == probs.shape
 
 
 def test_missing_labels_of_parquet_are_left_out_and_missing_numbers_refused(tmp_path, whole, monkeypatch):

@@ -96,7 +96,7 @@ def test_saved_and_loaded_it_predicts_the_same(tmp_path, digits, network):
 
 def test_damaged_folders_are_named(tmp_path, digits):
     x, given, *_ = digits
-    with pytest.raises(FileError, match="Cannot read the model"):
+    with pytest.raises(FileError, match="Expected a folder that dualt train wrote"):
         RobustNetClassifier.load(tmp_path)
     RobustNetClassifier(own_network, "ce", epochs=1).fit(x[:100], given[:100]).save(tmp_path)
     with pytest.raises(InputError, match="pass the function that builds it"):

@@ -116,7 +116,7 @@ def make_folds(labels: NDArray[np.intp], cv: Any = 5, groups: Any = None, random
     times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(labels))
     if not times.all():
         raise InputError(
-            f"Expected folds that test every row, got {np.count_nonzero(times == 0):,} rows that cv={cv!r:.80} tests"
+            f"Expected folds that test every row, got {np.count_nonzero(times == 0):,} rows that cv={cv!r:.40} tests"
             f" nowhere, row {int(np.argmin(times))} first. Use StratifiedKFold, KFold or GroupKFold."
         )
     for train, _ in folds:

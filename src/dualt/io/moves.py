@@ -52,7 +52,7 @@ def save_moves(path: str | Path, moves: Sequence[Move], *, new: bool = False) ->
     if new and Path(path).exists():
         raise FileError(f"Expected a new file, got {path}, which is there.")
     with atomic_write(path) as stream:
-        writer = csv.writer(stream, lineterminator="\n")
+        writer = csv.writer(stream, lineterminator="\r\n")  # a name with either in it is then quoted
         writer.writerow(HEADER)
         writer.writerows([guard_cell(name) for name in move] for move in moves)
 

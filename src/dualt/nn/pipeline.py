@@ -188,7 +188,8 @@ def train_robustly(
     >>> from dualt.datasets import load_dataset, split_dataset
     >>> dataset = load_dataset("synthetic", n_samples=500, n_test=200)
     >>> split = split_dataset(dataset, dualt.noise.symmetric(2, 0.2))
-    >>> run = train_robustly(training_data(split, dataset), 2, TrainingConfig(epochs=5, network="mlp-small"))
+    >>> config = TrainingConfig(epochs=5, network="mlp-small", method="forward")
+    >>> run = train_robustly(training_data(split, dataset), 2, config)
     >>> run.transition.shape, [*run.stages][-1]
     ((2, 2), 'forward')
     """

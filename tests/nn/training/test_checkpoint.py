@@ -163,7 +163,7 @@ def test_another_architecture_or_setting_is_refused(tmp_path):
 def test_another_matrix_method_or_noise_is_refused(tmp_path):
     path = tmp_path / "run.safetensors"
     run("revision", path)
-    recipe = RECIPES["revision"]
+    recipe = RECIPES.get("revision", OTHERS)
     other = build_method("revision", [[0.9, 0.1], [0.3, 0.7]])
     with pytest.raises(InputError, match="made with transition_checksum"):
         train([small_network()], other, synthetic_data(), recipe, checkpoint=path, resume=True)
