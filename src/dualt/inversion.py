@@ -14,6 +14,8 @@ NEAR_SINGULAR = 1e3
 _FEW_CLASSES, _MANY_CLASSES = 64, 512
 _ROUNDING = 1e-9
 _NEWTON_STEPS, _POWER_STEPS = 30, 30
+# SQUAREM asks for longer ones only where there is nothing left to gain, and their squares overflow.
+_LONGEST_STRETCH = 1e6
 
 
 class PosteriorSolver:
@@ -68,7 +70,7 @@ class PosteriorSolver:
                 return posterior
             twice, _, likelihood = self._em_step(goal, once)
             first, second = once - now, twice - 2 * once + now
-            stretch = np.maximum(_norm(first) / np.maximum(_norm(second), np.finfo(float).tiny), 1)
+            stretch = np.clip(_norm(first) / np.maximum(_norm(second), np.finfo(float).tiny), 1, _LONGEST_STRETCH)
             further = np.maximum(now + 2 * stretch * first + stretch**2 * second, 0.1 * twice)
             after, _, reached = self._em_step(goal, further / further.sum(axis=1, keepdims=True))
             posterior[active] = np.where((reached >= likelihood)[:, None], after, twice)

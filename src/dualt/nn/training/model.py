@@ -18,7 +18,7 @@ from dualt.errors import DualtError, FileError, InputError
 from dualt.files import atomic_write, json_text, open_input, read_json
 from dualt.nn.networks import build_network
 from dualt.nn.networks.weights import read_weights
-from dualt.nn.training.inputs import as_inputs
+from dualt.nn.training.inputs import as_inputs, sample_shape
 from dualt.nn.training.prediction import predict_probs
 from dualt.nn.training.recipe import Machine
 from dualt.validation import check_class_names
@@ -66,9 +66,10 @@ class Model:
     def predict_probs(self, samples: Any, machine: Machine | None = None) -> NDArray[np.float32]:
         """Return the probabilities of the clean class, (n, C)."""
         device = (machine or Machine()).torch_device
+        shape = sample_shape(samples)
+        if shape != self.input_shape:
+            raise InputError(f"Expected samples of shape {self.input_shape}, as in training, got {shape}.")
         inputs = as_inputs(samples, self.mean, self.std, device)
-        if inputs.shape != self.input_shape:
-            raise InputError(f"Expected samples of shape {self.input_shape}, as in training, got {inputs.shape}.")
         if isinstance(samples, np.ndarray) and samples.dtype.kind == "f":
             _check_finite(samples)
         for network in self.networks:
