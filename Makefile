@@ -21,7 +21,7 @@ test: .venv/installed
 test-all: test test-slow
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -n 3 -m slow  # which wait for processes of their own more than they compute
+	$(BIN)/python -m pytest -n 3 -m slow $(SLOW)  # three: they wait for processes of their own
 
 # Here hypothesis tries more examples; the variable reaches the tests of `make test` too.
 test-all test-slow: export HYPOTHESIS_PROFILE := ci
