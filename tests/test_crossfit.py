@@ -188,7 +188,7 @@ def test_rare_classes_do_not_lower_the_number_of_folds(caplog):
     assert found.fold.max() == 4
     assert found.pred_probs[60:62, found.class_names.index("two")].tolist() == [1, 1]
     assert found.pred_probs[62, found.class_names.index("one")] == 0
-    assert "One label only has 'one'" in caplog.text
+    assert "Only one row is labelled 'one'" in caplog.text
     for model in (None, GaussianNB()):
         assert cross_fit(features, labels, model=model).pred_probs.shape == (63, 4)
 

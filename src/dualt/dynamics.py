@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, ProbabilitiesError
-from dualt.validation import as_array, check_class_names, check_count, check_indices
-
-_ROW_SUM_TOLERANCE = 1e-2
+from dualt.validation import ROW_SUM_TOLERANCE, as_array, check_class_names, check_count, check_indices
 
 
 class TrainingDynamics:
@@ -185,7 +183,7 @@ def _as_probs(outputs: Any) -> NDArray[np.float32]:
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0, 0])
         raise ProbabilitiesError(f"Expected finite outputs, got {values[row]} at place {row}: has training diverged?")
-    if (values >= 0).all() and (np.abs(values.sum(axis=1) - 1) <= _ROW_SUM_TOLERANCE).all():
+    if (values >= 0).all() and (np.abs(values.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE).all():
         return values
     powers = np.exp(values - values.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))

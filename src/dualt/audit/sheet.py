@@ -24,7 +24,7 @@ from dualt.audit.design import Draw, Floats, Ints
 from dualt.audit.verified_labels import Audit, and_more, check_probability
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, open_input
-from dualt.io.cells import guard_cell, is_row_number, unguard_cell
+from dualt.io.cells import guard_cell, is_row_number, unguard_cell, write_rows
 from dualt.io.tables import numbers_if_all_are
 from dualt.labels import as_text_array, labels_digest
 
@@ -112,9 +112,7 @@ class Sheet:
         columns |= {"given": list(map(guard_cell, self.given.tolist()))}
         columns |= {"true": list(map(guard_cell, self.true.tolist()))} | self.how_drawn()
         with atomic_write(path) as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
+            write_rows(stream, [list(columns), *zip(*columns.values(), strict=True)])
 
     def how_drawn(self) -> dict[str, list[Any]]:
         """Return the columns that tell how each row was drawn, by name."""

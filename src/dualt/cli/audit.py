@@ -80,7 +80,9 @@ def audit(
         with data.opened(page.text_column) as posterior:
             plan, found, reached = _plan(rows, design, earlier, posterior)
             found = data.describe(found, posterior, page) if found is not None else None
-    total = size or (_SIZE if size is None else 0) if more is None or earlier is None else len(earlier.rows) + more
+    total = _SIZE if size is None else size
+    if more is not None and earlier is not None:
+        total = len(earlier.rows) + more
     sheet = rows.sheet(plan, total, random_state, earlier)
     if found is not None:
         page.write(found.transition_estimate, found, data.image_folder, audit=sheet)

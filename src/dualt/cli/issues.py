@@ -84,7 +84,7 @@ def issues(
     _show(found, output, page.report, typed)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
-        say(f" The labelling interface of the project in Label Studio is to be:\n{interface}")
+        say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
 
 
 def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:

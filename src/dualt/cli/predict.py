@@ -145,12 +145,11 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
 
 
 def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None = None) -> None:
-    import csv
 
     import numpy as np
 
     from dualt.files import atomic_write
-    from dualt.io.cells import guard_cell
+    from dualt.io.cells import guard_cell, write_rows
     from dualt.io.image_folder import FILE_COLUMN
 
     if path.suffix == ".npy":
@@ -159,8 +158,7 @@ def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files
         return
     first = [[]] * len(probs) if files is None else [[guard_cell(file)] for file in files]
     with atomic_write(path) as stream:
-        writer = csv.writer(stream, lineterminator="\n")
         cells = [guard_cell(name) for name in names]
-        writer.writerow([*([] if files is None else [FILE_COLUMN]), "prediction", *cells])
-        for row, called in zip(probs, first, strict=True):
-            writer.writerow([*called, cells[int(row.argmax())], *(f"{value:.6g}" for value in row)])
+        write_rows(stream, [[*([] if files is None else [FILE_COLUMN]), "prediction", *cells]])
+        rows = zip(probs, first, strict=True)
+        write_rows(stream, ([*called, cells[int(p.argmax())], *(f"{value:.6g}" for value in p)] for p, called in rows))

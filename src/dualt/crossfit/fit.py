@@ -258,5 +258,5 @@ def _tell_lonely(labels: NDArray[np.intp], names: Sequence[str]) -> None:
     if lonely:
         shown = ", ".join(map(repr, lonely[:8])) + (", …" if len(lonely) > 8 else "")
         _log.warning(
-            "One label only has %s: a model that has not seen it cannot know the class, so that it looks wrong.", shown
+            "Only one row is labelled %s: a model that has not seen it cannot know the class, so it looks wrong.", shown
         )

@@ -8,10 +8,22 @@ break gets one apostrophe in front; reading takes that one apostrophe away again
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
 
 # The report page's script mirrors this expression (report/templates/csv.js).
 _FORMULA = re.compile(r"[' ]*[=+\-@\t\r\n＝＋－＠]")
+
+
+def write_rows(stream: IO[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows of a CSV file, quoting those with a carriage return: Python leaves it bare, and readers end there."""
+    plain = csv.writer(stream, lineterminator="\n")
+    quoted = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        bare = any(isinstance(cell, str) and "\r" in cell for cell in row)
+        (quoted if bare else plain).writerow(row)
 
 
 def guard_cell(text: str) -> str:

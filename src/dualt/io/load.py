@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import atomic_write, check_readable, read_json, read_text
 from dualt.io.arrays import read_npy, read_npz
-from dualt.io.cells import guard_cell
+from dualt.io.cells import guard_cell, write_rows
 from dualt.io.image_folder import is_class_folder, read_class_folder
 from dualt.io.json_lines import JSON_LINES, JsonLinesTable
 from dualt.io.parquet import ParquetTable
@@ -201,7 +201,7 @@ def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
     with atomic_write(path) as stream:
         if suffix == ".csv":
             guarded = [guard_cell(cell) for cell in cells] if labels.dtype.kind not in "biuf" else cells
-            csv.writer(stream, lineterminator="\n").writerows([["label"], *([cell] for cell in guarded)])
+            write_rows(stream, [["label"], *([cell] for cell in guarded)])
         else:
             stream.writelines(f"{_checked_line(cell, path)}\n" for cell in cells)
 

@@ -16,7 +16,7 @@ from typing import IO, NamedTuple
 
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, free_name, open_input
-from dualt.io.cells import guard_cell, unguard_cell
+from dualt.io.cells import guard_cell, unguard_cell, write_rows
 from dualt.io.image_folder import ClassFolder
 
 HEADER = ["from", "to"]
@@ -52,9 +52,7 @@ def save_moves(path: str | Path, moves: Sequence[Move], *, new: bool = False) ->
     if new and Path(path).exists():
         raise FileError(f"Expected a new file, got {path}, which is there.")
     with atomic_write(path) as stream:
-        writer = csv.writer(stream, lineterminator="\r\n")  # a name with either in it is then quoted
-        writer.writerow(HEADER)
-        writer.writerows([guard_cell(name) for name in move] for move in moves)
+        write_rows(stream, [HEADER, *([guard_cell(name) for name in move] for move in moves)])
 
 
 def is_moves(path: str | Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, naming_extra
 from dualt.files import atomic_write
-from dualt.io.cells import guard_cell
+from dualt.io.cells import guard_cell, write_rows
 
 ENDINGS = (".csv", ".parquet", ".npy")
 
@@ -33,11 +32,10 @@ def save_probabilities(
         if path.suffix.lower() == ".npy":
             np.save(stream, probs, allow_pickle=False)
         elif path.suffix.lower() == ".csv":
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(map(guard_cell, [*beside, *columns]))
+            write_rows(stream, [[guard_cell(name) for name in (*beside, *columns)]])
             for row, *cells in zip(probs.tolist(), *beside.values(), strict=True):
                 guarded = [guard_cell(cell) if isinstance(cell, str) else cell for cell in cells]
-                writer.writerow([*guarded, *(f"{value:.8g}" for value in row)])
+                write_rows(stream, [[*guarded, *(f"{value:.8g}" for value in row)]])
         else:
             with naming_extra("A Parquet file"):
                 import pyarrow as pa

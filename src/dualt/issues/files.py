@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dualt.errors import FileError, naming_extra
 from dualt.files import atomic_write, json_text
-from dualt.io.cells import guard_cell
+from dualt.io.cells import guard_cell, write_rows
 
 if TYPE_CHECKING:
     from dualt.issues.label_issues import LabelIssues
@@ -55,10 +54,9 @@ def save_issues(path: str | Path, issues: LabelIssues) -> None:
 
 def _write_csv(stream: IO[str], issues: LabelIssues) -> None:
     """Write a table in which no class name can act as a formula of a spreadsheet."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow((*_COLUMNS, *described(issues)))
-    for row in issue_rows(issues):
-        writer.writerow([guard_cell(cell) if isinstance(cell, str) else cell for cell in row.values()])
+    write_rows(stream, [(*_COLUMNS, *described(issues))])
+    rows = (row.values() for row in issue_rows(issues))
+    write_rows(stream, ([guard_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows))
 
 
 def _write_json(stream: IO[str], issues: LabelIssues) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, check_writable_target, json_text, read_json
-from dualt.io.cells import guard_cell
+from dualt.io.cells import guard_cell, write_rows
 from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
 from dualt.results.notices import Notice
@@ -114,6 +113,5 @@ def write_estimate(path: str | Path, estimate: TransitionEstimate, level: float)
         elif suffix == ".npy":
             np.save(stream, estimate.transition, allow_pickle=False)
         else:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow([guard_cell(name) for name in estimate.class_names])
-            writer.writerows([f"{value:.10g}" for value in row] for row in estimate.transition)
+            write_rows(stream, [[guard_cell(name) for name in estimate.class_names]])
+            write_rows(stream, ([f"{value:.10g}" for value in row] for row in estimate.transition))
