@@ -174,6 +174,8 @@ def margins_of(probs: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _as_probs(outputs: Any) -> NDArray[np.float32]:
     """Return probabilities; of anything that is none, the softmax."""
+    from scipy.special import softmax
+
     table = as_array(outputs, "outputs of shape (n, n_classes)", ProbabilitiesError)
     if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu":
         raise ProbabilitiesError(
@@ -185,5 +187,4 @@ def _as_probs(outputs: Any) -> NDArray[np.float32]:
         raise ProbabilitiesError(f"Expected finite outputs, got {values[row]} at place {row}: has training diverged?")
     if (values >= 0).all() and (np.abs(values.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE).all():
         return values
-    powers = np.exp(values - values.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(values, axis=1))

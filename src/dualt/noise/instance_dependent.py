@@ -153,6 +153,8 @@ def part_dependent(
     >>> print(f"{np.mean(noisy != y):.2f}")
     0.32
     """
+    from scipy.special import softmax
+
     array, coder, codes = _coded(clean_labels, class_names)
     scaled = _standardized(features, len(codes))
     rate = check_fraction(rate, "rate", inclusive=True)
@@ -166,7 +168,7 @@ def part_dependent(
         members = np.flatnonzero(codes == label)
         logits = scaled[members] @ own * (sharpness / np.sqrt(scaled.shape[1]))
         logits[:, label] = -np.inf
-        distributions[members] = rates[members, None] * _softmax(logits)
+        distributions[members] = rates[members, None] * softmax(logits, axis=1)
         distributions[members, label] = 1 - rates[members]
     return _drawn(distributions, array, coder, rng)
 
@@ -239,6 +241,8 @@ def _few_of_each(codes: Codes, n_seen: int, rng: np.random.Generator) -> NDArray
 
 def _lifted(beliefs: Floats, codes: Codes, rate: float) -> Floats:
     """Return softmax(beliefs + λ·1[true class]), with the λ that makes `rate` the mean probability of a wrong label."""
+    from scipy.special import softmax
+
     rows = np.arange(len(codes))
     others = beliefs.copy()
     others[rows, codes] = -np.inf
@@ -250,7 +254,7 @@ def _lifted(beliefs: Floats, codes: Codes, rate: float) -> Floats:
         low, high = (lift, high) if wrong > rate else (low, lift)
     lifted = beliefs.copy()
     lifted[rows, codes] += high
-    return _softmax(lifted)
+    return np.asarray(softmax(lifted, axis=1))
 
 
 def _truncated_normal(mean: float, size: int, rng: np.random.Generator) -> Floats:
@@ -260,11 +264,6 @@ def _truncated_normal(mean: float, size: int, rng: np.random.Generator) -> Float
     reach = ndtr(min(mean, 1 - mean) / _RATE_SPREAD)
     drawn = mean + _RATE_SPREAD * ndtri(rng.uniform(1 - reach, reach, size))
     return np.asarray(np.clip(drawn, 0, 1))  # of rounding
-
-
-def _softmax(logits: Floats) -> Floats:
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def _drawn(distributions: Floats, array: NDArray[Any], coder: LabelCoder, rng: np.random.Generator) -> InstanceNoise:
