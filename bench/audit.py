@@ -1,10 +1,10 @@
 """What an audit is worth on labels that people gave: how often its intervals hold, and how near it brings the estimate.
 
-    python bench/audit.py [--draws 200] [--size 200] [--designs uniform stratified] [--cache FOLDER]
+    python bench/audit.py [--draws 200] [--seed 0] [--size 200] [--designs uniform stratified] [--cache FOLDER]
 
 Every draw is a fresh audit of the same data, whose true classes are known. "Counted" is the interval of the same number
 of labels drawn at random and merely counted. Where the data are read from: `worlds.py`; what is not there is left out.
-All takes some ten minutes of one core.
+All takes some twenty minutes of one core.
 """
 
 from __future__ import annotations
@@ -103,18 +103,18 @@ def measured(data: Believed, design: Design, size: int, seed: int) -> dict[str, 
     }
 
 
-def rows_of(data: dict[str, Believed], design: Design, size: int, draws: int) -> Iterator[str]:
-    found = {name: [measured(one, design, size, seed) for seed in range(draws)] for name, one in data.items()}
+def rows_of(data: dict[str, Believed], design: Design, size: int, seeds: range) -> Iterator[str]:
+    found = {name: [measured(one, design, size, seed) for seed in seeds] for name, one in data.items()}
     for key in next(iter(found.values()))[0]:
         means = [float(np.mean([one[key] for one in runs])) for runs in found.values()]
         yield f"| {design}, {size}: {key} | " + " | ".join(f"{mean:.3f}" for mean in (*means, np.mean(means))) + " |"
 
 
-def errors_of(data: dict[str, Believed], size: int, draws: int) -> str:
+def errors_of(data: dict[str, Believed], size: int, seeds: range) -> str:
     means = []
     for one in data.values():
         runs = []
-        for seed in range(draws):
+        for seed in seeds:
             audit = sample(one, "uniform", size, seed)
             runs.append(matrix_error(one, correct_by_audit(one.posterior, one.estimate.transition, audit).transition))
         means.append(float(np.mean(runs)))
@@ -124,6 +124,7 @@ def errors_of(data: dict[str, Believed], size: int, draws: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="of the first draw")
     parser.add_argument("--size", type=int, default=200)
     parser.add_argument("--designs", nargs="*", default=["uniform", "stratified"])
     cache = os.environ.get("DUALT_BENCH_CACHE")
@@ -133,15 +134,15 @@ def main() -> None:
     data = dict(problems(options.cache))
     if not data:
         sys.exit("No problem could be measured.")
-    started = time.perf_counter()
+    started, seeds = time.perf_counter(), range(options.seed, options.seed + options.draws)
     print("| |", " | ".join((*data, "mean")), "|")
     print("| --- |", " | ".join("---:" for _ in range(len(data) + 1)), "|")
     before = [matrix_error(one, one.estimate.transition) for one in data.values()]
     print("| T error, no audit |", " | ".join(f"{value:.3f}" for value in (*before, np.mean(before))), "|", flush=True)
     for size in SIZES:
-        print(errors_of(data, size, max(5, options.draws // 4)), flush=True)
+        print(errors_of(data, size, seeds[: max(5, len(seeds) // 4)]), flush=True)
     for design in options.designs:
-        for line in rows_of(data, design, options.size, options.draws):
+        for line in rows_of(data, design, options.size, seeds):
             print(line, flush=True)
     print(f"{time.perf_counter() - started:.0f} s", file=sys.stderr)
 

@@ -31,7 +31,7 @@ COMMANDS = {
     "methods": "bench/methods.py",
     "floor": "bench/floor.py --seeds 104 105",
     "real": "bench/real.py",
-    "audit": "bench/audit.py --draws 40",
+    "audit": "bench/audit.py",
     "scale": "bench/scale.py",
     "files": "bench/scale.py --issues",
 }
