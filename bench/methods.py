@@ -124,8 +124,8 @@ def labelme() -> Source:
 DATA: dict[str, Callable[[int], Source]] = {
     "digits": digits,
     "labelme": lambda _: labelme(),
-    "fashion-mnist": lambda _: fashion().thinned(),
     "cifar10": lambda _: cifar().thinned(),
+    "fashion-mnist": lambda _: fashion().thinned(),
 }
 
 
@@ -228,29 +228,49 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[Record, Callable[[], It
         yield {"data": name}, partial(measure, name, options.seeds, options.methods, folder)
 
 
-def mean_of(records: list[Record], data: str, kind: str, method: str) -> float:
-    """Return the mean accuracy over seeds, in per cent."""
-    found = [r["accuracy"] for r in records if (r["data"], r["noise"], r["method"]) == (data, kind, method)]
-    return 100 * float(np.mean(found)) if found else float("nan")
+class Results:
+    """Accuracies in per cent by problem, method and seed."""
 
+    def __init__(self, records: list[Record]) -> None:
+        self.by_seed: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+        for record in records:
+            own = self.by_seed.setdefault((record["data"], record["noise"]), {})
+            own.setdefault(record["method"], {})[record["seed"]] = 100 * record["accuracy"]
+        self.methods = [name for name in (*METHODS, *RAILS) if any(name in own for own in self.by_seed.values())]
 
-def tables(records: list[Record]) -> Iterator[str]:
-    """Yield a table of accuracies, and what `auto` gains over cross entropy."""
-    problems = list(dict.fromkeys((record["data"], record["noise"]) for record in records))
-    seeds = {problem: len({r["seed"] for r in records if (r["data"], r["noise"]) == problem}) for problem in problems}
-    columns = [name for name in (*METHODS, *RAILS) if any(record["method"] == name for record in records)]
-    yield "| data | noise | seeds | " + " | ".join(columns) + " |"
-    yield "| --- | --- | --- |" + " --- |" * len(columns)
-    for problem in problems:
-        cells = " | ".join(f"{mean_of(records, *problem, column):.1f}" for column in columns)
-        yield f"| {' | '.join(problem)} | {seeds[problem]} | {cells} |"
-    yield ""
-    gains = {p: mean_of(records, *p, "auto") - mean_of(records, *p, "ce") for p in problems}
-    noisy = [gain for (_, kind), gain in gains.items() if kind != "clean"]
-    votes = [f"{data} {gain:+.1f}" for (data, kind), gain in gains.items() if kind == VOTES]
-    worst = min(gains, key=lambda problem: gains[problem])
-    yield f"`auto` − `ce`, points: {gains[worst]:+.1f} at worst ({', '.join(worst)}), {np.mean(noisy):+.1f} in the mean"
-    yield f"of all noisy problems, {', '.join(votes) or 'not measured'} on votes of people."
+    def gain(self, problem: tuple[str, str], method: str) -> float:
+        """Return the mean over seeds of what a method gains over cross entropy."""
+        own, ce = self.by_seed[problem][method], self.by_seed[problem]["ce"]
+        return float(np.mean([own[seed] - ce[seed] for seed in ce]))
+
+    def accuracies(self) -> Iterator[str]:
+        """Yield a table of means over seeds."""
+        yield "| data | noise | seeds | " + " | ".join(self.methods) + " |"
+        yield "| --- | --- | --- |" + " --- |" * len(self.methods)
+        for problem, own in self.by_seed.items():
+            cells = " | ".join(f"{np.mean([*own[method].values()]):.1f}" for method in self.methods)
+            yield f"| {' | '.join(problem)} | {len(own['auto'])} | {cells} |"
+
+    def gains(self) -> Iterator[str]:
+        """Yield a table of what each method gains over cross entropy, in the mean of problems and at worst."""
+        noisy = {*NOISES, VOTES} - {"clean"}
+        groups = {"all noisy problems": noisy, "without pair noise": noisy - {"pair-0.45"}}
+        groups |= {"votes of people": {VOTES}, "clean labels": {"clean"}}
+        yield f"| gain over `ce`, points | {' | '.join(groups)} | worst problem |"
+        yield "| --- |" + " --- |" * (len(groups) + 1)
+        for method in (name for name in self.methods if name != "ce"):
+            gains = {problem: self.gain(problem, method) for problem in self.by_seed}
+            means = [[gain for (_, kind), gain in gains.items() if kind in kinds] for kinds in groups.values()]
+            worst = min(gains, key=lambda problem: gains[problem])
+            cells = " | ".join(f"{np.mean(found):+.1f}" if found else "–" for found in means)
+            yield f"| {method} | {cells} | {gains[worst]:+.1f} ({', '.join(worst)}) |"
+
+    def votes(self) -> Iterator[str]:
+        """Yield what `auto` gains on each data set with votes, seed by seed."""
+        for (data, kind), own in self.by_seed.items():
+            if kind == VOTES:
+                each = ", ".join(f"{own['auto'][seed] - own['ce'][seed]:+.1f}" for seed in own["ce"])
+                yield f"`auto` − `ce` on the votes of {data}: {self.gain((data, kind), 'auto'):+.2f} points ({each})."
 
 
 def main() -> None:
@@ -266,7 +286,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     found = collect(options.out, cases(options))
-    print(f"{machine()}\n", *tables(found), sep="\n")
+    results = Results(found)
+    print(f"{machine()}\n", *results.accuracies(), sep="\n")
+    if "ce" in results.methods:
+        print("", *results.gains(), "", *results.votes(), sep="\n")
 
 
 if __name__ == "__main__":
