@@ -45,7 +45,7 @@ def early_learning_loss(
     """
     # The margin goes to the targets, which have no gradient to be kept track of.
     disagreement = torch.linalg.vecdot((_MARGIN - 1) * targets.detach(), logits.softmax(-1) if probs is None else probs)
-    return mean_cross_entropy(logits, labels) + weight * torch.log1p(disagreement).mean(-1)
+    return torch.add(mean_cross_entropy(logits, labels), torch.log1p(disagreement).mean(-1), alpha=weight)
 
 
 @torch.no_grad()
