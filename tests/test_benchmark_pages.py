@@ -6,6 +6,8 @@ import re
 import pytest
 from docs_pages import ROOT
 
+from dualt.nn.methods import METHODS
+
 
 @pytest.fixture
 def page(monkeypatch):
@@ -39,6 +41,12 @@ def test_every_benchmark_is_kept_with_its_command_and_shown(page):
         assert (ROOT / command.split()[0]).exists()
         assert page.kept(name).startswith(f"`python {command}`: ")
         assert f"<!-- results: {name} -->" in shown
+
+
+def test_the_table_of_methods_has_every_method(page):
+    head, _, *rows = page.table("methods")
+    assert {*METHODS, "auto"} < {*head}
+    assert {row[head.index("seeds")] for row in rows} == {"3"}
 
 
 def test_the_benchmark_page_has_no_figure_that_was_typed():

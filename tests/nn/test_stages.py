@@ -54,9 +54,22 @@ def test_what_is_trained_stays_and_a_finished_checkpoint_is_not_trained_again(tm
 
 def test_what_cannot_be_batched_is_trained_one_by_one():
     assert not can_replicate(stages(precision="bf16")[0], "ce")
-    every = stages(method="volminnet")
-    assert not can_replicate(every[0], "volminnet")
-    assert [len(one.history) for one in train_stages(every, "volminnet")] == [3, 3]
+    every = stages(method="dividemix")
+    assert not can_replicate(every[0], "dividemix")
+    assert [len(one.history) for one in train_stages(every, "dividemix")] == [3, 3]
+
+
+def test_folds_of_many_runs_are_trained_as_one_and_come_out_as_alone():
+    together, alone = stages(folds=3, method="ce"), stages(folds=3, method="ce")
+    for name in together[0].folds:
+        assert can_replicate(together[0], name)
+        train_stages(together, name)
+    for own, single in zip(together, alone, strict=True):
+        assert [*own.trained] == [*own.folds] == ["ce-fold-1", "ce-fold-2", "ce-fold-3"]
+        trained = dict(own.trained)
+        np.testing.assert_allclose(own.pred_probs(), single.pred_probs(), atol=1e-5)
+        assert own.trained == trained, "trained once"
+    assert sorted(np.concatenate(list(own.folds.values()))) == list(range(len(own.data.train.labels)))
 
 
 def test_runs_of_several_recipes_are_refused():

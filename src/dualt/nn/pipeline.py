@@ -175,9 +175,14 @@ def train_robustly(
     >>> run.transition.shape, [*run.stages][-1]
     ((2, 2), 'forward')
     """
-    config = config or TrainingConfig()
     names = tuple(class_names or map(str, range(n_classes)))
-    stages = Stages(data, names, config, _prepared(folder), resume, on_epoch)
+    stages = Stages(data, names, config or TrainingConfig(), _prepared(folder), resume, on_epoch)
+    return train_stages_robustly(stages, clean_labels)
+
+
+def train_stages_robustly(stages: Stages, clean_labels: NDArray[Any] | None = None) -> RobustRun:
+    """`train_robustly` with stages of which some may be trained already."""
+    data, config = stages.data, stages.config
     estimate, doubt, posterior = None, None, None
     given: Any = config.transition
     if isinstance(given, TransitionEstimate):
@@ -191,7 +196,7 @@ def train_robustly(
     method = _chosen(config, estimate, doubt)
     transition = None
     if given is not None and _needs_estimate(method):
-        transition = check_transition(given, n_classes)
+        transition = check_transition(given, stages.n_classes)
         check_labels_possible(transition, data.train.labels)
     trained = stages.train(method, transition)
     networks, accuracy = trained.networks, trained.test_accuracy
@@ -201,19 +206,9 @@ def train_robustly(
         accuracy = None if data.test is None else _accuracy(networks, data.test)
     probs, held_out = (None, None) if posterior is None else (stages.pred_probs(), stages.held_out_probs())
     return RobustRun(
-        config,
-        method,
-        networks,
-        transition,
-        estimate,
-        doubt,
-        probs,
-        held_out,
-        posterior,
-        stages.trained,
-        stages.seconds,
-        accuracy,
-    )
+        config, method, networks, transition, estimate, doubt, probs, held_out, posterior,
+        stages.trained, stages.seconds, accuracy,
+    )  # fmt: skip
 
 
 def _accuracy(networks: Sequence[nn.Module], part: Part) -> float:

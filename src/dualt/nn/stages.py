@@ -45,10 +45,10 @@ class Stages:
         """Number of classes."""
         return len(self.class_names)
 
-    def train(self, name: str, transition: Any = None, data: TrainingData | None = None) -> Trained:
-        """Train the stage `name`, which is a method or one fold of the posterior, unless it is done."""
+    def train(self, name: str, transition: Any = None) -> Trained:
+        """Train the stage `name`, which is a method or one of the folds, unless it is done."""
         if name not in self.trained:
-            new, on_epoch = self._replica(name, transition, data), self.on_epoch
+            new, on_epoch = self._replica(name, transition), self.on_epoch
             trained = train(
                 new.networks,
                 new.method,
@@ -64,9 +64,25 @@ class Stages:
             self._keep(name, trained)
         return self.trained[name]
 
-    def _replica(self, name: str, transition: Any, data: TrainingData | None = None) -> Replica:
+    @property
+    def folds(self) -> dict[str, NDArray[np.intp]]:
+        """The rows that each fold holds out, by the name of its stage; none if the posterior is learned in sample."""
+        n_folds = self._folds(None)
+        order = stream(self.config.random_state, "folds").permutation(len(self.data.train.labels))
+        held_out = np.array_split(order, n_folds) if n_folds > 1 else []
+        return {f"ce-fold-{number}": rows for number, rows in enumerate(held_out, start=1)}
+
+    def _data_of(self, name: str) -> TrainingData:
+        folds = self.folds
+        if name not in folds:
+            return self.data
+        rest = np.setdiff1d(np.arange(len(self.data.train.labels)), folds[name])
+        # Nobody asks how well the network of a fold does on the test part.
+        return self.data._replace(train=self.data.train.subset(rest), test=None)
+
+    def _replica(self, name: str, transition: Any) -> Replica:
         """Return what a stage starts with; what it starts from is trained first."""
-        config, method_name, data = self.config, name.partition("-fold-")[0], data or self.data
+        config, method_name, data = self.config, _method_of(name), self._data_of(name)
         options = config.method_options or {} if method_name == config.method else {}
         n_samples = len(data.train.labels)
         method = build_method(method_name, transition, n_classes=self.n_classes, n_samples=n_samples, **options)
@@ -102,10 +118,10 @@ class Stages:
         return network
 
     def pred_probs(self, folds: int | None = None) -> NDArray[np.float32]:
-        """Return P(given label | x) on the training part, in sample (1 fold) or out of fold; `None`: as configured."""
+        """Return P(given label | x) on the training part, in sample (1 fold), or as configured (`None`)."""
         folds = self._folds(folds)
         if folds not in self._pred_probs:
-            self._pred_probs[folds] = self._in_sample() if folds == 1 else self._out_of_fold(folds)
+            self._pred_probs[folds] = self._in_sample() if folds == 1 else self._out_of_fold()
         return self._pred_probs[folds]
 
     def held_out_probs(self, folds: int | None = None) -> NDArray[np.float32] | None:
@@ -117,7 +133,7 @@ class Stages:
         if part is None:
             return None
         self.pred_probs(folds)
-        names = ["ce"] if folds == 1 else [f"ce-fold-{number}" for number in range(1, folds + 1)]
+        names = ["ce"] if folds == 1 else [*self.folds]
         networks = [network for name in names for network in self.trained[name].networks]
         return predict_probs(networks, part.inputs).numpy()
 
@@ -137,16 +153,16 @@ class Stages:
     def _in_sample(self) -> NDArray[np.float32]:
         return predict_probs(self.train("ce").networks, self.data.train.inputs).numpy()
 
-    def _out_of_fold(self, folds: int) -> NDArray[np.float32]:
-        order = stream(self.config.random_state, "folds").permutation(len(self.data.train.labels))
-        probs = np.empty((len(order), self.n_classes), np.float32)
-        for number, held_out in enumerate(np.array_split(order, folds), start=1):
-            rest = np.setdiff1d(order, held_out)
-            # Nobody asks how well the network of a fold does on the test part.
-            data = self.data._replace(train=self.data.train.subset(rest), test=None)
-            trained = self.train(f"ce-fold-{number}", data=data)
+    def _out_of_fold(self) -> NDArray[np.float32]:
+        probs = np.empty((len(self.data.train.labels), self.n_classes), np.float32)
+        for name, held_out in self.folds.items():
+            trained = self.train(name)
             probs[held_out] = predict_probs(trained.networks, self.data.train.subset(held_out).inputs).numpy()
         return probs
+
+
+def _method_of(stage: str) -> str:
+    return stage.partition("-fold-")[0]
 
 
 def train_stages(every: Sequence[Stages], name: str, transitions: Sequence[Any] | None = None) -> list[Trained]:
@@ -159,12 +175,12 @@ def train_stages(every: Sequence[Stages], name: str, transitions: Sequence[Any] 
     ----------
     every
     name
-        Of a method.
+        Of a method, or of a fold.
     transitions
         A matrix for each, where the method takes one.
     """
     matrices = [None] * len(every) if transitions is None else transitions
-    start = find_method(name).starts_from
+    start = find_method(_method_of(name)).starts_from
     if start is not None:
         train_stages(every, start, matrices)
     waiting = [(stages, matrix) for stages, matrix in zip(every, matrices, strict=True) if name not in stages.trained]
@@ -190,7 +206,7 @@ def can_replicate(stages: Stages, name: str) -> bool:
     """Tell whether a stage can be batched with others: a perceptron on a CPU, as it is, by a method of many at once."""
     config = stages.config
     plain = config.augment is None and config.precision == "float32" and config.machine.torch_device.type == "cpu"
-    replicable = getattr(find_method(name).build, "replicable", False)
+    replicable = getattr(find_method(_method_of(name)).build, "replicable", False)
     return plain and replicable and is_perceptron(stages.new_network(name))
 
 

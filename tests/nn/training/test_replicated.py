@@ -177,8 +177,8 @@ def test_bad_requests_are_named():
         train_replicated([first, uneven], recipe)
     with pytest.raises(InputError, match="one method with the same options"):
         train_replicated([first, Replica([network(1)], build_method("gce"), data)], recipe)
-    with pytest.raises(InputError, match="VolMinNet: train one by one"):
-        train_replicated([Replica([network(1)], build_method("volminnet", n_classes=2), data)], recipe)
+    with pytest.raises(InputError, match="DivideMix: train one by one"):
+        train_replicated([replica(*CASES[0], "dividemix")], recipe)
     broken = replica(*CASES[1])
     with torch.no_grad():
         broken.networks[0][1].weight.fill_(float("nan"))

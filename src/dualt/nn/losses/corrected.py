@@ -31,6 +31,11 @@ def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
     return losses.view(labels.shape)
 
 
+def mean_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean of `cross_entropies` over samples, for one batch in fewer steps."""
+    return F.cross_entropy(logits, labels) if logits.ndim == 2 else cross_entropies(logits, labels).mean(-1)
+
+
 def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
     """−log (softmax(logits) @ transition)[label].
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dualt.nn.losses.corrected import cross_entropies
+from dualt.nn.losses.corrected import cross_entropies, mean_cross_entropy
 
 # The agreement of target and prediction stays this far from 1. The authors clip the predictions by as much instead,
 # which costs a step of a small network 5 % more.
@@ -43,8 +43,9 @@ def early_learning_loss(
     ----------
     Liu et al., Early-learning regularization prevents memorization of noisy labels, NeurIPS 2020, Eq. 6.
     """
-    agreement = torch.linalg.vecdot(targets.detach(), logits.softmax(-1) if probs is None else probs)
-    return torch.add(cross_entropies(logits, labels), torch.log1p((_MARGIN - 1) * agreement), alpha=weight).mean(-1)
+    # The margin goes to the targets, which have no gradient to be kept track of.
+    disagreement = torch.linalg.vecdot((_MARGIN - 1) * targets.detach(), logits.softmax(-1) if probs is None else probs)
+    return torch.add(mean_cross_entropy(logits, labels), torch.log1p(disagreement).mean(-1), alpha=weight)
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError, TransitionError
-from dualt.nn.losses.corrected import forward_loss_from
+from dualt.nn.losses.corrected import columns_of, forward_loss_from
 from dualt.nn.losses.modules import as_matrix
 from dualt.nn.training import Batch, Method, Recipe
 from dualt.validation import check_n_classes
@@ -46,6 +46,8 @@ class LearningMethod(Method):
     weight decay pulls them, the matrix is half-way between the identity and pure noise.
     """
 
+    replicable = True
+
     def __init__(self, n_classes: int, penalty_weight: float) -> None:
         super().__init__()
         if not (isinstance(penalty_weight, (int, float)) and 0 <= penalty_weight < math.inf):
@@ -56,11 +58,11 @@ class LearningMethod(Method):
     @property
     def log_transition(self) -> Tensor:
         """Logarithms of the matrix, with gradients."""
-        n_classes = len(self.weight)
+        n_classes = self.weight.shape[-1]
         # Each row learns from a C-th of the samples: √C makes a step as large as if it were from all of them.
         others = F.logsigmoid(math.sqrt(n_classes) * self.weight - math.log(n_classes))
         diagonal = torch.eye(n_classes, dtype=torch.bool, device=self.weight.device)
-        return others.masked_fill(diagonal, 0).log_softmax(1)
+        return others.masked_fill(diagonal, 0).log_softmax(-1)
 
     @property
     def learned_transition(self) -> Tensor:
@@ -69,7 +71,7 @@ class LearningMethod(Method):
 
     def misfit(self, logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
         """Return the mean of −log (softmax(logits) @ transition)[label]; gradients flow to the matrix too."""
-        return forward_loss_from(logits, labels, log_transition.t().index_select(0, labels))
+        return forward_loss_from(logits, labels, columns_of(log_transition, labels))
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return probs @ transition."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from dualt.nn.losses.corrected import cross_entropies
+from dualt.nn.losses.corrected import mean_cross_entropy
 from dualt.nn.training import Batch, Method, Network, Recipe
 
 RECIPE = Recipe(epochs=100, learning_rate=0.01, milestones=(50,))
@@ -19,4 +19,4 @@ class CrossEntropy(Method):
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean cross entropy of the batch."""
-        return [cross_entropies(networks[0](batch.x), batch.labels).mean(-1)]
+        return [mean_cross_entropy(networks[0](batch.x), batch.labels)]

@@ -36,10 +36,10 @@ class TotalVariation(LearningMethod):
         """Return the mean forward loss of the batch less the weighted mean variation."""
         logits = networks[0](batch.x)
         misfit = self.misfit(logits, batch.labels, self.log_transition)
-        return [misfit - self.penalty_weight * mean_total_variation(logits.softmax(1))]
+        return [misfit - self.penalty_weight * mean_total_variation(logits.softmax(-1))]
 
 
 def mean_total_variation(probs: Tensor) -> Tensor:
-    """Return the mean of ½|p − p'|₁ over all pairs of rows, 0 for a single row."""
-    n_pairs = len(probs) * (len(probs) - 1)
-    return torch.cdist(probs, probs, p=1).sum() / (2 * max(n_pairs, 1))
+    """Return the mean of ½|p − p'|₁ over all pairs of rows (…, n, C), 0 for a single row."""
+    n_rows = probs.shape[-2]
+    return torch.cdist(probs, probs, p=1).sum((-2, -1)) / (2 * max(n_rows * (n_rows - 1), 1))

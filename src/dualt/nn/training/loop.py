@@ -136,7 +136,7 @@ def run_epoch(
     Many runs at once have an order (K, n) and mean losses (K,); one has an order (n,) and a number.
     """
     ramp = recipe.ramp_at(epoch)
-    total, n_steps = np.zeros((2, *order.shape[:-1]))
+    seen = [np.zeros(order.shape[:-1])]
     batches = batch_starts(order.shape[-1], recipe.batch_size)
     for number, (start, stop) in enumerate(batches[: recipe.max_batches]):
         recipe.set_schedule(trainee.optimizer, epoch, number, len(batches))
@@ -157,8 +157,9 @@ def run_epoch(
                 " checkpoint, if one was asked for, is whole. Try a smaller learning rate."
             )
         trainee.step(loss)
-        total, n_steps = total + values, n_steps + (values != 0)
-    return np.asarray(total / np.maximum(n_steps, 1))
+        seen.append(values)
+    every = np.stack(seen)
+    return np.asarray(every.sum(0) / np.maximum((every != 0).sum(0), 1))
 
 
 def _found(values: NDArray[np.float64]) -> str:
