@@ -20,7 +20,7 @@ _TAIL = 0.3
 _RIVAL = 0.25
 _SATURATED = 1e-6
 # The sample's quantiles are taken from so many rows, and read off a table of so many steps.
-_ROWS, _QUANTILES, _STEPS = 8_192, np.linspace(0, 1, 2_001), 4_096
+_ROWS, _QUANTILES, _STEPS = 4_096, np.linspace(0, 1, 2_001), 4_096
 
 
 @dataclass(frozen=True)
