@@ -80,7 +80,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     if posterior.n_classes > _MANY_CLASSES:
         levels = levels[-1:]
     few = _few(posterior.summary)
-    clean, sureness = reader.clearest(few.sample_rows)
+    clean, sureness = reader.clearest(few.sample_rows, posterior.n_jobs)
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
@@ -96,9 +96,9 @@ def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix
         return _rows(count_confident(posterior).T, shrink)
     rough = confident_joint(posterior).transition
     few, fewer = _few(summary), _few(summary, share=4)
-    for number in range(_BALANCED_ROUNDS + 1):
-        rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=number < _BALANCED_ROUNDS)
-    return _round_on_sample(few, rough, confidence, shrink, balanced=False)
+    for balanced in [True] * _BALANCED_ROUNDS + [False]:
+        rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=balanced, n_jobs=posterior.n_jobs)
+    return _round_on_sample(few, rough, confidence, shrink, balanced=False, n_jobs=posterior.n_jobs)
 
 
 def _few(summary: PosteriorSummary, share: int = 1) -> PosteriorSummary:
@@ -109,12 +109,12 @@ def _few(summary: PosteriorSummary, share: int = 1) -> PosteriorSummary:
 
 
 def _round_on_sample(
-    summary: PosteriorSummary, transition: Matrix, confidence: float, shrink: bool, *, balanced: bool
+    summary: PosteriorSummary, transition: Matrix, confidence: float, shrink: bool, *, balanced: bool, n_jobs: int
 ) -> Matrix:
     """Return the rows counted over those of the sample that are sure of their clean class."""
-    rows = summary.sample_rows
+    rows, counts = summary.sample_rows, summary.label_counts
     reader = EarlyPosterior(transition, rows.dtype)
-    clean, sureness = surest(_balance(reader(rows), summary.label_counts)) if balanced else reader.clearest(rows)
+    clean, sureness = surest(_balance(reader(rows, n_jobs), counts)) if balanced else reader.clearest(rows, n_jobs)
     limits = _thresholds(clean, sureness, summary, np.array([confidence]), floored=not balanced)[0]
     clear = sureness >= limits[clean]
     keys = clean[clear] * summary.n_classes + summary.sample_labels[clear]
