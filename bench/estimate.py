@@ -1,16 +1,19 @@
 """How fast and how lean is the default, then `dual-t`: against one pass of np.sum, and against cleanlab.
 
     python bench/estimate.py            prints a Markdown table, and how the default grows beside cleanlab
+    python bench/estimate.py --threads  prints how much faster two threads are: on an idle machine only
 
-Every figure is a ratio of CPU times of one process and one thread, the best of a few runs that take turns.
+Every figure is a ratio of CPU times of one process and one thread, the best of a few runs that take turns. Of two
+threads it is one of wall times, beside the best that CPU times allow: what the main thread does is taken to be serial.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from functools import partial
 from multiprocessing import get_context
-from time import process_time
+from time import perf_counter, process_time, thread_time
 from typing import Any
 
 from measure import best_of, machine, peak_megabytes
@@ -93,6 +96,26 @@ def measure_growth(shapes: tuple[tuple[int, int], ...]) -> list[dict[str, float]
     return found
 
 
+def measure_threads(shape: tuple[int, int]) -> dict[str, tuple[float, float]]:
+    """Return how much faster the default is in two threads: by the clock, and as CPU times allow."""
+    import dualt
+
+    probs, labels = make_inputs(*shape)
+    found = {}
+    for name, function in (("estimate", dualt.estimate_transition), ("find issues", dualt.find_label_issues)):
+        runs = {n_jobs: partial(function, probs, labels, n_jobs=n_jobs) for n_jobs in (1, 2)}
+        times: dict[int, list[tuple[float, ...]]] = {1: [], 2: []}
+        for n_jobs in (1, 2) * 6:
+            before = perf_counter(), process_time(), thread_time()
+            runs[n_jobs]()
+            after = perf_counter(), process_time(), thread_time()
+            times[n_jobs].append(tuple(b - a for a, b in zip(before, after, strict=True)))
+        # The first run of each imports.
+        (wall, cpu, _), (wall_of_two, cpu_of_two, main) = (min(times[n_jobs][1:]) for n_jobs in (1, 2))
+        found[name] = wall / wall_of_two, cpu / (main + (cpu_of_two - main) / 2)
+    return found
+
+
 def apart(function: Callable[[Any], Any], argument: Any) -> Any:
     """Run in a fresh process."""
     with get_context("spawn").Pool(1) as pool:
@@ -110,6 +133,12 @@ def show_growth(title: str, shapes: tuple[tuple[int, int], ...]) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--threads", action="store_true", help="two threads beside one, at 1,000,000 × 100")
+    if parser.parse_args().threads:
+        for name, (wall, allowed) in apart(measure_threads, (1_000_000, 100)).items():
+            print(f"{name}: two threads are {wall:.2f} times as fast as one ({allowed:.2f} by CPU time)", flush=True)
+        return
     print(f"{machine()}, CPU time\n")
     print(
         "| rows × classes | wrong labels found: time, of cleanlab's | peak MB: dualt · cleanlab"

@@ -6,7 +6,7 @@ Rows are clean classes and sum to one, so `noisy_posterior = clean_posterior @ t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -209,12 +209,17 @@ class EarlyPosterior:
         """Travel to workers as the matrix; they prepare it anew."""
         return EarlyPosterior, (self._matrix, self._matrix.dtype, self._steps)
 
-    def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, probs: NDArray[Any], n_jobs: int = 1) -> NDArray[Any]:
         """Return the posterior (n_samples, n_classes)."""
+        if n_jobs > 1:
+            return np.concatenate(_in_threads(self, probs, n_jobs))
         return self._kernel.posterior(probs) if self._kernel else self._posterior(probs)
 
-    def clearest(self, probs: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    def clearest(self, probs: NDArray[Any], n_jobs: int = 1) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Return the most probable class of every row, the first of equals, and its posterior."""
+        if n_jobs > 1:
+            best, sureness = zip(*_in_threads(self.clearest, probs, n_jobs), strict=True)
+            return np.concatenate(best), np.concatenate(sureness)
         return self._kernel.clearest(probs) if self._kernel else _largest(self._posterior(probs))
 
     def scores(self, probs: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
@@ -248,6 +253,12 @@ class EarlyPosterior:
             ratio = probs / np.maximum(noisy, tiny)
             posterior *= ratio @ entries.T + np.outer(ratio.sum(axis=1), background)
         return posterior
+
+
+def _in_threads(function: Callable[[NDArray[Any]], Any], rows: NDArray[Any], n_jobs: int) -> list[Any]:
+    """Return what the function finds of equal parts of the rows, each in a thread of its own."""
+    with ThreadPoolExecutor(n_jobs) as pool:
+        return list(pool.map(function, np.array_split(rows, n_jobs)))
 
 
 def _largest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -51,9 +52,10 @@ def balanced_by_loops(posteriors, label_counts):
 def thresholds_by_loops(posteriors, confidence, n_samples, floored=True):
     """Return `confidence`, or the sureness of a class's surest tenth, or hundred of all rows, if that is less.
 
-    If floored, none below one minus the mean sureness.
+    If floored, none below one minus the mean sureness, unless fewer than thirty reach that.
     """
-    floor = min(confidence, 1 - float(np.mean([max(q) for q in posteriors]))) if floored else 0
+    everyone = sorted((max(q) for q in posteriors), reverse=True)
+    floor = min(confidence, 1 - float(np.mean(everyone)), everyone[:30][-1]) if floored else 0
     members = [[] for _ in posteriors[0]]
     for q in posteriors:
         members[int(np.argmax(q))].append(max(q))
@@ -320,3 +322,23 @@ def test_the_interval_covers_where_the_assumptions_hold(shrink):
     covered = np.array(covered)
     assert 0.9 <= np.diagonal(covered, axis1=1, axis2=2).mean() <= 0.99
     assert covered.mean() >= 0.9
+
+
+@pytest.mark.parametrize(("n_classes", "sharpness"), [(100, 1.0), (200, 0.3), (300, 1.0)])
+def test_of_a_classifier_that_is_never_sure_the_surest_examples_count(n_classes, sharpness):
+    """Flat probabilities of many classes: where none is sure, counting nobody would find no noise, and rank nothing."""
+    rng = np.random.default_rng(0)
+    clean = rng.integers(n_classes, size=6000)
+    logits = rng.normal(size=(6000, n_classes))
+    logits[np.arange(6000), clean] += 2
+    probs = np.exp(sharpness * logits)
+    probs /= probs.sum(axis=1, keepdims=True)
+    labels = noise.corrupt(clean, noise.symmetric(n_classes, 0.2), random_state=0)
+    found = dualt.find_label_issues(probs, labels)
+    wrong = labels != clean
+    plain = average_precision_score(wrong, -probs[np.arange(6000), labels])
+    assert average_precision_score(wrong, -found.probability_right) > plain - 0.005
+    assert found.transition_estimate.fit.readings.seldom_sure
+    low, high = found.transition_estimate.noise_rate_range
+    assert low <= 0.2 <= high
+    assert 0.05 < found.transition_estimate.noise_rate < 0.45

@@ -218,3 +218,14 @@ def loop_surest(row, floor, skipped):
     reach = {k for k in range(len(row)) if row[k] >= floor[k]}
     others = set(range(len(row))) - {skipped}
     return [max(sorted(kept), key=row.__getitem__, default=-1) for kept in (reach, others, reach & others)]
+
+
+@pytest.mark.parametrize("library", [kernels.library, None])
+def test_threads_find_what_one_finds(library):
+    rng = np.random.default_rng(0)
+    probs, matrix = rng.dirichlet(np.full(7, 0.5), 100), noise.symmetric(7, 0.3)
+    with mock.patch.object(kernels, "library", library):
+        reader = EarlyPosterior(matrix)
+        assert_allclose(reader(probs, 3), reader(probs), rtol=1e-12)
+        for found, expected in zip(reader.clearest(probs, 3), reader.clearest(probs), strict=True):
+            assert_allclose(found, expected, rtol=1e-12)

@@ -23,12 +23,14 @@ from dualt.validation import check_fraction
 
 # A class that is seldom clear still counts its clearest members: this share, and this many, of them.
 _LEAST_SHARE, _LEAST_MEMBERS = 0.1, 100
+# So many examples of the sample count however doubtful they are: the surest of all classes together.
+_FEWEST_SURE = 30
 # The sample stands for the data in all rounds but the last if it has this many rows for each class.
 _ENOUGH_PER_CLASS = 100
 _BALANCED_ROUNDS, _BALANCE_STEPS = 3, 5
 # Thresholds and a first matrix need no more rows of the sample than so many, and so many for each class; a matrix that
 # is going to be counted anew, a quarter of them.
-_FEW_ROWS, _FEW_ROWS_PER_CLASS = 4_096, 1_000
+_FEW_ROWS, _FEW_ROWS_PER_CLASS = 8_192, 500
 # Of a class that nothing resembles no weight may overflow.
 _LEAST_MEAN = 1e-6
 _ROUNDING = 1e-5
@@ -77,8 +79,8 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     levels = np.array([likely, max(2 * confidence - 1, likely), confidence])
     if posterior.n_classes > _MANY_CLASSES:
         levels = levels[-1:]
-    few = _few(posterior.summary, _FEW_ROWS_PER_CLASS)
-    clean, sureness = reader.clearest(few.sample_rows)
+    few = _few(posterior.summary)
+    clean, sureness = reader.clearest(few.sample_rows, posterior.n_jobs)
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
@@ -93,26 +95,26 @@ def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix
     if n_sampled < summary.n_samples and n_sampled < _ENOUGH_PER_CLASS * summary.n_classes:
         return _rows(count_confident(posterior).T, shrink)
     rough = confident_joint(posterior).transition
-    few, fewer = _few(summary, _FEW_ROWS_PER_CLASS), _few(summary, _FEW_ROWS_PER_CLASS // 4)
-    for number in range(_BALANCED_ROUNDS + 1):
-        rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=number < _BALANCED_ROUNDS)
-    return _round_on_sample(few, rough, confidence, shrink, balanced=False)
+    few, fewer = _few(summary), _few(summary, share=4)
+    for balanced in [True] * _BALANCED_ROUNDS + [False]:
+        rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=balanced, n_jobs=posterior.n_jobs)
+    return _round_on_sample(few, rough, confidence, shrink, balanced=False, n_jobs=posterior.n_jobs)
 
 
-def _few(summary: PosteriorSummary, per_class: int) -> PosteriorSummary:
-    """Return the summary with every k-th row of its sample, which leaves at least so many for each class."""
-    step = max(1, len(summary.sample_rows) // max(_FEW_ROWS, per_class * summary.n_classes))
+def _few(summary: PosteriorSummary, share: int = 1) -> PosteriorSummary:
+    """Return the summary with every k-th row of its sample, which leaves enough, or one in `share` of these."""
+    step = max(1, share * len(summary.sample_rows) // max(_FEW_ROWS, _FEW_ROWS_PER_CLASS * summary.n_classes))
     rows, labels = summary.sample_rows[::step], summary.sample_labels[::step]
     return replace(summary, sample_rows=np.ascontiguousarray(rows), sample_labels=labels)
 
 
 def _round_on_sample(
-    summary: PosteriorSummary, transition: Matrix, confidence: float, shrink: bool, *, balanced: bool
+    summary: PosteriorSummary, transition: Matrix, confidence: float, shrink: bool, *, balanced: bool, n_jobs: int
 ) -> Matrix:
     """Return the rows counted over those of the sample that are sure of their clean class."""
-    rows = summary.sample_rows
+    rows, counts = summary.sample_rows, summary.label_counts
     reader = EarlyPosterior(transition, rows.dtype)
-    clean, sureness = surest(_balance(reader(rows), summary.label_counts)) if balanced else reader.clearest(rows)
+    clean, sureness = surest(_balance(reader(rows, n_jobs), counts)) if balanced else reader.clearest(rows, n_jobs)
     limits = _thresholds(clean, sureness, summary, np.array([confidence]), floored=not balanced)[0]
     clear = sureness >= limits[clean]
     keys = clean[clear] * summary.n_classes + summary.sample_labels[clear]
@@ -147,8 +149,9 @@ def _thresholds(
     """Return the sureness that counts at each level in each class: the level, or less where too few reach it.
 
     If `floored`, no example counts that is less sure than one minus the mean sureness: doubtful examples of a good
-    classifier are hard ones, those of a classifier that is seldom sure say nothing of the labels. The balanced rounds
-    count them all the same, lest a class lose its examples before it has a row.
+    classifier are hard ones, those of a classifier that is seldom sure say nothing of the labels. Only the surest few
+    of all classes count even if they are less sure: without any, no noise would be found. The balanced rounds count
+    doubtful examples all the same, lest a class lose its examples before it has a row.
     """
     classes = np.arange(summary.n_classes)
     # The members of each class together, the surest first: a sureness is at most one, up to rounding.
@@ -159,7 +162,7 @@ def _thresholds(
     needed = np.ceil(np.maximum(least, _LEAST_SHARE * sizes)).astype(np.intp)
     last = np.maximum(starts[:-1] + np.minimum(needed, sizes) - 1, 0)
     reached = np.where(sizes > 0, 2.0 * classes - members[last], 1)
-    floor = 1 - float(sureness.mean()) if floored else 0.0
+    floor = min(1 - float(sureness.mean()), float(np.sort(sureness)[-_FEWEST_SURE:][0])) if floored else 0.0
     thresholds = np.minimum(levels[:, None], np.maximum(floor, reached))
     # The member that sets a threshold must reach it although its sureness is rounded anew in each pass.
     return np.asarray(thresholds - _ROUNDING)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dualt.audit import Calibration, calibrated_posterior
 from dualt.labels import Codes
-from dualt.rows.floats import surest
+from dualt.rows.floats import entries_at, surest
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import EarlyPosterior
 
@@ -20,7 +20,7 @@ _TAIL = 0.3
 _RIVAL = 0.25
 _SATURATED = 1e-6
 # The sample's quantiles are taken from so many rows, and read off a table of so many steps.
-_ROWS, _QUANTILES, _STEPS = 8_192, np.linspace(0, 1, 2_001), 4_096
+_ROWS, _QUANTILES, _STEPS = 4_096, np.linspace(0, 1, 2_001), 4_096
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CalibratedScorer:
     def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
         """Return the columns of `Scores` of a chunk."""
         weights = calibrated_posterior(self.calibration, probs, labels)
-        return labels, weights[np.arange(len(labels)), labels], *surest(weights)
+        return labels, entries_at(weights, labels), *surest(weights)
 
 
 @dataclass(frozen=True)
@@ -84,24 +84,31 @@ class PooledScorer:
         _, bayes_right, suggested, probability = self.bayes(probs, labels)
         rival, own, strongest = _strongest_other(probs, labels)
         pooled = _pool(self.trust, probs.shape[1], bayes_right, own, strongest)
-        place = np.clip((pooled - self.lowest) / self.step, 0, _STEPS - 1).astype(np.intp)
+        place = ((pooled - self.lowest) / self.step).astype(np.intp)
         # Of rows in one step of the table, or of which Bayes' rule is certain, the pooled odds tell the order.
-        log_odds = self.log_odds[place] + 1e-3 * pooled
+        log_odds = self.log_odds.take(place, mode="clip") + 1e-3 * pooled
         right = 1 / (1 + np.exp(-log_odds))
-        # What is left goes to the class that Bayes' rule suggests, or to the rival if it suggests the label itself.
-        differs = suggested != labels
-        other = np.where(differs, suggested, rival)
+        # What is left goes to the class that Bayes' rule suggests, or to the rival if it suggests the label itself. All
+        # labels that are likely to be right stay.
+        best, best_probability = labels.copy(), right.copy()
+        doubtful = np.flatnonzero(right < 0.5)
+        label, suggested = labels[doubtful], suggested[doubtful]
+        bayes_right, own, left = bayes_right[doubtful], own[doubtful], 1 - right[doubtful]
+        differs = suggested != label
         tiny = np.finfo(probs.dtype).tiny
-        of_bayes = probability / np.maximum(1 - bayes_right, tiny)
-        share = np.minimum(np.where(differs, of_bayes, strongest / np.maximum(1 - own, tiny)), 1)
-        kept = right >= (1 - right) * share
-        return labels, right, np.where(kept, labels, other), np.where(kept, right, (1 - right) * share)
+        of_bayes = probability[doubtful] / np.maximum(1 - bayes_right, tiny)
+        of_rival = strongest[doubtful] / np.maximum(1 - own, tiny)
+        left *= np.minimum(np.where(differs, of_bayes, of_rival), 1)
+        replaced = left > right[doubtful]
+        best[doubtful] = np.where(replaced, np.where(differs, suggested, rival[doubtful]), label)
+        best_probability[doubtful] = np.maximum(left, right[doubtful])
+        return labels, right, best, best_probability
 
 
 def _strongest_other(probs: NDArray[Any], labels: Codes) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
     """Return the strongest other class of every row, the probability of the label, and that of the other class."""
     rival, strongest = surest(probs, without=labels)
-    return rival, probs[np.arange(len(labels)), labels], strongest
+    return rival, entries_at(probs, labels), strongest
 
 
 def _pool(
@@ -119,4 +126,4 @@ def _quantiles(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _log_odds(right: NDArray[Any], tail: float) -> NDArray[Any]:
-    return np.asarray(np.log(right + tail) - np.log(1 - right + tail))
+    return np.asarray(np.log((right + tail) / (1 - right + tail)))

@@ -12,6 +12,7 @@ typedef struct {
 typedef struct {
   int64_t n_classes, steps, is_whole; /* whether every entry is kept, and so none is listed */
   const void *background;
+  const void *at_start; /* (c,) the labels of a posterior that is uniform, which need not be computed for every row */
   entries_t of_class, of_label;
   const void *by_class, *by_label; /* (c, c) the whole matrix, and transposed */
   double mean_background;

@@ -31,6 +31,7 @@ class _Model(ctypes.Structure):
         ("steps", ctypes.c_int64),
         ("is_whole", ctypes.c_int64),
         ("background", ctypes.c_void_p),
+        ("at_start", ctypes.c_void_p),
         ("of_class", _Entries),
         ("of_label", _Entries),
         ("by_class", ctypes.c_void_p),
@@ -61,19 +62,17 @@ class PosteriorKernel:
         transition = np.ascontiguousarray(transition)
         background, kept = split_background(transition)
         is_whole = bool(kept.all())  # then there is no background, and entries need not be listed
-        classes, labels = np.divmod(np.flatnonzero(kept & (not is_whole)), len(transition))
-        values = transition[classes, labels] - background[classes]
-        by_label = np.argsort(labels, kind="stable")
-        of_class = _entries(classes, labels, values, len(transition))
-        of_label = _entries(labels[by_label], classes[by_label], values[by_label], len(transition))
+        of_class, of_label = ((), ()) if is_whole else _both_ways(transition, background, kept)
+        at_start = np.where(kept, transition, background[:, None]).mean(axis=0)
         transposed = np.ascontiguousarray(transition.T)
         # They must live as long as their addresses.
-        self._arrays = background, *of_class, *of_label, transposed, transition
+        self._arrays = background, at_start, *of_class, *of_label, transposed, transition
         self._model = _Model(
             len(transition),
             steps,
             is_whole,
             background.ctypes.data,
+            at_start.ctypes.data,
             _Entries(*(array.ctypes.data for array in of_class)),
             _Entries(*(array.ctypes.data for array in of_label)),
             transition.ctypes.data,
@@ -139,6 +138,17 @@ def split_background(transition: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np
     n_background = n_classes - kept.sum(axis=1)
     background = np.where(kept, 0, transition).sum(axis=1) / np.maximum(n_background, 1)
     return background.astype(transition.dtype), kept
+
+
+def _both_ways(
+    transition: NDArray[Any], background: NDArray[Any], kept: NDArray[np.bool_]
+) -> tuple[tuple[NDArray[Any], ...], tuple[NDArray[Any], ...]]:
+    """Return the entries that are kept, by class and by label."""
+    classes, labels = np.divmod(np.flatnonzero(kept), len(transition))
+    values = transition[classes, labels] - background[classes]
+    by_label = np.argsort(labels, kind="stable")
+    of_class = _entries(classes, labels, values, len(transition))
+    return of_class, _entries(labels[by_label], classes[by_label], values[by_label], len(transition))
 
 
 def _entries(

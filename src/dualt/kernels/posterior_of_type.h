@@ -67,7 +67,7 @@ TARGET ALWAYS_INLINE void NAME(combine_two)(const REAL *first, const REAL *secon
 /* Take the steps with every entry and no background: of few classes. */
 TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundle) * p, NAME(bundle) * q,
                                           NAME(bundle) * ratio) {
-  const REAL *by_label = model->by_label, *by_class = model->by_class;
+  const REAL *by_label = model->by_label, *by_class = model->by_class, *at_start = model->at_start;
   int64_t c = model->n_classes;
   for (int64_t i = 0; i < c; i++)
     for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
@@ -75,7 +75,10 @@ TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundl
     for (int64_t j = 0; j < c; j += 2) {
       int64_t second = j + 1 < c ? j + 1 : j;
       NAME(bundle) noisy[2] = {{{{0}}}};
-      NAME(combine_two)(by_label + j * c, by_label + second * c, c, q, noisy);
+      if (step)
+        NAME(combine_two)(by_label + j * c, by_label + second * c, c, q, noisy);
+      else
+        for (int v = 0; v < WIDTH; v++) noisy[0].of[v] += at_start[j], noisy[1].of[v] += at_start[second];
       NAME(divide)(p + j, noisy, ratio + j);
       NAME(divide)(p + second, noisy + 1, ratio + second);
     }
@@ -93,19 +96,19 @@ TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundl
 
 TARGET static void NAME(take_steps)(const model_t *model, const NAME(bundle) * p, NAME(bundle) * q,
                                     NAME(bundle) * ratio) {
-  const REAL *background = model->background;
+  const REAL *background = model->background, *at_start = model->at_start;
   int64_t c = model->n_classes;
   NAME(bundle) common = {{{0}}}; /* sum_i q_i background_i, of which every label has its part */
   for (int64_t i = 0; i < c; i++)
-    for (int v = 0; v < WIDTH; v++) {
-      q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
-      common.of[v] += q[i].of[v] * background[i];
-    }
+    for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
   for (int64_t step = 0; step < model->steps; step++) {
     NAME(bundle) ratios = {{{0}}}, next = {{{0}}};
     for (int64_t j = 0; j < c; j++) {
       NAME(bundle) noisy = common;
-      NAME(add_entries)(&model->of_label, j, q, &noisy);
+      if (step)
+        NAME(add_entries)(&model->of_label, j, q, &noisy);
+      else
+        for (int v = 0; v < WIDTH; v++) noisy.of[v] += at_start[j];
       NAME(divide)(p + j, &noisy, ratio + j);
       for (int v = 0; v < WIDTH; v++) ratios.of[v] += ratio[j].of[v];
     }

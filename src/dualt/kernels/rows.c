@@ -49,8 +49,8 @@ EXPORT int64_t sampled_rows(int64_t start, int64_t n, uint32_t ceiling, int64_t 
         continue;
       }
     }
-    if (hash_of(low, high) <= ceiling) kept[found++] = number;
-    number++;
+    kept[found] = number++; /* without a branch, which nobody could predict */
+    found += hash_of(low, high) <= ceiling;
   }
   return found;
 }

@@ -32,15 +32,24 @@ def surest(
     Among the entries that reach the `floor` of their column, and `without` one column of each row. Where there is none,
     the place is −1.
     """
-    numbers = np.arange(len(rows))
     if kernels.library and rows.flags.c_contiguous:
         best = kernels.largest_entries(rows, floor, without)
-        return best, rows[numbers, best]
+        return best, entries_at(rows, best)
     left = rows.copy() if floor is None else np.where(rows >= floor, rows, -1)
     if without is not None:
-        left[numbers, without] = -1
+        left[np.arange(len(rows)), without] = -1
     best = left.argmax(axis=1)
-    return np.where(left[numbers, best] < 0, -1, best), rows[numbers, best]
+    return np.where(entries_at(left, best) < 0, -1, best), entries_at(rows, best)
+
+
+def entries_at(rows: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the entry of each row that is in the column of this number; twice as fast as indexing with two arrays."""
+    return rows.ravel().take(np.arange(0, rows.size, rows.shape[1]) + columns)
+
+
+def rows_at(table: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the rows of these numbers: short ones several times as fast as by indexing, without a copy of all."""
+    return np.asarray(table).take(numbers, axis=0) if table.flags.c_contiguous else np.asarray(table[numbers])
 
 
 def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError
 from dualt.labels import Codes, LabelCoder
 from dualt.rows.anchors import AnchorTracker
-from dualt.rows.floats import working_dtype
+from dualt.rows.floats import rows_at, working_dtype
 from dualt.rows.sample import lowest_priority, sample_rows
 from dualt.rows.scan import CONFIDENCE_UNIT, Scan
 from dualt.validation import check_same_length
@@ -203,7 +203,7 @@ def summarize(
         anchor_rows=anchor_rows,
         sample_index=sampled,
         sample_labels=codes[sampled - start].astype(np.intp),
-        sample_rows=pred_probs[sampled - start].astype(dtype, copy=False),
+        sample_rows=rows_at(pred_probs, sampled - start).astype(dtype, copy=False),
         sample_size=sample_size,
     )
 
