@@ -149,7 +149,7 @@ def main() -> None:
     for shape in SHAPES:
         r = apart(measure_shape, shape)
         print(
-            f"| {shape[0]:,} × {shape[1]:,} | **{r['issues'] / r['filter']:.2f}**"
+            f"| {shape[0]:,} × {shape[1]:,} | {r['issues'] / r['filter']:.2f}"
             f" | {r['memory']:.0f} · {r['filter memory']:.0f} | {r['default'] / r['sum']:.0f}"
             f" | {r['default'] / r['peer']:.2f} | {r['dual-t'] / r['sum']:.1f} | {r['peer'] / r['dual-t']:.1f}"
             f" | {r['peer, flat'] / r['dual-t, flat']:.1f} |",

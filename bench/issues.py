@@ -97,9 +97,11 @@ def main() -> None:
     for name, features, clean, model in cases():
         for noise in NOISES:
             r = mean_of([measure_case(features, clean, model, noise, seed) for seed in seeds])
+            best = max(r[key] for key in ("ours", "cleanlab", "self-confidence"))
+            cell = {key: f"**{value:.3f}**" if value == best else f"{value:.3f}" for key, value in r.items()}
             print(
-                f"| {name} | {noise} | **{r['ours']:.3f}** | {r['true T']:.3f} | {r['cleanlab']:.3f}"
-                f" | {r['self-confidence']:.3f} | {r['gap']:.3f} ({r['worst gap']:.3f})"
+                f"| {name} | {noise} | {cell['ours']} | {r['true T']:.3f} | {cell['cleanlab']}"
+                f" | {cell['self-confidence']} | {r['gap']:.3f} ({r['worst gap']:.3f})"
                 f" | {r['wrong']:,.0f} | {r['our flagged']:,.0f} | {r['cleanlab flagged']:,.0f}"
                 f" | {r['cleanlab seconds'] / r['our seconds']:.1f} |",
                 flush=True,
