@@ -87,6 +87,14 @@ def test_dropout_has_its_share_and_keeps_the_mean(p):
     assert torch.equal(dropout.eval()(out), out)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="seeds wait only for a GPU that is missing")
+def test_seeding_keeps_nothing_for_devices_that_are_missing():
+    before, expected = len(torch.cuda._queued_calls), torch.Generator().manual_seed(5)
+    with seeded(5):
+        assert torch.equal(torch.rand(3), torch.rand(3, generator=expected)), "as torch.manual_seed would"
+    assert len(torch.cuda._queued_calls) == before
+
+
 def test_the_vector_network_has_sixteen_linear_layers():
     network = build_network("resnet-vector", (10,), 2)
     assert sum(isinstance(module, nn.Linear) for module in network.modules()) == 16
