@@ -342,3 +342,18 @@ def test_of_a_classifier_that_is_never_sure_the_surest_examples_count(n_classes,
     low, high = found.transition_estimate.noise_rate_range
     assert low <= 0.2 <= high
     assert 0.05 < found.transition_estimate.noise_rate < 0.45
+
+
+@pytest.mark.parametrize("truth", [noise.symmetric(6, 0.4), noise.pair(6, 0.35)], ids=["symmetric", "pair"])
+def test_a_thin_sample_finds_what_the_whole_one_finds(monkeypatch, truth):
+    """The first rounds and the quantiles of scores read a part of the sample: matrix and ranking hardly change."""
+    probs, labels, clean = mixed(truth, 30_000, np.random.default_rng(0))
+    thin = dualt.find_label_issues(probs, labels)
+    monkeypatch.setattr("dualt.estimators.clean_count._FEW_ROWS", 1 << 20)
+    monkeypatch.setattr("dualt.issues.opinions._ROWS", 1 << 20)
+    whole = dualt.find_label_issues(probs, labels)
+    assert not np.array_equal(thin.transition, whole.transition)
+    assert dualt.l1_error(thin.transition, whole.transition, normalize=True) < 0.005
+    precisions = [average_precision_score(labels != clean, -found.probability_right) for found in (thin, whole)]
+    assert abs(precisions[0] - precisions[1]) < 0.002
+    assert np.abs(thin.probability_right - whole.probability_right).mean() < 0.002
