@@ -175,11 +175,6 @@ def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int = 
     return np.where(there, found / np.where(there, total, 1), probs)
 
 
-def clearest_class(probs: NDArray[Any], transition: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the most probable clean class of every row, the first of equals, and its posterior."""
-    return EarlyPosterior(transition, probs.dtype).clearest(probs)
-
-
 def bayes_scores(
     probs: NDArray[Any], labels: NDArray[Any], transition: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:

@@ -88,9 +88,7 @@ def test_targets_agree_with_each_other():
     classes, entries = pp.class_rate_intervals(verified, weights), pp.transition_intervals(verified, weights)
     np.testing.assert_allclose(classes.estimate, 1 - np.diagonal(entries.estimate), atol=1e-9)
     np.testing.assert_allclose(classes.low, 1 - np.diagonal(entries.high), atol=1e-9)
-    cells = pp.joint_intervals(verified, weights)
-    assert cells.estimate.shape == (3, 3)
-    for found in (classes, entries, cells, pp.rate_interval(verified, weights)):
+    for found in (classes, entries, pp.rate_interval(verified, weights)):
         assert (found.low <= found.estimate).all()
         assert (found.estimate <= found.high).all()
 
@@ -98,7 +96,7 @@ def test_targets_agree_with_each_other():
 def test_intervals_hold_whatever_the_bias_of_the_predictions():
     true, given, posterior, joint, truth = make()
     rng = np.random.default_rng(2)
-    holds = {"rate": [], "class": [], "entry": [], "joint": []}
+    holds = {"rate": [], "class": [], "entry": []}
     rates = 1 - np.diagonal(truth) / truth.sum(axis=1)
     matrix = truth / truth.sum(axis=1, keepdims=True)
     weights = Weights.uniform(150, 3000)
@@ -109,7 +107,6 @@ def test_intervals_hold_whatever_the_bias_of_the_predictions():
             ("rate", pp.rate_interval(verified, weights), 1 - np.trace(truth)),
             ("class", pp.class_rate_intervals(verified, weights), rates),
             ("entry", pp.transition_intervals(verified, weights), matrix),
-            ("joint", pp.joint_intervals(verified, weights), truth),
         ):
             holds[name].append(((found.low <= target) & (target <= found.high)).mean())
     for name, values in holds.items():

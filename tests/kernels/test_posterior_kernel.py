@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dualt import kernels, noise
 from dualt.kernels.posterior import PosteriorKernel, split_background
-from dualt.transition import EarlyPosterior, bayes_scores, clearest_class, early_posterior
+from dualt.transition import EarlyPosterior, bayes_scores, early_posterior
 
 compiled = pytest.mark.skipif(kernels.library is None, reason="no compiled library")
 TOLERANCE = {np.float32: 1e-4, np.float64: 1e-12}
@@ -138,7 +138,7 @@ def test_fused_answers_are_those_of_the_dense_posterior(library, problem, seed):
     close = {"rtol": 1e-3, "atol": 10 * TOLERANCE[probs.dtype.type]}
     with mock.patch.object(kernels, "library", library):
         posterior = early_posterior(probs, matrix)
-        best, sureness = clearest_class(probs, matrix)
+        best, sureness = EarlyPosterior(matrix, probs.dtype).clearest(probs)
         right, suggested, probability = bayes_scores(probs, labels, matrix)
     assert_array_equal(best, posterior.argmax(axis=1))
     assert_array_equal(sureness, posterior.max(axis=1))

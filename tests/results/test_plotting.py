@@ -1,21 +1,16 @@
 """Pictures show the numbers they are made of."""
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dualt
-from dualt.reproduce.records import plot_record, read_record
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
-
-RECORDS = Path(__file__).parents[2] / "docs" / "reproduction" / "synthetic" / "records"
 
 
 @pytest.fixture(autouse=True)
@@ -60,15 +55,6 @@ def test_curves_leave_out_what_is_not_known():
 def test_no_curves_is_an_error(curves):
     with pytest.raises(dualt.errors.InputError, match="validation_accuracy or test_accuracy"):
         dualt.plot_curves(curves)
-
-
-def test_a_record_draws_both_accuracies():
-    path = next(path for path in sorted(RECORDS.glob("*.json")) if "curves" in json.loads(path.read_text()))
-    record = read_record(path)
-    ax = plot_record(record)
-    assert len(ax.lines) == 2
-    np.testing.assert_allclose(ax.lines[1].get_ydata(), record["curves"]["test_accuracy"])
-    assert record["spec"]["posterior"]["noise"] in ax.get_title()
 
 
 @pytest.mark.parametrize(

@@ -115,19 +115,6 @@ def transition_intervals(verified: Verified, weights: Weights, level: float = 0.
     return _stack(rows)
 
 
-def joint_intervals(verified: Verified, weights: Weights, level: float = 0.95) -> Intervals:
-    """Return P(Y=i, ỹ=j), (n_classes, n_classes)."""
-    n_classes = len(verified.joint)
-    is_given = np.eye(n_classes)[verified.given]
-    rows = []
-    for label in range(n_classes):
-        truth = (verified.true == label)[:, None] * is_given
-        rows.append(
-            share_intervals(truth, verified.posterior[:, label, None] * is_given, verified.joint[label], weights, level)
-        )
-    return _stack(rows)
-
-
 def share_intervals(truth: Floats, predicted: Floats, mean: Floats, weights: Weights, level: float = 0.95) -> Intervals:
     """Return the mean over all rows of indicators that are known for the verified rows.
 

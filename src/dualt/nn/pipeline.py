@@ -133,24 +133,6 @@ def training_data(split: Split, dataset: Dataset, machine: Machine | None = None
     return TrainingData(part(split.train_x, split.train_noisy), part(split.val_x, split.val_noisy), test)
 
 
-def learn_posterior(
-    data: TrainingData,
-    n_classes: int,
-    config: TrainingConfig | None = None,
-    *,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    on_epoch: OnStage | None = None,
-) -> NDArray[np.float32]:
-    """Return P(given label | x) on the training part, (n, C): cross entropy, the best noisy validation kept.
-
-    Parameters are those of `train_robustly`.
-    """
-    names = tuple(map(str, range(n_classes)))
-    config = config or TrainingConfig(method="ce")
-    return Stages(data, names, config, _prepared(folder), resume, on_epoch).pred_probs()
-
-
 def train_robustly(
     data: TrainingData,
     n_classes: int,

@@ -16,7 +16,6 @@ from dualt.errors import FileError
 from dualt.files import atomic_write, json_text, read_json
 from dualt.nn.training.model import make_folder
 from dualt.reproduce.spec import FORMAT, RunSpec
-from dualt.results.plotting import plot_curves
 
 Record: TypeAlias = dict[str, Any]
 
@@ -64,14 +63,6 @@ def _git_revision() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip() or None
-
-
-def plot_record(record: Record, *, ax: Any = None) -> Any:
-    """Draw the accuracies of a run's epochs with matplotlib, and return the Axes."""
-    spec = record.get("spec", {})
-    posterior = spec.get("posterior", {})
-    words = [posterior.get("dataset"), posterior.get("noise"), spec.get("method")]
-    return plot_curves(record.get("curves", {}), ax=ax, title=", ".join(filter(None, words)))
 
 
 class Store:
