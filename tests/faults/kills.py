@@ -47,8 +47,8 @@ class Found:
 def preload() -> None:
     """Import what commands import, and what an optimizer and a figure do when they are first made."""
     import matplotlib.backends.backend_agg
-    import matplotlib.backends.backend_svg
-    import torch._dynamo
+    import matplotlib.backends.backend_svg  # noqa: F401
+    import torch._dynamo  # noqa: F401
 
     import dualt.nn.pipeline
     import dualt.report
