@@ -100,5 +100,8 @@ def seeded(seed: int) -> Iterator[None]:
     """Draw from torch's own generators as if freshly seeded, and leave them as they were."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+        if devices or torch.backends.mps.is_available():
+            torch.manual_seed(seed)
+        else:  # there, `torch.manual_seed` would keep a trace of every call for a CUDA that never comes
+            torch.default_generator.manual_seed(seed)
         yield
