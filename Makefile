@@ -8,6 +8,8 @@
 #              all), from FUZZ_SEED (a new one every time), only those named FUZZ_ONLY
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests of a file stay together, with what they share, until another process has none left and takes some.
+SHARED := --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test test-all test-slow lint docs bench bench-scale fuzz clean
@@ -16,12 +18,12 @@ demo: .venv/demo
 	$(BIN)/dualt demo
 
 test: .venv/installed
-	$(BIN)/python -m pytest -n 2 --doctest-modules -m "not slow"
+	$(BIN)/python -m pytest $(SHARED) -n 2 --doctest-modules -m "not slow"
 
 test-all: test test-slow
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -n 3 -m slow $(SLOW)  # three: they wait for processes of their own
+	$(BIN)/python -m pytest $(SHARED) -n 3 -m slow $(SLOW)  # three: they wait for processes of their own
 
 # Here hypothesis tries more examples; the variable reaches the tests of `make test` too.
 test-all test-slow: export HYPOTHESIS_PROFILE := ci
@@ -31,8 +33,7 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: .venv/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,docs]'
+docs: .venv/docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --doctree-dir site/.doctrees docs site
 
 bench: .venv/installed
@@ -58,6 +59,10 @@ fuzz: .venv/installed
 .venv/installed: pyproject.toml constraints.txt hatch_build.py $(wildcard src/dualt/kernels/*.[ch])
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev]'
+	touch $@
+
+.venv/docs: .venv/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,docs]'
 	touch $@
 
 clean:

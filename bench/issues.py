@@ -1,4 +1,4 @@
-"""How well are wrong labels found: average precision and time, beside cleanlab, on the same probabilities.
+"""How well are wrong labels found: average precision beside cleanlab, on the same probabilities.
 
     python bench/issues.py [--seeds 34 35 36]           prints a Markdown table of means over the seeds
 
@@ -12,10 +12,9 @@ import argparse
 import warnings
 from collections.abc import Iterator
 from statistics import fmean
-from time import process_time
 from typing import Any
 
-from measure import best_seconds, machine
+from measure import machine
 
 NOISES = ("sym-0.2", "sym-0.5", "pair-0.45")
 
@@ -46,7 +45,7 @@ def cases() -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def measure_case(features: Any, clean: Any, model: Any, noise: str, seed: int) -> dict[str, float]:
-    """Return average precisions and times for one data set, noise and seed."""
+    """Return average precisions for one data set, noise and seed."""
     import numpy as np
     from cleanlab.filter import find_label_issues as peer
     from cleanlab.rank import get_label_quality_scores
@@ -72,8 +71,6 @@ def measure_case(features: Any, clean: Any, model: Any, noise: str, seed: int) -
         "wrong": int(wrong.sum()),
         "our flagged": int(found.is_issue.sum()),
         "cleanlab flagged": int(flagged.sum()),
-        "our seconds": best_seconds(lambda: dualt.find_label_issues(probs, given), 3, process_time),
-        "cleanlab seconds": best_seconds(lambda: peer(given, probs, n_jobs=1), 3, process_time),
     }
 
 
@@ -91,9 +88,9 @@ def main() -> None:
     print(f"{machine()}; means over {len(seeds)} seeds\n")
     print(
         "| data | noise | AP dualt | AP with the true T | AP cleanlab (normalised margin) | AP self-confidence"
-        " | below the true T, mean (worst) | wrong | flagged dualt | flagged cleanlab | time, cleanlab / dualt |"
+        " | below the true T, mean (worst) | wrong | flagged dualt | flagged cleanlab |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, features, clean, model in cases():
         for noise in NOISES:
             r = mean_of([measure_case(features, clean, model, noise, seed) for seed in seeds])
@@ -102,8 +99,7 @@ def main() -> None:
             print(
                 f"| {name} | {noise} | {cell['ours']} | {r['true T']:.3f} | {cell['cleanlab']}"
                 f" | {cell['self-confidence']} | {r['gap']:.3f} ({r['worst gap']:.3f})"
-                f" | {r['wrong']:,.0f} | {r['our flagged']:,.0f} | {r['cleanlab flagged']:,.0f}"
-                f" | {r['cleanlab seconds'] / r['our seconds']:.1f} |",
+                f" | {r['wrong']:,.0f} | {r['our flagged']:,.0f} | {r['cleanlab flagged']:,.0f} |",
                 flush=True,
             )
 

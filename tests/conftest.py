@@ -22,15 +22,21 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 BROWSER_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # Every test in these folders starts processes or environments of its own.
 SLOW_FOLDERS = ("examples", "faults", "release")
+# These take longest and come first, so that none of them is left alone when the processes have done all others.
+LONGEST = (
+    "runs_the_tutorial", "everything_from_nothing", "what_it_shows[README", "what_it_shows[docs/reproduction",
+    "what_it_shows[docs/howto/pytorch", "what_it_shows[docs/howto/no-prob", "what_it_shows[docs/cluster",
+)  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the tests of slow folders, before `-m "not slow"` chooses."""
+    """Mark the tests of slow folders, before `-m "not slow"` chooses, and put the longest first."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents and item.path.relative_to(here).parts[0] in SLOW_FOLDERS:
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
 
 
 @pytest.fixture(autouse=True, scope="session")

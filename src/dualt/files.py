@@ -185,13 +185,30 @@ def keep_backup(path: Path) -> Path:
             for number in count():
                 backup = path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}")
                 try:
-                    backup.hardlink_to(whole)  # unlike a renaming, it replaces nothing
+                    _rename_to_free(whole, backup)
                 except FileExistsError:
                     continue
                 return backup
     except OSError as error:
         raise FileError(f"Cannot keep a backup of {path}: {getattr(error, 'strerror', None) or error}.") from error
     raise AssertionError
+
+
+def _rename_to_free(source: Path, target: Path) -> None:
+    """Give a file another name on the same file system, which must be free; `rename` alone would replace a file."""
+    try:
+        target.hardlink_to(source)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: an empty file takes the name, and is then replaced
+        target.touch(exist_ok=False)
+        try:
+            source.replace(target)
+        except BaseException:
+            target.unlink()
+            raise
+    else:
+        source.unlink()
 
 
 def _umask() -> int:

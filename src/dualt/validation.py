@@ -19,6 +19,7 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError, Transition
 # numbers of up to four decimals lands on it, where float32 and float64 would decide by their last bits.
 ROW_SUM_TOLERANCE = 0.01255
 _TRANSITION_TOLERANCE = 1e-3
+_MOST_CLASSES = 1 << 24
 _ONE_CLASS_EACH = (
     " If these are the labels: they come second. If they are predictions: pass probabilities (predict_proba); with hard"
     " predictions only the estimator spade is defined, of one-hot rows."
@@ -252,9 +253,11 @@ def check_fraction(value: Any, name: str, *, inclusive: bool = False) -> float:
 
 
 def check_n_classes(n_classes: Any) -> int:
-    """Return `n_classes` if it is a whole number of at least two."""
+    """Return `n_classes` if it is a whole number of at least two, and so few that some machine holds their matrix."""
     if not _is_count(n_classes, 2):
         raise InputError(f"Expected at least two classes, a whole number, got {n_classes!r}.")
+    if n_classes > _MOST_CLASSES:
+        raise InputError(f"Expected at most {_MOST_CLASSES:,} classes, got {int(n_classes):,}.")
     return int(n_classes)
 
 

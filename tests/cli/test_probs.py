@@ -92,17 +92,19 @@ def test_the_output_is_read_as_it_is_and_the_same_as_in_one_command(table, name)
 
 
 def test_columns_of_numbers_and_categories_and_groups(table):
-    run("probs", "data.csv", "--features", "x_*", "--label", "label", "--group", "user", "-o", "p.npy", "--folds", "4")
-    found = cross_fit(table[["x_1", "x_2"]], table["label"], cv=4, groups=table["user"])
+    run("probs", "data.csv", "--features", "x_*", "--label", "label", "--group", "user", "-o", "p.npy", "--folds", "2")
+    found = cross_fit(table[["x_1", "x_2"]], table["label"], cv=2, groups=table["user"])
     np.testing.assert_allclose(np.load("p.npy"), found.pred_probs, rtol=1e-6)
     assert found.agreement > 0.8
-    listed = run("issues", "data.csv", "--features", "x_2,x_1", "--label", "label", "--text", "title", "--json")
+    listed = run(
+        "issues", "data.csv", "--features", "x_2,x_1", "--label", "label", "--text", "title", "--folds", "2", "--json"
+    )
     issues = json.loads(listed.stdout)["issues"]
     assert issues[0]["text"] == table["title"][issues[0]["index"]], "--text is shown beside what --features found"
     table.assign(x_1=table["x_1"].map(lambda x: "" if x != x else str(x).replace(".", ","))).to_csv(
         "comma.csv", sep=";", index=False
     )
-    run("probs", "comma.csv", "--features", "x_*", "--label", "label", "--group", "user", "-o", "c.npy", "--folds", "4")
+    run("probs", "comma.csv", "--features", "x_*", "--label", "label", "--group", "user", "-o", "c.npy", "--folds", "2")
     np.testing.assert_allclose(np.load("c.npy"), np.load("p.npy"))
 
 
@@ -242,8 +244,8 @@ def test_images_in_a_folder_per_class(photos):
 
 def test_images_of_several_sizes_and_what_cannot_be_read(photos):
     Image.new("RGB", (70, 50)).save(photos / "across, wide" / "large.png")
-    assert json.loads(run("probs", "photos", "-o", "p.csv", "--json").stdout)["n_samples"] == 61
-    run("probs", "photos", "-o", "p.csv", "--size", "8")
+    assert json.loads(run("probs", "photos", "-o", "p.csv", "--folds", "2", "--json").stdout)["n_samples"] == 61
+    run("probs", "photos", "-o", "p.csv", "--size", "8", "--folds", "2")
     (photos / "across, wide" / "broken.png").write_bytes(b"no image")
     assert "broken.png" in refused("probs", "photos", "-o", "q.csv")
     assert "with a table" in refused("probs", "photos", "-o", "q.csv", "--features", "x")

@@ -40,7 +40,7 @@ def _one_thread():
 
 
 @pytest.mark.slow
-def test_everything_from_nothing(tmp_path):
+def test_everything_from_nothing(tmp_path, monkeypatch):
     data, out = write_all(tmp_path / "data"), tmp_path / "out"
     run("all", "--profile", "smoke", "--data-dir", data, "--out", out)
     for name in PAPER_EXPERIMENTS:
@@ -50,6 +50,7 @@ def test_everything_from_nothing(tmp_path):
     records = Store(out).read_all()
     assert {record["status"] for record in records.values()} == {"done"}
     before = {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()}
+    monkeypatch.setattr("dualt.reproduce.figures.write_figures", lambda *_: [])  # they are drawn, which takes long
     shown = run("table1", "--show", "--profile", "smoke", "--out", out)
     assert "95.77 ± 0.11" in shown.stdout
     run("all", "--profile", "smoke", "--data-dir", data, "--out", out)

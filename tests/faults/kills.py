@@ -44,6 +44,17 @@ class Found:
         return [*self.half_written, *self.lost, *self.mixed]
 
 
+def preload() -> None:
+    """Import what commands import, and what an optimizer and a figure do when they are first made."""
+    import matplotlib.backends.backend_agg
+    import matplotlib.backends.backend_svg  # noqa: F401
+    import torch._dynamo  # noqa: F401
+
+    import dualt.nn.pipeline
+    import dualt.report
+    import dualt.reproduce  # noqa: F401
+
+
 def spawn(*arguments: object) -> int:
     """Run a command in a forked process and return its id."""
     child = os.fork()
@@ -285,9 +296,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    import dualt.nn.pipeline
-    import dualt.report
-    import dualt.reproduce  # noqa: F401
+    preload()
 
     print(f"| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}")
     names, bad = [name for name in COMMANDS if options.only in name], []

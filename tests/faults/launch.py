@@ -1,11 +1,13 @@
 """Run the command line of `dualt` in a process in which something goes wrong at a chosen moment.
 
 `python launch.py FAULT ARGUMENT dualt-arguments…`. Files are written by way of `os.fsync`, just before they get their
-name: the worst moment to be stopped at.
+name: the worst moment to be stopped at. `python launch.py --serve LIBRARY…` loads libraries, which takes seconds, and
+forks such a process for every list of these words that comes as a line of JSON; it answers with exit code and stderr.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -13,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 
@@ -111,10 +114,34 @@ FAULTS: dict[str, Callable[[str], None]] = {
     "spoil-shard": _spoil_shard,
 }
 
+
+def _serve(libraries: list[str]) -> list[str]:
+    """Fork a process for every line, in which alone this returns, with the words of the line."""
+    for library in libraries:
+        import_module(library)
+    assert "dualt" not in sys.modules
+    for line in sys.stdin:
+        told, said = os.pipe()
+        child = os.fork()
+        if not child:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for own, ordinary in ((nothing, 0), (nothing, 1), (said, 2)):
+                os.dup2(own, ordinary)
+            return json.loads(line)
+        os.close(said)
+        with os.fdopen(told, encoding="utf-8") as stream:
+            error = stream.read()
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        sys.stdout.write(json.dumps([code, error]) + "\n")
+        sys.stdout.flush()
+    sys.exit()
+
+
 if __name__ == "__main__":
+    words = _serve(sys.argv[2:]) if sys.argv[1] == "--serve" else sys.argv[1:]
     # What was started in the background, as these tests may be, inherits that Ctrl-C is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    fault, argument, *arguments = sys.argv[1:]
+    fault, argument, *arguments = words
     sys.argv = ["dualt", *arguments]
     FAULTS[fault](argument)
     from dualt.cli import main

@@ -95,7 +95,7 @@ def test_two_at_once_leave_the_whole_result_of_one(inputs, out, tmp_path, expect
     command, flag, _ = COMMANDS[name]
     (tmp_path / "meet").mkdir()
     both = [
-        start(command, inputs / "probs.npy", inputs / labels, flag, out / file, fault="meet", at=tmp_path / "meet")
+        start("meet", tmp_path / "meet", command, inputs / "probs.npy", inputs / labels, flag, out / file)
         for labels in ("labels.npy", "other.npy")
     ]
     assert [process.communicate(timeout=300)[1] for process in both] == ["", ""]

@@ -220,3 +220,24 @@ def test_a_label_of_five_thousand_digits(tmp_path):
         (tmp_path / "clothing1M" / f"{part}_key_list.txt").write_text("images/a.png\n")
     (tmp_path / "clothing1M" / "noisy_label_kv.txt").write_text(f"images/a.png {'9' * 5_000}\n")
     refuses(FileError, "class from 0 to 13", load_clothing1m, tmp_path)
+
+
+@pytest.mark.parametrize("place", ["label", "a"])
+def test_a_column_of_parquet_that_ends_the_process(place, tmp_path):
+    """A histogram of one level where there are two: nothing catches what Arrow throws if Python asks for the column."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, labels = tmp_path / "0.parquet", np.array([0, 1, 1, 0])
+    pq.write_table(pa.table({"a": [0.9, 0.2, 0.3, 0.4], "b": [0.1, 0.8, 0.7, 0.6], "label": labels}), path)
+    whole = path.read_bytes()
+    start, two, one = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), b"\x19\x26\x00\x08", b"\x19\x16\x08"
+    parts = whole[start:-8].split(two)
+    assert len(parts) == 4
+    footer = parts[0] + b"".join(
+        (one if name == place else two) + part for name, part in zip(("a", "b", "label"), parts[1:], strict=True)
+    )
+    path.write_bytes(whole[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    if place == "label":
+        refuses(FileError, "histogram", open_shards, tmp_path, label="label")
+    else:
+        new = (tmp_path / "new.parquet", labels[::-1], path, load_labels(path, column="label"))
+        refuses(FileError, "histogram", dualt.io.save_corrected, *new, column="label")

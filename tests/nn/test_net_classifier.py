@@ -20,7 +20,7 @@ from dualt.nn.classifier import RobustNetClassifier
 QUICK = {"epochs": 8, "network_options": {"hidden": (16,), "dropout": 0.0}, "folds": 2, "random_state": 0}
 
 
-@parametrize_with_checks([RobustNetClassifier(**{**QUICK, "epochs": 40})])
+@parametrize_with_checks([RobustNetClassifier(**{**QUICK, "epochs": 24})])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

@@ -28,6 +28,15 @@ def folder(tmp_path):
     return kernels
 
 
+@pytest.fixture
+def one_file(folder):
+    """The same folder with the smallest of the sources, which is soon compiled."""
+    for path in folder.glob("*.c"):
+        if path.name != "version.c":
+            path.unlink()
+    return folder
+
+
 def build(hook, root, target="wheel"):
     """Return what the hook tells the builder."""
     data = {"artifacts": [], "pure_python": True}
@@ -66,19 +75,19 @@ def test_without_a_compiler_the_wheel_is_pure_and_that_is_told_in_a_line(
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_an_error_in_the_source_is_told_with_its_place(hook, folder, capfd, monkeypatch):
+def test_an_error_in_the_source_is_told_with_its_place(hook, one_file, capfd, monkeypatch):
     monkeypatch.delenv("DUALT_KERNELS", raising=False)
-    (folder / "version.c").write_text("int f(void) { return missing; }\n")
-    assert not hook.compiled(folder)
+    (one_file / "version.c").write_text("int f(void) { return missing; }\n")
+    assert not hook.compiled(one_file)
     (line,) = capfd.readouterr().err.splitlines()
     assert "version.c:1:" in line
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_a_compiler_may_come_with_arguments(hook, folder, monkeypatch):
+def test_a_compiler_may_come_with_arguments(hook, one_file, monkeypatch):
     """As in CC="ccache gcc"."""
     monkeypatch.setenv("CC", "env cc -g0")
-    assert hook.compiled(folder)
+    assert hook.compiled(one_file)
 
 
 def test_a_source_archive_has_no_library(hook, folder):

@@ -58,7 +58,7 @@ def test_killed_at_random_moments_it_ends_with_exactly_the_grid(tmp_path):
         before = len(files(tmp_path))
         process = start(tmp_path)
         while process.poll() is None and len(files(tmp_path)) <= before:
-            time.sleep(0.005)
+            time.sleep(0.02)
         time.sleep(rng.uniform(0, 0.25))
         process.send_signal(signal.SIGKILL)
         kills += process.wait() == -signal.SIGKILL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -126,6 +126,7 @@ class ParquetTable(Table):
             leaves = [at for at in range(len(schema)) if schema.column(at).path == self.names[place]]
             if len(leaves) != 1:
                 return True
+            check_described(file, self.path, groups, [self.names[place]])
             found = [file.metadata.row_group(group).column(leaves[0]).statistics for group in groups]
             return any(
                 each is None or not each.has_null_count or each.null_count or not each.has_min_max
@@ -150,6 +151,13 @@ class ParquetTable(Table):
         there = values.drop_null().to_pylist()
         empty = float("nan") if all(isinstance(value, bool) for value in there) else ""
         return np.array([empty if value is None else value for value in labels])
+
+
+def check_described(file: Any, path: Path, groups: Iterable[int], names: Sequence[str] | None = None) -> None:
+    """Read a row of each group: a damaged description of a column is told then; asked for, it would end the process."""
+    with _explained(path):
+        for group in groups:
+            next(file.iter_batches(1, [group], names), None)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from dualt.io.arrays import open_npz
 from dualt.io.cells import guard_cell
 from dualt.io.json_lines import JSON_LINES, value_span
 from dualt.io.load import TABLES, label_place, open_table, save_labels
+from dualt.io.parquet import check_described
 from dualt.io.tables import LABEL_COLUMNS
 from dualt.io.text_table import DELIMITERS, TextTable, cell_spans
 from dualt.labels import is_missing
@@ -159,6 +160,7 @@ def _write_parquet(job: _Job) -> None:
     with open_input(job.source) as stream, pq.ParquetFile(stream) as file, atomic_write(job.target, "wb") as out:
         schema, start = file.schema_arrow, 0
         _check_rows(file.metadata.num_rows, job.given, job.source)
+        check_described(file, job.source, range(min(file.num_row_groups, 1)))
         compression = {
             part.path_in_schema: part.compression.lower().replace("uncompressed", "none")
             for part in map(file.metadata.row_group(0).column, range(file.metadata.num_columns))

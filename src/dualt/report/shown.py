@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dualt.audit import Sheet
 from dualt.errors import InputError
 from dualt.report.previews import Previews
+from dualt.results.diagnostics import condition_number
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
@@ -122,5 +123,5 @@ class GivenMatrix:
         self.noise_rate = issues.expected_count / len(issues)
         self.noise_rates = 1 - np.diagonal(issues.transition)
         self.label_counts = np.bincount(issues.given, minlength=len(issues.class_names))
-        self.condition_number = float(np.linalg.cond(issues.transition))
+        self.condition_number = condition_number(issues.transition)
         self.diagnostics = self

@@ -22,6 +22,18 @@ FIGURES = (
 )  # fmt: skip
 
 
+def condition_number(matrix: NDArray[np.float64]) -> float | None:
+    """Return the condition number; above 1,000 classes an estimate from an LU decomposition, above 4,000 None."""
+    if len(matrix) <= _EXACT_UP_TO:
+        return float(np.linalg.cond(matrix))
+    if len(matrix) > _ESTIMATED_UP_TO:
+        return None
+    from scipy.linalg import lapack
+
+    reciprocal, _ = lapack.dgecon(lapack.dgetrf(matrix)[0], np.abs(matrix).sum(axis=0).max())
+    return 1 / float(reciprocal) if reciprocal > 0 else float("inf")
+
+
 class Diagnostics:
     """Figures that tell how far an estimate can be trusted, each computed when it is first asked for.
 
@@ -44,19 +56,8 @@ class Diagnostics:
 
     @cached_property
     def condition_number(self) -> float | None:
-        """How much errors of the posterior are amplified, at most, when the matrix is inverted.
-
-        Above 1,000 classes an estimate from an LU decomposition, above 4,000 None.
-        """
-        matrix = self._transition
-        if len(matrix) <= _EXACT_UP_TO:
-            return float(np.linalg.cond(matrix))
-        if len(matrix) > _ESTIMATED_UP_TO:
-            return None
-        from scipy.linalg import lapack
-
-        reciprocal, _ = lapack.dgecon(lapack.dgetrf(matrix)[0], np.abs(matrix).sum(axis=0).max())
-        return 1 / float(reciprocal) if reciprocal > 0 else float("inf")
+        """How much errors of the posterior are amplified, at most, when the matrix is inverted: `condition_number`."""
+        return condition_number(self._transition)
 
     @property
     def hard(self) -> bool:

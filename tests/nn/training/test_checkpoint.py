@@ -56,35 +56,46 @@ def test_interrupted_and_resumed_is_uninterrupted(method, tmp_path):
     assert without_time == [{**vars(r), "seconds": 0} for r in whole.history.records]
 
 
+# A process that has loaded everything forks one for each method, which is killed in its third epoch.
 KILLED = """
 import os, signal, sys
+import torch._dynamo  # as every optimizer does
 sys.path.insert(0, {folder!r})
-from test_checkpoint import run
+from test_checkpoint import METHODS, run
 
 def kill_in_the_third_epoch(method):
-    calls = 0
+    calls, views = 0, 1.5 if method == "dividemix" else 1  # DivideMix warms up for one epoch
     def kill(x, rng):
         nonlocal calls
         calls += 1
-        if calls == 10 * {views} * 2 + 5:
+        if calls == 10 * views * 2 + 5:
             os.kill(os.getpid(), signal.SIGKILL)
         return x
-    run(method, sys.argv[1], augment=kill)
+    run(method, sys.argv[1] + "/" + method + ".safetensors", augment=kill)
 
-kill_in_the_third_epoch({method!r})
+for method in METHODS:
+    child = os.fork()
+    if not child:
+        kill_in_the_third_epoch(method)
+        sys.exit()
+    print(method, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("killed")
+    script = KILLED.format(folder=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", script, str(folder)], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == [word for method in METHODS for word in (method, str(-signal.SIGKILL))], done.stderr
+    return folder
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_killed_in_the_middle_of_an_epoch(method, tmp_path):
+def test_killed_in_the_middle_of_an_epoch(method, killed):
     """Ten batches per epoch, two views of each in DivideMix after its warm-up: killed in the third epoch of four."""
-    path = tmp_path / "run.safetensors"
-    # DivideMix warms up for one epoch.
-    views = 1.5 if method == "dividemix" else 1
-    script = KILLED.format(folder=str(Path(__file__).parent), method=method, views=views)
-    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    path = killed / f"{method}.safetensors"
     before = read_checkpoint(path)[1]["history"].records
     seen = []
     resumed = run(method, path, resume=True, on_epoch=lambda record: seen.append(record.epoch), augment=unchanged)
