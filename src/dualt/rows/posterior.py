@@ -33,6 +33,8 @@ PairsOf: TypeAlias = Callable[[NDArray[Any], Codes], NDArray[np.intp]]
 _PART_ENTRIES, _LEAST_ENTRIES = 1 << 27, 1 << 22
 # Class indices of the labels are kept for later passes if they fit this many bytes.
 _CODES_BYTES = 1 << 28
+# Chunks that a thread takes in one go.
+_CHUNKS_AT_ONCE = 4
 
 
 class _Part(NamedTuple):
@@ -175,7 +177,8 @@ class NoisyPosterior:
 
         rows = chunk_rows(self.n_classes, self.dtype.itemsize)
         starts = zip(self.blocks, self.block_starts, strict=False)
-        return ordered_map(apply, (chunk for block, low in starts for chunk in cut(block, low, rows)), self.n_jobs)
+        chunks = (chunk for block, low in starts for chunk in cut(block, low, rows))
+        return ordered_map(apply, chunks, self.n_jobs, at_once=_CHUNKS_AT_ONCE)
 
     def _encode(self, start: int, labels: NDArray[Any]) -> Codes:
         """Return the class indices of labels, whose first row is number `start` here, as the first pass kept them."""
