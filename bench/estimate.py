@@ -75,7 +75,7 @@ def measure_shape(shape: tuple[int, int]) -> dict[str, float]:
     import dualt
 
     probs, labels = make_inputs(*shape)
-    repeats = 15 if probs.size < 2_000_000 else 2
+    repeats = 15 if probs.size < 2_000_000 else 5
     default = partial(dualt.estimate_transition, probs, labels)
     dualt.find_label_issues(probs[:5000], labels[:5000])  # imports
     runs = issues_of(probs, labels) | matrices_of(probs, labels) | {"default": default, "sum": lambda: np.sum(probs)}
