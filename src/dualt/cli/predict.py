@@ -145,7 +145,6 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
 
 
 def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None = None) -> None:
-
     import numpy as np
 
     from dualt.files import atomic_write

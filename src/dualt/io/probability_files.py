@@ -33,12 +33,15 @@ def save_probabilities(
             np.save(stream, probs, allow_pickle=False)
         elif path.suffix.lower() == ".csv":
             write_rows(stream, [[guard_cell(name) for name in (*beside, *columns)]])
-            for row, *cells in zip(probs.tolist(), *beside.values(), strict=True):
-                guarded = [guard_cell(cell) if isinstance(cell, str) else cell for cell in cells]
-                write_rows(stream, [[*guarded, *(f"{value:.8g}" for value in row)]])
+            rows = zip(probs.tolist(), *beside.values(), strict=True)
+            write_rows(stream, ([*map(_guarded, cells), *(f"{value:.8g}" for value in row)] for row, *cells in rows))
         else:
             with naming_extra("A Parquet file"):
                 import pyarrow as pa
                 from pyarrow import parquet
             arrays = [pa.array(values) for values in (*beside.values(), *probs.T)]
             parquet.write_table(pa.Table.from_arrays(arrays, names=[*beside, *columns]), stream)
+
+
+def _guarded(cell: Any) -> Any:
+    return guard_cell(cell) if isinstance(cell, str) else cell
