@@ -194,15 +194,18 @@ TARGET static void NAME(read_bundle)(const model_t *model, const REAL *probs, co
 TARGET static int64_t NAME(read_posterior)(const model_t *model, const REAL *probs, int64_t n, const output_t *output) {
   int64_t c = model->n_classes, numbers[BUNDLE], waiting = 0;
   NAME(bundle) *scratch;
+  NAME(crowd) crowd;
+  memset(&crowd, 0, sizeof crowd);
   if (posix_memalign((void **)&scratch, VECTOR_BYTES, 3 * c * sizeof *scratch)) return 0;
   for (int64_t number = 0; number < n; number++) {
-    if (c >= MANY_CLASSES && !output->posterior && NAME(read_likely)(model, probs + number * c, number, output)) continue;
+    if (c >= MANY_CLASSES && !output->posterior && NAME(read_likely)(model, probs, number, &crowd, output)) continue;
     numbers[waiting++] = number;
     if (waiting < BUNDLE) continue;
     NAME(read_bundle)(model, probs, numbers, waiting, output, scratch);
     waiting = 0;
   }
   NAME(read_bundle)(model, probs, numbers, waiting, output, scratch);
+  if (crowd.rows) NAME(read_crowd)(model, probs, &crowd, output);
   free(scratch);
   return 1;
 }
