@@ -214,6 +214,8 @@ BAD = {
     "texts without words": ({"data": [""] * 90}, InputError, "texts with words"),
     "infinity": ({"data": np.full((90, 2), np.inf)}, InputError, "finite numbers in column 0"),
     "five dimensions": ({"data": np.zeros((90, 1, 1, 1, 1))}, InputError, "5 dimensions"),
+    "a negative seed": ({"random_state": -1}, InputError, r"from 0 to 4294967295 as random_state, got -1\."),
+    "a seed beyond scikit-learn's": ({"random_state": 2**32}, InputError, "got 4294967296"),
     "tiny images": ({"data": np.zeros((90, 3, 3))}, InputError, "at least 4×4"),
     "folds that leave rows out": (
         {"cv": [(np.arange(60), np.arange(60, 80))]},

@@ -26,6 +26,13 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
+def check_scikit_seed(seed: Any) -> int:
+    """Return `seed` if scikit-learn takes it as `random_state`."""
+    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        raise InputError(f"Expected a seed from 0 to {2**32 - 1} as random_state, got {seed!r}.")
+    return int(seed)
+
+
 def stream(seed: int, name: str) -> np.random.Generator:
     """Return the stream `name` of `seed`.
 

@@ -21,7 +21,6 @@ from dualt.errors import DualtError, DualtWarning
 SECONDS = 30
 # No input is larger than some hundred kB: whoever asks for more than this believes a header.
 ADDRESS_SPACE = 1 << 30
-RESIDENT = 128 << 20
 
 
 class TooSlow(BaseException):
@@ -76,7 +75,7 @@ class Trial:
     def read(self, data: bytes) -> None:
         """Read one input and count what happens."""
         self.path.write_bytes(data)
-        number, began, refusal = self.outcome.tried, process_time(), None
+        number, began = self.outcome.tried, process_time()
         try:
             with limited(), warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -84,30 +83,13 @@ class Trial:
                 self.reader.read(self.path)
             self.outcome.accepted += 1
         except DualtError as error:
-            refusal = error
+            if ran_out_of_memory(error):
+                self.outcome.failures[number] = "".join(traceback.format_exception(error))
+            else:
+                self.outcome.refused += 1
         except (Exception, TooSlow) as error:
             self.outcome.failures[number] = "".join(traceback.format_exception(error))
-        if refusal is not None and ran_out_of_memory(refusal) and self._uses_what_it_asks_for():
-            self.outcome.failures[number] = "".join(traceback.format_exception(refusal))
-        elif refusal is not None:
-            self.outcome.refused += 1
         self.outcome.slowest = max(self.outcome.slowest, process_time() - began)
-
-    def _uses_what_it_asks_for(self) -> bool:
-        """Read again with room for it, and tell whether the memory is filled, or something else goes wrong.
-
-        Arrow asks for what the header of a Parquet page claims, at most 2 GB, and fills what the page holds.
-        """
-        before = _status("VmHWM")
-        try:
-            with limited(space=4 * ADDRESS_SPACE):
-                self.reader.read(self.path)
-        except DualtError as error:
-            if ran_out_of_memory(error):
-                return True
-        except (Exception, TooSlow):
-            return True
-        return _status("VmHWM") > before + RESIDENT
 
     def run(self, n_inputs: int, seconds: float = 1e9) -> Outcome:
         """Read mutated files until there were `n_inputs`, or the time is over."""
@@ -131,7 +113,7 @@ def ran_out_of_memory(error: BaseException | None) -> bool:
 
 
 @contextmanager
-def limited(seconds: float = SECONDS, space: int = ADDRESS_SPACE) -> Iterator[None]:
+def limited(seconds: float = SECONDS) -> Iterator[None]:
     """Limit time and memory."""
 
     def stop(*_: object) -> None:
@@ -139,7 +121,7 @@ def limited(seconds: float = SECONDS, space: int = ADDRESS_SPACE) -> Iterator[No
 
     before = signal.signal(signal.SIGALRM, stop)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + space, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + ADDRESS_SPACE, hard))
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield

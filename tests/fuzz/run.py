@@ -28,7 +28,7 @@ _HEAD = ("reader", "inputs", "accepted", "refused", "other", "slowest, ms of CPU
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=10**9, help="most inputs a reader")
-    parser.add_argument("--seconds", type=float, default=5.0, help="most seconds a reader")
+    parser.add_argument("--seconds", type=float, default=5.0, help="most seconds a reader; a command gets twice that")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="those whose name contains this, or one of several: csv|npy")
     parser.add_argument(
@@ -108,7 +108,7 @@ def _one_reader(options: argparse.Namespace) -> int:
             from fuzz_commands import CommandTrial
 
             trial = CommandTrial(options.reader.removeprefix("dualt "), Path(folder), options.seed)
-            print(json.dumps(asdict(trial.run(options.inputs, options.seconds))), flush=True)
+            print(json.dumps(asdict(trial.run(options.inputs, 2 * options.seconds))), flush=True)
             os.chdir("/")
             return 0
         if options.engine == "atheris":

@@ -55,6 +55,51 @@ def test_repeated_labels_of_a_usual_size_are_read(parquet):
     assert set(labels[::1000].tolist()) == {"cat"}
 
 
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "brotli", "lz4"])
+def test_pages_count_as_large_as_they_say(codec, tmp_path):
+    """Forty texts, in pages that unpack to a megabyte each; the file's description of its sizes is not asked."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table, path = pa.table({"label": ["x" * 1_000_000] * 40}), tmp_path / "x.parquet"
+    pq.write_table(table, path, compression=codec, use_dictionary=False, write_statistics=False)
+    assert path.stat().st_size < 200_000
+    for read in (io.load_labels, lambda path: io.load_texts(path, "label")):
+        with pytest.raises(FileError, match=r"unpack to at most [\d,]+ bytes, .*got 40,000,\d\d\d\. "):
+            read(path)
+
+
+@pytest.mark.parametrize("n_texts", [20_000, 40])
+def test_texts_that_repeat_the_one_before(n_texts, tmp_path):
+    """Some hundred bytes of what is new in each of many texts, and a few texts that are long."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path, texts = tmp_path / "x.parquet", ["x" * (20_000_000 // n_texts + number) for number in range(n_texts)]
+    pq.write_table(
+        pa.table({"label": texts}), path, compression="zstd", use_dictionary=False, write_statistics=False,
+        column_encoding={"label": "DELTA_BYTE_ARRAY"},
+    )  # fmt: skip
+    assert path.stat().st_size < 1_000
+    for read in (io.load_labels, lambda path: io.load_texts(path, "label")):
+        with pytest.raises(FileError, match="unpack to at most"):
+            read(path)
+
+
+def test_a_description_of_columns_that_overlap_is_refused(tmp_path):
+    """Each would be walked through: without end, if there are many."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"label": ["x"] * 8}), path, compression="zstd", write_statistics=False)
+    whole, size = path.read_bytes(), pq.read_metadata(path).row_group(0).column(0).total_compressed_size
+    # Field 7, of 64 bits, twice the number for its sign: a number of the same length that is larger than the file.
+    field = b"\x16" + bytes([2 * size & 127 | 128, 2 * size >> 7])
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    place = whole.index(field, footer)
+    path.write_bytes(whole[:place] + b"\x16\xff\x7f" + whole[place + 3 :])
+    with pytest.raises(FileError, match="description of itself is damaged"):
+        io.load_labels(path)
+
+
 def test_deflated_zeros_are_refused(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", pred_probs=np.zeros((300_000, 8)))
     with pytest.raises(FileError, match="unpack to at most"):

@@ -18,6 +18,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dualt.cli.groups import Data
+from dualt.cli.options import check_random_state
 from dualt.cli.progress import steps_progress
 from dualt.cli.raw_data import Raw, has_probabilities, load_model, load_raw
 from dualt.errors import InputError
@@ -64,7 +65,9 @@ class Learning:
         int | None, _option("--size", help="Resize images to this many pixels a side. Default: 32 if larger than 48.")
     ] = None
     no_cache: Annotated[bool, _option("--no-cache", help="Fit the model anew, and keep nothing of it.")] = False
-    random_state: Annotated[int, _option("--random-state", help="Seed of the folds and of the model.")] = 0
+    random_state: Annotated[
+        int, _option("--random-state", callback=check_random_state, help="Seed of the folds and of the model.")
+    ] = 0
 
     def completed(self, data: Data, text: str | None) -> Data:
         """Return the data as they are if they have probabilities, else with those of a model of them."""

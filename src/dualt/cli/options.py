@@ -41,16 +41,15 @@ DataDir = Annotated[
 ]
 
 
-def _check_random_state(value: int) -> int:
-    from dualt.errors import InputError
+def check_random_state(value: int) -> int:
+    """Refuse a seed that not everything random takes, before anything is read."""
+    from dualt.rng import check_scikit_seed
 
-    if not 0 <= value < 2**32:  # what scikit-learn takes
-        raise InputError(f"Expected a seed from 0 to {2**32 - 1} as --random-state, got {value}.")
-    return value
+    return check_scikit_seed(value)
 
 
 RandomState = Annotated[
-    int, typer.Option("--random-state", callback=_check_random_state, help="Seed of everything random.")
+    int, typer.Option("--random-state", callback=check_random_state, help="Seed of everything random.")
 ]
 
 

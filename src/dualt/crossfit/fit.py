@@ -22,6 +22,7 @@ from dualt.crossfit.models import (
 )
 from dualt.errors import InputError, LabelsError, UnknownNameError, naming_extra
 from dualt.labels import LabelCoder, as_label_array, is_missing
+from dualt.rng import check_scikit_seed
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
 Kind: TypeAlias = Literal["text", "table", "images"]
@@ -156,6 +157,7 @@ def cross_fit(
     >>> dualt.find_label_issues(probs, labels).ranking[0]
     np.int64(0)
     """
+    random_state = None if random_state is None else check_scikit_seed(random_state)
     index = index_of(data)
     index, labels = index_of(labels) if index is None else index, align_labels(data, labels)
     found_kind, data = _as_kind(data, kind)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, naming_extra
 from dualt.files import check_expansion, check_readable
+from dualt.io.parquet_pages import ROWS_OF_DELTAS, check_pages
 from dualt.io.tables import Table
 from dualt.labels import as_text_array
 from dualt.rows.floats import working_dtype
@@ -35,7 +36,7 @@ class ParquetTable(Table):
     @classmethod
     def open(cls, path: Path) -> ParquetTable:
         """Read the file's description of itself."""
-        with _opened(path) as file:
+        with opened(path) as file:
             schema, n_rows = file.schema_arrow, file.metadata.num_rows
         return cls(path, tuple(schema.names), len(schema.names), n_rows, tuple(schema.types))
 
@@ -75,7 +76,7 @@ class ParquetTable(Table):
         few as one likes, but has a page of each in memory: megabytes times columns.
         """
         names = [self.names[place] for place in places]
-        with _opened(self.path, names) as file:
+        with opened(self.path, places) as file:
             if file.metadata.num_rows != self.n_rows:
                 raise FileError(
                     f"Expected {self.n_rows:,} rows in {self.path} as before, got {file.metadata.num_rows:,}:"
@@ -84,20 +85,37 @@ class ParquetTable(Table):
             lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             if sum(lengths) != self.n_rows:
                 raise FileError(f"Expected {self.n_rows:,} rows in {self.path}, got {sum(lengths):,}: it is damaged.")
+            batch_rows = max(_BATCH_BYTES // row_bytes, 1)
+            if any(_is_text(file, place) for place in places):
+                batch_rows = min(batch_rows, ROWS_OF_DELTAS)
             for group, n_rows in enumerate(lengths):
                 if 0 < n_rows * row_bytes <= _GROUP_BYTES:
                     yield n_rows, partial(self._column_of_group, file, group, n_rows)
                 elif n_rows:
-                    for batch in file.iter_batches(max(_BATCH_BYTES // row_bytes, 1), [group], names):
+                    for batch in file.iter_batches(batch_rows, [group], names):
                         yield len(batch), partial(self._pick, batch)
 
     def _column_of_group(self, file: Any, group: int, n_rows: int, place: int) -> Any:
         with _explained(self.path):
-            columns = file.read_row_group(group, columns=[self.names[place]], use_threads=False)
-            column = self._pick(columns, place).combine_chunks()
+            if _is_text(file, place):
+                column = self._different_texts(file, group, place)
+            else:
+                columns = file.read_row_group(group, columns=[self.names[place]], use_threads=False)
+                column = self._pick(columns, place).combine_chunks()
         if len(column) != n_rows:
             raise FileError(f"Expected {n_rows:,} rows in a group of {self.path}, got {len(column):,}: it is damaged.")
         return column
+
+    def _different_texts(self, file: Any, group: int, place: int) -> Any:
+        """Return what `read_dictionary` would: the different texts and a number per row, from a few rows at a time."""
+        import pyarrow as pa
+
+        found, n_bytes = [], 0
+        for batch in file.iter_batches(ROWS_OF_DELTAS, [group], [self.names[place]]):
+            found.append(self._pick(batch, place).dictionary_encode())
+            n_bytes += found[-1].nbytes
+            check_expansion(n_bytes, self.path)
+        return pa.chunked_array(found).unify_dictionaries().combine_chunks()
 
     def _pick(self, columns: Any, place: int) -> Any:
         """Return a column of a selection by its place in the file: two may have the same name."""
@@ -121,18 +139,13 @@ class ParquetTable(Table):
 
     def may_miss(self, place: int) -> bool:
         """Tell by the file's statistics whether a label of this column may be missing."""
-        with _opened(self.path) as file:
-            schema, groups = file.metadata.schema, range(file.num_row_groups)
-            leaves = [at for at in range(len(schema)) if schema.column(at).path == self.names[place]]
-            if len(leaves) != 1:
-                return True
-            check_described(file, self.path, groups, [self.names[place]])
-            found = [file.metadata.row_group(group).column(leaves[0]).statistics for group in groups]
-            return any(
-                each is None or not each.has_null_count or each.null_count or not each.has_min_max
-                or each.min in ("", b"") or isinstance(each.min, float)
-                for each in found
-            )  # fmt: skip
+        with opened(self.path, [place]) as file:
+            found = [each.statistics for each in _descriptions(file, self.path, place)]
+        return not found or any(
+            each is None or not each.has_null_count or each.null_count or not each.has_min_max
+            or each.min in ("", b"") or isinstance(each.min, float)
+            for each in found
+        )  # fmt: skip
 
     def _labels(self, column: Any) -> NDArray[Any]:
         """Return labels as `labels_of` does: a missing one is the empty text, and NaN among numbers."""
@@ -161,16 +174,46 @@ def check_described(file: Any, path: Path, groups: Iterable[int], names: Sequenc
 
 
 @contextmanager
-def _opened(path: Path, names: Sequence[str] = ()) -> Iterator[Any]:
-    """Open a Parquet file, memory-mapped; whatever is wrong with it becomes a `FileError`.
+def opened(path: Path, places: Sequence[int] = ()) -> Iterator[Any]:
+    """Open a Parquet file, memory-mapped, to read columns; whatever is wrong with it becomes a `FileError`.
 
-    Texts of the columns `names` are read as the different ones and a number per row: repeated, they may be beyond
-    any memory.
+    Texts are read as the different ones and a number per row: repeated, they may be beyond any memory.
     """
     with naming_extra("Reading Parquet tables"):
         import pyarrow.parquet as pq
-    with _explained(path), pq.ParquetFile(check_readable(path), memory_map=True, read_dictionary=[*names]) as file:
-        yield file
+    with _explained(path):
+        with pq.ParquetFile(check_readable(path), memory_map=True) as file:
+            metadata, texts = file.metadata, []
+            if places:
+                check_pages(path)
+                texts = [file.schema_arrow.names[place] for place in places if _has_texts_to_number(file, path, place)]
+        with pq.ParquetFile(check_readable(path), metadata=metadata, memory_map=True, read_dictionary=texts) as file:
+            yield file
+
+
+def _has_texts_to_number(file: Any, path: Path, place: int) -> bool:
+    """Tell whether a column has texts, but none stored as what is new after the one before: Arrow cannot number it."""
+    if not _is_text(file, place):
+        return False
+    encodings = [encoding for each in _descriptions(file, path, place) for encoding in each.encodings]
+    return not any(encoding.startswith("DELTA") for encoding in encodings)
+
+
+def _is_text(file: Any, place: int) -> bool:
+    from pyarrow import types
+
+    type_ = file.schema_arrow.types[place]
+    return any(is_(type_) for is_ in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
+
+
+def _descriptions(file: Any, path: Path, place: int) -> list[Any]:
+    """Return what the file says of a column, for each row group; nothing if it has no single column of that name."""
+    name, schema, groups = file.schema_arrow.names[place], file.metadata.schema, range(file.num_row_groups)
+    leaves = [leaf for leaf in range(len(schema)) if schema.column(leaf).path == name]
+    if len(leaves) != 1:
+        return []
+    check_described(file, path, groups, [name])
+    return [file.metadata.row_group(group).column(leaves[0]) for group in groups]
 
 
 @contextmanager

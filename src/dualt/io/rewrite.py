@@ -17,7 +17,7 @@ from dualt.io.arrays import open_npz
 from dualt.io.cells import guard_cell
 from dualt.io.json_lines import JSON_LINES, value_span
 from dualt.io.load import TABLES, label_place, open_table, save_labels
-from dualt.io.parquet import check_described
+from dualt.io.parquet import check_described, opened
 from dualt.io.tables import LABEL_COLUMNS
 from dualt.io.text_table import DELIMITERS, TextTable, cell_spans
 from dualt.labels import is_missing
@@ -156,8 +156,9 @@ def _write_parquet(job: _Job) -> None:
     with naming_extra("Writing Parquet tables"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    place = label_place(open_table(job.source), job.column)
-    with open_input(job.source) as stream, pq.ParquetFile(stream) as file, atomic_write(job.target, "wb") as out:
+    table = open_table(job.source)
+    place = label_place(table, job.column)
+    with opened(job.source, range(table.n_columns)) as file, atomic_write(job.target, "wb") as out:
         schema, start = file.schema_arrow, 0
         _check_rows(file.metadata.num_rows, job.given, job.source)
         check_described(file, job.source, range(min(file.num_row_groups, 1)))
@@ -165,7 +166,9 @@ def _write_parquet(job: _Job) -> None:
             part.path_in_schema: part.compression.lower().replace("uncompressed", "none")
             for part in map(file.metadata.row_group(0).column, range(file.metadata.num_columns))
         } if file.num_row_groups else "snappy"  # fmt: skip
-        with pq.ParquetWriter(out, schema, compression=compression) as writer:
+        # Texts come numbered; the notes of the file, copied, have their types as they were.
+        with pq.ParquetWriter(out, schema, compression=compression, store_schema=False) as writer:
+            writer.add_key_value_metadata(file.metadata.metadata or {})
             for group in range(file.num_row_groups):
                 rows = file.read_row_group(group)
                 own = job.changed[slice(*np.searchsorted(job.changed, [start, start + len(rows)]))]

@@ -1,6 +1,6 @@
 """Inner loops in C, where they could be compiled: when the package is installed and a C compiler is there.
 
-Nothing needs them. Each has a twin in NumPy with the same result, up to rounding, which its caller takes where
+Nothing needs them. Each has a twin in NumPy or torch with the same result, up to rounding, which its caller takes where
 `library` is None: nothing was compiled, or `DUALT_KERNELS=0` is in the environment. With `DUALT_KERNELS=require` that
 is an error.
 """
@@ -23,7 +23,7 @@ class KernelsError(DualtError, ImportError):
 
 
 # Raised with every change of a function's arguments or meaning, here and in version.c: no other library is used.
-_VERSION = 5
+_VERSION = 6
 # As in rows.c: rows that are dealt with together.
 GROUP = 64
 _POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
@@ -33,6 +33,7 @@ _POSTERIOR = (_INT, (_POINTER, _POINTER, _INT, _POINTER))
 _PRODUCT = (_INT, (_POINTER, _POINTER, _INT, _INT, _POINTER))
 _LARGEST = (None, (_POINTER, _INT, _INT, _POINTER, _POINTER, _POINTER))
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "early_learning": (_INT, (*3 * (_POINTER,), *4 * (_INT,), *3 * (_REAL,), *3 * (_POINTER,))),
     "largest_entries_float": _LARGEST,
     "largest_entries_double": _LARGEST,
     "multiply_rows_float": _PRODUCT,

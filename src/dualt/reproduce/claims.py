@@ -177,7 +177,8 @@ def _published(pair: tuple[Result, Result]) -> float:
 
 def _levels(results: Sequence[Result]) -> tuple[list[bool], str]:
     compared = [result for result in results if result.published is not None]
-    return [is_near(result) for result in compared], ""
+    missed = [f"{_cell(result)} ({result.difference:+.2f})" for result in compared if not is_near(result)]
+    return [is_near(result) for result in compared], "not " + ", ".join(missed) if missed else ""
 
 
 def is_near(result: Result) -> bool:

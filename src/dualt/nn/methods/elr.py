@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dualt.errors import InputError
-from dualt.nn.losses.robust import early_learning_loss, updated_targets
+from dualt.nn.losses.robust import remembered_loss
 from dualt.nn.training import Batch, Method, Network, Recipe
 
 RECIPE = Recipe(epochs=120, learning_rate=0.02, momentum=0.9, weight_decay=1e-3, milestones=(40, 80))
@@ -45,9 +45,5 @@ class EarlyLearning(Method):
         """Return the mean loss of the batch, and remember its predictions."""
         if batch.rows is None:
             raise InputError("Expected the rows of the batch's samples, which ELR remembers, got none.")
-        logits = networks[0](batch.x)
-        rows = batch.rows.unsqueeze(-1).expand(logits.shape)
-        probs = logits.softmax(-1)
-        targets = updated_targets(self.targets.gather(-2, rows), probs, self.memory)
-        self.targets.scatter_(-2, rows, targets)
-        return [early_learning_loss(logits, batch.labels, targets, self.weight, probs)]
+        logits, rows = networks[0](batch.x), batch.rows
+        return [remembered_loss(logits, batch.labels, rows, self.targets, self.weight, self.memory)]
