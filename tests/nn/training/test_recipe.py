@@ -123,6 +123,8 @@ def test_bad_machines_are_refused():
         _ = Machine(device="cuda:99").torch_device
     with pytest.raises(InputError, match="got 'abacus'"):
         _ = Machine(device="abacus").torch_device
+    with pytest.raises(InputError, match="got 'meta'"):
+        _ = Machine(device="meta").torch_device
     with pytest.raises(InputError, match="precision"):
         Machine(precision="fp8")
     with pytest.raises(InputError, match="one thread"):

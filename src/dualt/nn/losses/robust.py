@@ -59,7 +59,7 @@ def remembered_loss(
 
     Compiled where it can be: a dozen small operations of torch cost a small network a sixth of its step.
     """
-    if kernels.library and logits.is_cpu and logits.dtype == torch.float32:
+    if kernels.library and logits.is_cpu and (logits.dtype, labels.dtype) == (torch.float32, torch.int64):
         loss: Tensor = _Compiled.apply(logits, labels, rows, targets, weight, memory)  # type: ignore[no-untyped-call]
         return loss
     places = rows.unsqueeze(-1).expand(logits.shape)
@@ -76,20 +76,21 @@ class _Compiled(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, *args: Any) -> Tensor:
-        logits, (targets, weight, memory) = args[0].contiguous(), args[3:]
-        labels, rows = (each.long().contiguous() for each in args[1:3])
+    def forward(
+        ctx: Any, logits: Tensor, labels: Tensor, rows: Tensor, targets: Tensor, weight: float, memory: float
+    ) -> Tensor:
+        logits, labels, rows = logits.contiguous(), labels.contiguous(), rows.contiguous()
         *runs, n, n_classes = logits.shape
-        losses: Tensor = logits.new_empty(runs)
-        ctx.gradient = torch.empty_like(logits)
-        fits = labels.shape == rows.shape == (*runs, n) and targets.shape == (*runs, targets.shape[-2], n_classes)
+        n_rows = targets.shape[-2]
+        losses, ctx.gradient = logits.new_empty(runs), torch.empty_like(logits)
+        fits = labels.shape == rows.shape == (*runs, n) and targets.shape == (*runs, n_rows, n_classes)
         # fmt: off
         if not fits or not kernels.library.early_learning(  # type: ignore[union-attr]
-            logits.data_ptr(), labels.data_ptr(), rows.data_ptr(), losses.numel(), n, n_classes, targets.shape[-2],
+            logits.data_ptr(), labels.data_ptr(), rows.data_ptr(), losses.numel(), n, n_classes, n_rows,
             weight, memory, 1 - _MARGIN, targets.data_ptr(), losses.data_ptr(), ctx.gradient.data_ptr(),
         ):
             raise InputError(
-                f"Expected labels and rows of the batch within a memory of {tuple(targets.shape[-2:])} targets,"
+                f"Expected labels and rows of the batch within a memory of {tuple(targets.shape)} targets,"
                 f" got logits {tuple(logits.shape)}, labels up to {labels.max()} and rows up to {rows.max()}."
             )
         # fmt: on
@@ -97,4 +98,5 @@ class _Compiled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None, None]:
-        return ctx.gradient * grads[0][..., None, None], None, None, None, None, None
+        (grad,) = grads
+        return ctx.gradient * grad.view(*grad.shape, 1, 1), None, None, None, None, None

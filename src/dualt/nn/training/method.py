@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias
@@ -32,7 +33,7 @@ class Batch(NamedTuple):
     evaluating: Callable[[], AbstractContextManager[None]] | None = None
 
 
-class Method(nn.Module):
+class Method(nn.Module, ABC):
     """A way to learn from noisy labels; its parameters are learned along with the networks.
 
     Attributes
@@ -63,9 +64,9 @@ class Method(nn.Module):
     def begin_epoch(self, networks: Sequence[Network], part: Part, ramp: float) -> None:
         """Look at the whole training part before an epoch, whose ramp this is; the networks are evaluating."""
 
+    @abstractmethod
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
         """Return one loss per network; `None` leaves that network as it is."""
-        raise NotImplementedError
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return the probabilities of the given label, which noisy validation labels are compared with."""
