@@ -27,7 +27,7 @@ from dualt.validation import (
 )
 
 NEAR_SINGULAR = inversion.NEAR_SINGULAR
-_CHUNK_BYTES = 1 << 21
+_CHUNK_BYTES = 1 << 22
 # Matrix entries that the steps of one prior may read: some seconds' worth.
 _MOST_READ = 2e9
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt import kernels
 from dualt.estimators._counts import resample_counts
 from dualt.estimators.t import AnchorChoice, Anchors, find_anchors
+from dualt.kernels.posterior import SparseProduct
 from dualt.results.fit import Fit, Matrix
 from dualt.rows.counts import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import SummaryOnly
 
 # Most pairs of hundreds of classes never occur together, and a sparse product skips them.
-_MANY_CLASSES, _SPARSE = 300, 0.15
+_MANY_CLASSES, _SPARSE = 300, 0.2
 _BAND = 64
 
 
@@ -55,23 +58,27 @@ def _product(t_club: NDArray[Any], counts: NDArray[np.int64]) -> Matrix:
 
     A band of rows at a time, whose products stay in a core's cache.
     """
-    t_spade = _spade_matrix(counts, t_club.dtype)
+    times_spade = _times_spade(counts, t_club.dtype)
     product = np.empty(t_club.shape)
     for low in range(0, len(product), _BAND):
         band = product[low : low + _BAND]
-        band[:] = t_club[low : low + _BAND] @ t_spade
+        band[:] = times_spade(t_club[low : low + _BAND])
         band /= band.sum(axis=1, keepdims=True)
     return product
 
 
-def _spade_matrix(counts: NDArray[np.int64], dtype: np.dtype[Any]) -> Any:
-    """Return T♠, as a sparse matrix where most of many pairs of classes never occur together."""
-    filled = np.flatnonzero(counts != 0) if len(counts) > _MANY_CLASSES else np.empty(0)
-    totals = counts.sum(axis=1)
-    if len(filled) == 0 or len(filled) > _SPARSE * counts.size or (totals == 0).any():
-        return normalize_counts(counts).astype(dtype)
+def _times_spade(counts: NDArray[np.int64], dtype: np.dtype[Any]) -> Callable[[NDArray[Any]], Any]:
+    """Return the product with T♠, a sparse one where most of many pairs of classes never occur together."""
+    n_classes, totals = len(counts), counts.sum(axis=1)
+    filled = np.flatnonzero(counts) if n_classes > _MANY_CLASSES and totals.all() else np.empty(0, np.intp)
+    if len(filled) == 0 or len(filled) > _SPARSE * counts.size:
+        t_spade = normalize_counts(counts).astype(dtype)
+        return lambda rows: rows @ t_spade
+    predicted, given = np.divmod(filled, n_classes)
+    shares = (counts.ravel()[filled] / totals[predicted]).astype(dtype)
+    if kernels.library:
+        return SparseProduct(predicted, given, shares, n_classes)
     from scipy.sparse import csr_array
 
-    shares = (counts.ravel()[filled] / totals[filled // len(counts)]).astype(dtype)
-    starts = np.searchsorted(filled, np.arange(0, counts.size + 1, len(counts)))
-    return csr_array((shares, filled % len(counts), starts), shape=counts.shape)
+    sparse = csr_array((shares, (predicted, given)), shape=counts.shape)
+    return lambda rows: rows @ sparse

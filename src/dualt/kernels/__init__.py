@@ -23,18 +23,21 @@ class KernelsError(DualtError, ImportError):
 
 
 # Raised with every change of a function's arguments or meaning, here and in version.c: no other library is used.
-_VERSION = 5
+_VERSION = 6
 # As in rows.c: rows that are dealt with together.
 GROUP = 64
 _POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _SCAN = (_INT, (_POINTER, _POINTER, _INT, _INT, _REAL, _REAL, *4 * (_POINTER,), _INT, _POINTER))
 _POSTERIOR = (_INT, (_POINTER, _POINTER, _INT, _POINTER))
+_PRODUCT = (_INT, (_POINTER, _POINTER, _INT, _INT, _POINTER))
 _LARGEST = (None, (_POINTER, _INT, _INT, _POINTER, _POINTER, _POINTER))
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "early_learning": (_INT, (*3 * (_POINTER,), *4 * (_INT,), *3 * (_REAL,), *3 * (_POINTER,))),
     "largest_entries_float": _LARGEST,
     "largest_entries_double": _LARGEST,
+    "multiply_rows_float": _PRODUCT,
+    "multiply_rows_double": _PRODUCT,
     "read_posterior_float": _POSTERIOR,
     "read_posterior_double": _POSTERIOR,
     "scan_rows_float": _SCAN,

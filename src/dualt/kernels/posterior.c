@@ -12,7 +12,7 @@
 #define PROBABLE 0.01 /* and each of them */
 #define STRONG 0.05   /* entries, beyond the background, that tie a class to a label */
 /* A row that needs more is read by all classes: so are all where a matrix ties everything to everything. */
-enum { MOST_PROBABLE = 8, MOST_CHOSEN = 12, MOST_TIES = 64, RANGES = 4, SMALL = 24 };
+enum { MOST_PROBABLE = 8, MOST_CHOSEN = 12, MOST_TIES = 64, RANGES = 4, SMALL = MOST_CHOSEN + 1 + RANGES };
 
 #define KERNEL "posterior_of_type.h"
 #include "each_type.h"
@@ -24,4 +24,12 @@ EXPORT int64_t read_posterior_float(const model_t *model, const float *probs, in
 
 EXPORT int64_t read_posterior_double(const model_t *model, const double *probs, int64_t n, const output_t *output) {
   return BEST(read_posterior_double, model, probs, n, output);
+}
+
+EXPORT int64_t multiply_rows_float(const entries_t *of_label, const float *rows, int64_t n, int64_t c, float *product) {
+  return BEST(multiply_rows_float, of_label, rows, n, c, product);
+}
+
+EXPORT int64_t multiply_rows_double(const entries_t *of_label, const double *rows, int64_t n, int64_t c, double *product) {
+  return BEST(multiply_rows_double, of_label, rows, n, c, product);
 }

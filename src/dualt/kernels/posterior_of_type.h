@@ -194,16 +194,40 @@ TARGET static void NAME(read_bundle)(const model_t *model, const REAL *probs, co
 TARGET static int64_t NAME(read_posterior)(const model_t *model, const REAL *probs, int64_t n, const output_t *output) {
   int64_t c = model->n_classes, numbers[BUNDLE], waiting = 0;
   NAME(bundle) *scratch;
+  NAME(crowd) crowd;
+  memset(&crowd, 0, sizeof crowd);
   if (posix_memalign((void **)&scratch, VECTOR_BYTES, 3 * c * sizeof *scratch)) return 0;
   for (int64_t number = 0; number < n; number++) {
-    if (c >= MANY_CLASSES && !output->posterior && NAME(read_likely)(model, probs + number * c, number, output)) continue;
+    if (c >= MANY_CLASSES && !output->posterior && NAME(read_likely)(model, probs, number, &crowd, output)) continue;
     numbers[waiting++] = number;
     if (waiting < BUNDLE) continue;
     NAME(read_bundle)(model, probs, numbers, waiting, output, scratch);
     waiting = 0;
   }
   NAME(read_bundle)(model, probs, numbers, waiting, output, scratch);
+  if (crowd.rows) NAME(read_crowd)(model, probs, &crowd, output);
   free(scratch);
+  return 1;
+}
+
+/* Write rows (n, c) times a matrix whose entries are listed by label; return whether there was memory for it. */
+TARGET static int64_t NAME(multiply_rows)(const entries_t *of_label, const REAL *rows, int64_t n, int64_t c,
+                                          REAL *product) {
+  int64_t numbers[BUNDLE];
+  NAME(bundle) *x;
+  if (posix_memalign((void **)&x, VECTOR_BYTES, 2 * c * sizeof *x)) return 0;
+  for (int64_t low = 0; low < n; low += BUNDLE) {
+    int64_t size = n - low < BUNDLE ? n - low : BUNDLE;
+    for (int64_t r = 0; r < size; r++) numbers[r] = low + r;
+    NAME(transpose)(rows, numbers, size, c, x);
+    for (int64_t j = 0; j < c; j++) {
+      NAME(bundle) sum = {{{0}}};
+      NAME(add_entries)(of_label, j, x, &sum);
+      x[c + j] = sum;
+    }
+    NAME(transpose_back)(x + c, numbers, size, c, product);
+  }
+  free(x);
   return 1;
 }
 #undef LANES

@@ -3,6 +3,7 @@
 
 #define GROUP 64   /* rows that are dealt with together, while they are in the fastest cache */
 #define LONG_ROW 64 /* entries from which a row is read by itself, not side by side with others */
+#define PAGE 4096  /* bytes */
 #define STRETCH 64 /* entries of a row that are looked at together */
 
 enum { HIT = 1, BAD = 2 };

@@ -45,32 +45,42 @@ TARGET static int NAME(read_one)(const REAL *row, int64_t c, NAME(limits) limits
   return (hit ? HIT : 0) | (good ? 0 : BAD);
 }
 
-/* Do the same for a long row, a vector of it at a time. */
+/* Do the same for a long row, two vectors of it at a time, which need not wait for each other. Memory is what takes the time:
+   what is a page further on is asked for early, since processors stop at the end of a page. */
 TARGET static int NAME(read_long)(const REAL *row, int64_t c, NAME(limits) limits, BITS *place) {
-  NAME(bit_lanes) best = (NAME(bit_lanes)){0} - 1, at = {0}, signs = {0}, hit = {0}, number;
-  NAME(lanes) sums = {0};
+  NAME(bit_lanes) best[2], at[2] = {{0}}, signs = {0}, hit = {0}, number[2];
+  NAME(lanes) sums[2] = {{0}};
   int64_t j = 0;
-  for (int r = 0; r < LANES; r++) number[r] = r;
-  for (; j + LANES <= c; j += LANES, number += (BITS)LANES) {
-    NAME(lanes) own, floor;
-    memcpy(&own, row + j, sizeof own);
-    memcpy(&floor, limits.floor + j, sizeof floor);
-    NAME(bit_lanes) bits = (NAME(bit_lanes))own, better = bits > best;
-    at = (better & number) | (~better & at);
-    best = (better & bits) | (~better & best);
-    signs |= bits;
-    hit |= own > floor;
-    sums += own;
+  for (int r = 0; r < LANES; r++) number[0][r] = r, number[1][r] = r + LANES;
+  best[0] = best[1] = (NAME(bit_lanes)){0} - 1;
+  for (; j + 2 * LANES <= c; j += 2 * LANES) {
+    __builtin_prefetch(row + j + PAGE / sizeof(REAL));
+    for (int v = 0; v < 2; v++) {
+      NAME(lanes) own, floor;
+      memcpy(&own, row + j + v * LANES, sizeof own);
+      memcpy(&floor, limits.floor + j + v * LANES, sizeof floor);
+      NAME(bit_lanes) bits = (NAME(bit_lanes))own, better = bits > best[v];
+      at[v] = (better & number[v]) | (~better & at[v]);
+      best[v] = (better & bits) | (~better & best[v]);
+      signs |= bits;
+      hit |= own > floor;
+      sums[v] += own;
+      number[v] += (BITS)(2 * LANES);
+    }
   }
   BITS most = -1, first = 0, any = 0, sign = 0;
   REAL sum = 0;
+  NAME(bit_lanes) second = (best[1] > best[0]) | ((best[1] == best[0]) & (at[1] < at[0]));
+  at[0] = (second & at[1]) | (~second & at[0]);
+  best[0] = (second & best[1]) | (~second & best[0]);
+  sums[0] += sums[1];
   for (int r = 0; r < LANES; r++) {
-    int better = best[r] > most || (best[r] == most && at[r] < first);
-    most = better ? best[r] : most;
-    first = better ? at[r] : first;
+    int better = best[0][r] > most || (best[0][r] == most && at[0][r] < first);
+    most = better ? best[0][r] : most;
+    first = better ? at[0][r] : first;
     any |= hit[r];
     sign |= signs[r];
-    sum += sums[r];
+    sum += sums[0][r];
   }
   for (; j < c; j++) {
     BITS bits = NAME(bits_of)(row + j);
