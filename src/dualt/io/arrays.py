@@ -110,9 +110,10 @@ def _explaining(path: str | Path, kind: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out NumPy's advice to save again what Python 2 wrote."""
+    """Leave out NumPy's advice to save again what Python 2 wrote, or what names its type in an old way."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
         yield
 
 

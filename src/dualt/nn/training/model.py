@@ -185,7 +185,8 @@ def _shape(sizes: list[Any], path: Path) -> tuple[int, ...]:
 
 def _per_channel(values: Any, name: str, n_channels: int, path: Path) -> NDArray[np.float32]:
     try:
-        numbers = np.asarray(values, np.float32)
+        with np.errstate(over="ignore"):  # infinities are refused below
+            numbers = np.asarray(values, np.float32)
     except (TypeError, ValueError, OverflowError):
         numbers = np.empty(0, np.float32)
     if numbers.size not in (1, n_channels) or not np.isfinite(numbers).all():
