@@ -26,10 +26,10 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def check_scikit_seed(seed: Any) -> int:
-    """Return `seed` if scikit-learn takes it as `random_state`."""
+def check_scikit_seed(seed: Any, name: str = "random_state") -> int:
+    """Return `seed`, which the user knows as `name`, if scikit-learn takes it."""
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
-        raise InputError(f"Expected a seed from 0 to {2**32 - 1} as random_state, got {seed!r}.")
+        raise InputError(f"Expected a seed from 0 to {2**32 - 1} as {name}, got {seed!r}.")
     return int(seed)
 
 

@@ -116,7 +116,7 @@ def test_a_record_that_lacks_something(change, tmp_path):
     "change",
     [
         {"n_networks": 10**12}, {"n_networks": 0}, {"input_shape": [10**12]},
-        {"input_shape": [0]}, {"mean": [1.0, 2.0]}, {"mean": ["x"]},
+        {"input_shape": [0]}, {"mean": [1.0, 2.0]}, {"mean": ["x"]}, {"mean": [1e300]},
         {"options": {"width": 10**9}}, {"options": {"depth": 3}}, {"class_names": ["a", "a", "b"]}, {"network": 3},
     ],
 )  # fmt: skip
@@ -201,6 +201,16 @@ def test_members_that_are_not_deflated(kind, tmp_path):
     refuses(FileError, "NumPy does not write", load_probabilities, tmp_path / "p.npz")
 
 
+def test_an_old_name_of_a_type(tmp_path):
+    """NumPy advises against `a3`, its former name of `S3`."""
+    content = samples.npy(np.array([b"cat", b"dog"])).replace(b"'|S3'", b"'|a3'")
+    (tmp_path / "labels.npy").write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "labels.npz", "w") as archive:
+        archive.writestr("labels.npy", content)
+    for name in ("labels.npy", "labels.npz"):
+        assert load_labels(tmp_path / name).tolist() == [b"cat", b"dog"]
+
+
 def test_a_shard_whose_pages_are_damaged(tmp_path):
     """Its description is whole, so the damage shows only when a column is decoded."""
     content = bytearray(samples.parquet(**dict(zip("abc", samples.PROBS.T, strict=True)), label=samples.LABELS))
@@ -208,9 +218,8 @@ def test_a_shard_whose_pages_are_damaged(tmp_path):
     for place in range(40, len(content) // 3, 7):
         content[place] ^= 0xFF
     (tmp_path / "1.parquet").write_bytes(content)
-    shards = open_shards(tmp_path, label="label")
     with pytest.raises(FileError, match=r"1\.parquet"):
-        for _ in shards.blocks[0].read():
+        for _ in open_shards(tmp_path, label="label").blocks[0].read():
             pass
 
 

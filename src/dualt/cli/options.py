@@ -45,7 +45,7 @@ def check_random_state(value: int) -> int:
     """Refuse a seed that not everything random takes, before anything is read."""
     from dualt.rng import check_scikit_seed
 
-    return check_scikit_seed(value)
+    return check_scikit_seed(value, "--random-state")
 
 
 RandomState = Annotated[
