@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators._counts import match_rows, pooled_rates, pooled_rows, resample_counts, spread_concentration
-from dualt.estimators.confident_joint import confident_joint, count_confident
+from dualt.estimators.confident_joint import confident_joint_of_sample, count_confident
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.results.readings import Readings
@@ -94,7 +94,7 @@ def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix
     n_sampled = len(summary.sample_rows)
     if n_sampled < summary.n_samples and n_sampled < _ENOUGH_PER_CLASS * summary.n_classes:
         return _rows(count_confident(posterior).T, shrink)
-    rough = confident_joint(posterior).transition
+    rough = confident_joint_of_sample(summary)
     few, fewer = _few(summary), _few(summary, share=4)
     for balanced in [True] * _BALANCED_ROUNDS + [False]:
         rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=balanced, n_jobs=posterior.n_jobs)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from dualt.estimators._counts import resample_counts
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.counts import normalize_counts
+from dualt.rows.counts import count_pairs, normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
+from dualt.rows.summary import PosteriorSummary
 
 
 def confident_joint(posterior: NoisyPosterior) -> Fit:
@@ -35,18 +36,29 @@ def confident_joint(posterior: NoisyPosterior) -> Fit:
     )
 
 
+def confident_joint_of_sample(summary: PosteriorSummary) -> Matrix:
+    """Return the same matrix, counted over the sample alone: enough to start from, and no pass over the data."""
+    pairs = _confident_pairs(_thresholds(summary), summary.sample_rows, summary.sample_labels)
+    return _calibrated(_with_diagonal(count_pairs([pairs], summary.n_classes)), summary.label_counts)
+
+
 def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
     """Return J[given, true] with at least one on its diagonal."""
-    n_classes = posterior.n_classes
-    # A class without labels has no mean; nothing clears an infinite threshold.
-    thresholds = np.nan_to_num(posterior.summary.mean_self_confidence, nan=np.inf)
+    return _with_diagonal(posterior.count(partial(_confident_pairs, _thresholds(posterior.summary))))
 
-    def confident_pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        true, _ = surest(probs, floor=thresholds.astype(probs.dtype))
-        confident = np.flatnonzero(true >= 0)
-        return np.asarray(labels[confident] * n_classes + true[confident])
 
-    joint = posterior.count(confident_pairs)
+def _thresholds(summary: PosteriorSummary) -> NDArray[np.float64]:
+    """Return t_k. A class without labels has no mean, and nothing clears an infinite threshold."""
+    return np.nan_to_num(summary.mean_self_confidence, nan=np.inf)
+
+
+def _confident_pairs(thresholds: NDArray[np.float64], probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
+    true, _ = surest(probs, floor=thresholds.astype(probs.dtype))
+    confident = np.flatnonzero(true >= 0)
+    return np.asarray(labels[confident] * len(thresholds) + true[confident])
+
+
+def _with_diagonal(joint: NDArray[np.int64]) -> NDArray[np.int64]:
     np.fill_diagonal(joint, np.maximum(np.diagonal(joint), 1))
     return joint
 

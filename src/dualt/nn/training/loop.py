@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -150,8 +151,8 @@ def run_epoch(
             continue
         # One sum serves all networks: none of their losses depends on another's parameters.
         loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum(0)
-        values = loss.detach().cpu().numpy() / len(losses)
-        if not np.isfinite(values).all():
+        values = np.asarray(loss.tolist()) / len(losses)
+        if not isfinite(values.sum()):
             raise TrainingError(
                 f"The loss{_found(values)} in epoch {epoch}, batch {number}: training cannot go on. The last"
                 " checkpoint, if one was asked for, is whole. Try a smaller learning rate."
