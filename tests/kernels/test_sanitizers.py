@@ -26,7 +26,7 @@ from dualt.labels import LabelCoder
 rng = np.random.default_rng(0)
 for number in range(400):
     n_rows, n_classes = rng.integers([1, 2], [200, 40])
-    n_classes = 300 if number % 10 == 0 else n_classes
+    n_classes = [n_classes, 300, 101][(number % 10 == 0) + 2 * (number % 10 == 5)]
     dtype, spread = [np.float32, np.float64][number % 2], rng.choice([0.3, 0.01])
     probs = rng.dirichlet(np.full(n_classes, spread), n_rows).astype(dtype)
     if number % 3 == 0:
@@ -36,7 +36,7 @@ for number in range(400):
         summarize(probs, labels, coder, n_anchors=2, sample_size=30)
     except InputError:
         pass
-    noise = rng.dirichlet(np.full(n_classes, rng.choice([0.2, 0.002, 100])), n_classes)
+    noise = rng.dirichlet(np.full(n_classes, rng.choice([0.2, 0.002, 100, 1e6])), n_classes)
     matrix = (0.5 * np.eye(n_classes) + 0.5 * noise).astype(dtype)
     kernel = PosteriorKernel(matrix, 3)
     kernel.posterior(probs)

@@ -1,11 +1,10 @@
 /* Which classes of a row count by themselves, and what the others amount to; see likely_of_type.h. */
 typedef struct {
   int64_t number;         /* of the row */
-  int32_t classes[MOST_PROBABLE + LANES]; /* that count by themselves, */
+  int32_t classes[SMALL]; /* that count by themselves, */
   int64_t k;              /* and how many they are */
   int32_t ties[MOST_TIES];
   int64_t n_ties;
-  int64_t is_untied;      /* no class that counts by itself is tied to another */
   int64_t members[SMALL]; /* of the places k ... n - 1: the weak ties, and the ranges of the others */
   REAL low[RANGES];       /* where a range starts */
   int64_t n;
@@ -43,60 +42,32 @@ TARGET static int NAME(has_ties)(const model_t *model, int64_t number) {
   return 0;
 }
 
-/* The first n numbers of a vector, others as they are told. */
-TARGET ALWAYS_INLINE NAME(lanes) NAME(load_some)(const REAL *from, int64_t n, REAL others) {
-  NAME(lanes) part = (NAME(lanes)){0} + others;
-  if (n >= LANES)
-    memcpy(&part, from, sizeof part);
-  else
-    for (int64_t i = 0; i < n; i++) part[i] = from[i];
-  return part;
-}
-
-TARGET ALWAYS_INLINE int NAME(is_any)(NAME(bit_lanes) mask) {
-  uint64_t words[VECTOR_BYTES / 8];
-  memcpy(words, &mask, sizeof mask);
-  return (words[0] | words[1] | words[2] | words[3]) != 0;
-}
-
-/* Write which labels of low ... high - 1 are probable behind the k that are known, and return how many there are now. Without
-   a branch, which would be guessed wrong; there must be room for all. */
-TARGET ALWAYS_INLINE int64_t NAME(add_probable)(const REAL *row, int64_t low, int64_t high, REAL least, int32_t *labels,
-                                            int64_t k) {
-  for (int64_t j = low; j < high; j++) {
-    labels[k] = j;
-    k += row[j] >= least;
-  }
-  return k;
-}
-
 /* Write which labels are probable, and the sum of the row; return how many they are, or none if they find no room. Four
    vectors at a time, which are searched only if one of them has such a label: most have none. */
 TARGET static int64_t NAME(probable_labels)(const REAL *row, int64_t c, int32_t *labels, REAL *sum) {
-  NAME(lanes) sums[4];
-  for (int v = 0; v < 4; v++) sums[v] = (NAME(lanes)){0};
-  REAL least = 2 / (REAL)c > (REAL)PROBABLE ? 2 / (REAL)c : (REAL)PROBABLE;
+  NAME(lanes) sums[4] = {{0}};
   int64_t k = 0, j = 0;
-  for (; j + 4 * LANES <= c; j += 4 * LANES) {
-    NAME(bit_lanes) hits[4], any = {0};
-    for (int v = 0; v < 4; v++) {
-      NAME(lanes) part;
-      memcpy(&part, row + j + v * LANES, sizeof part);
-      sums[v] += part;
-      any |= hits[v] = part >= least;
+  for (; j < c; j += 4 * LANES) {
+    int64_t high = j + 4 * LANES < c ? j + 4 * LANES : c;
+    if (high == j + 4 * LANES) {
+      NAME(bit_lanes) any = {0};
+      uint64_t words[VECTOR_BYTES / 8];
+      for (int v = 0; v < 4; v++) {
+        NAME(lanes) part;
+        memcpy(&part, row + j + v * LANES, sizeof part);
+        sums[v] += part;
+        any |= part >= (REAL)PROBABLE;
+      }
+      memcpy(words, &any, sizeof any);
+      if (!(words[0] | words[1] | words[2] | words[3])) continue;
+    } else {
+      for (int64_t i = j; i < c; i++) sums[0][0] += row[i];
     }
-    if (!NAME(is_any)(any)) continue;
-    for (int v = 0; v < 4; v++) {
-      if (!NAME(is_any)(hits[v])) continue;
-      k = NAME(add_probable)(row, j + v * LANES, j + (v + 1) * LANES, least, labels, k);
-      if (k > MOST_PROBABLE) return 0;
+    for (int64_t i = j; i < high; i++) {
+      if (row[i] < (REAL)PROBABLE) continue;
+      if (k == MOST_PROBABLE) return 0;
+      labels[k++] = i;
     }
-  }
-  for (; j < c; j += LANES) {
-    int64_t high = j + LANES < c ? j + LANES : c;
-    sums[0] += NAME(load_some)(row + j, high - j, 0);
-    k = NAME(add_probable)(row, j, high, least, labels, k);
-    if (k > MOST_PROBABLE) return 0;
   }
   sums[0] += sums[1], sums[2] += sums[3], sums[0] += sums[2];
   *sum = 0;
@@ -112,10 +83,7 @@ TARGET static int NAME(choose)(const model_t *model, const REAL *row, int64_t la
   choice->n_ties = 0;
   for (int64_t a = 0; a < n_probable; a++) probable += row[choice->classes[a]];
   if (probable < (REAL)SURE) return 0;
-  choice->is_untied = 1;
-  for (int64_t a = 0; a < n_probable; a++) choice->is_untied &= !NAME(has_ties)(model, choice->classes[a]);
-  if (!choice->is_untied && c < MANY_CLASSES) return 0;
-  for (int64_t a = 0; !choice->is_untied && a < n_probable; a++)
+  for (int64_t a = 0; a < n_probable; a++)
     if (!NAME(add_ties)(&model->of_class, choice->classes[a], choice) ||
         !NAME(add_ties)(&model->of_label, choice->classes[a], choice))
       return 0;
@@ -140,9 +108,8 @@ TARGET ALWAYS_INLINE int NAME(range_of)(const NAME(choice) * choice, REAL p) {
 /* Write the probabilities of all places of the small matrix, and how many members they have. */
 TARGET static void NAME(take_probabilities)(const REAL *row, int64_t c, REAL sum, NAME(choice) * choice, REAL *p) {
   for (int64_t ahead = 0; ahead < c; ahead += 64 / sizeof(REAL)) __builtin_prefetch(row + c + ahead); /* the next row */
-  NAME(lanes) above[RANGES];
-  NAME(bit_lanes) counts[RANGES];
-  for (int b = 1; b < RANGES; b++) above[b] = (NAME(lanes)){0}, counts[b] = (NAME(bit_lanes)){0};
+  NAME(lanes) above[RANGES] = {{0}};
+  NAME(bit_lanes) counts[RANGES] = {{0}};
   int64_t k = choice->k, j = 0, count[RANGES + 1] = {0};
   REAL total[RANGES + 1] = {0}, tied = 0, left = sum;
   for (int64_t a = 0; a < k; a++) left -= p[a] = row[choice->classes[a]];
@@ -150,8 +117,9 @@ TARGET static void NAME(take_probabilities)(const REAL *row, int64_t c, REAL sum
   left = left > tied ? left - tied : 0;
   choice->low[0] = 0;
   for (int b = 1; b < RANGES; b++) choice->low[b] = left / c * (REAL)(b == 1 ? 0.5 : b == 2 ? 1.0 : 2.0);
-  for (; j < c; j += LANES) {
-    NAME(lanes) part = NAME(load_some)(row + j, c - j, -1); /* which is in no range */
+  for (; j + LANES <= c; j += LANES) {
+    NAME(lanes) part;
+    memcpy(&part, row + j, sizeof part);
     for (int b = 1; b < RANGES; b++) {
       NAME(bit_lanes) in = part >= choice->low[b];
       above[b] += (NAME(lanes))((NAME(bit_lanes))part & in);
@@ -163,6 +131,9 @@ TARGET static void NAME(take_probabilities)(const REAL *row, int64_t c, REAL sum
       total[b] += above[b][r];
       count[b] += counts[b][r];
     }
+  for (; j < c; j++)
+    for (int b = 1; b < RANGES; b++)
+      if (row[j] >= choice->low[b]) total[b] += row[j], count[b]++;
   total[0] = sum, count[0] = c;
   for (int b = 0; b < RANGES; b++) total[b] -= total[b + 1], count[b] -= count[b + 1];
   for (int64_t a = 0; a < k + choice->n_ties; a++) {

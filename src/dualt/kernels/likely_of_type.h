@@ -13,16 +13,9 @@
    which do not count by themselves. */
 #include "choice_of_type.h"
 
-/* Rows that take their steps together. What is beyond the places of a row is zero in p and q. Of rows without ties the small
-   matrix is a background and what each place leaves for itself, both for each of its members. */
+/* Rows that take their steps together. What is beyond the places of a row is zero. */
 typedef struct {
-  NAME(lanes) p[SMALL], q[SMALL];
-  union {
-    NAME(lanes) matrix[SMALL][SMALL];
-    struct {
-      NAME(lanes) background[SMALL], own[SMALL], members[SMALL];
-    };
-  };
+  NAME(lanes) p[SMALL], q[SMALL], matrix[SMALL][SMALL];
   NAME(choice) of[LANES];
   int64_t rows;
 } NAME(crowd);
@@ -70,50 +63,20 @@ TARGET static void NAME(gather)(const model_t *model, const NAME(choice) * choic
 }
 
 TARGET static void NAME(take_small_steps)(const model_t *model, NAME(crowd) * crowd, int64_t n) {
+  NAME(bit_lanes) least = (NAME(bit_lanes))((NAME(lanes)){0} + LEAST);
   NAME(lanes) ratios[SMALL];
   for (int64_t step = 0; step < model->steps; step++) {
     for (int64_t b = 0; b < n; b++) {
       NAME(lanes) noisy = {0};
       for (int64_t a = 0; a < n; a++) noisy += crowd->q[a] * crowd->matrix[a][b];
-      ratios[b] = OVER(crowd->p[b], noisy);
+      NAME(bit_lanes) above = noisy > LEAST;
+      ratios[b] = crowd->p[b] / (NAME(lanes))(((NAME(bit_lanes))noisy & above) | (least & ~above));
     }
     for (int64_t a = 0; a < n; a++) {
       NAME(lanes) gain = {0};
       for (int64_t b = 0; b < n; b++) gain += ratios[b] * crowd->matrix[a][b];
       crowd->q[a] *= gain;
     }
-  }
-}
-
-/* The same for rows without ties, whose products with the small matrix are sums. */
-TARGET static void NAME(take_untied_steps)(const model_t *model, NAME(crowd) * crowd, int64_t n) {
-  NAME(lanes) ratios[SMALL], common = {0};
-  for (int64_t a = 0; a < n; a++) common += crowd->q[a] * crowd->background[a];
-  for (int64_t step = 0; step < model->steps; step++) {
-    NAME(lanes) sum = {0}, next = {0};
-    for (int64_t b = 0; b < n; b++) {
-      NAME(lanes) noisy = crowd->members[b] * common + crowd->q[b] * crowd->own[b];
-      ratios[b] = OVER(crowd->p[b], noisy);
-      sum += crowd->members[b] * ratios[b];
-    }
-    for (int64_t a = 0; a < n; a++) {
-      crowd->q[a] *= crowd->background[a] * sum + crowd->own[a] * ratios[a];
-      next += crowd->q[a] * crowd->background[a];
-    }
-    common = next;
-  }
-}
-
-/* Write what is left of the small matrix without ties as one lane of a crowd. */
-TARGET static void NAME(gather_untied)(const model_t *model, const NAME(choice) * choice, NAME(crowd) * crowd,
-                                       int64_t lane) {
-  const REAL *background = model->background;
-  REAL mean = model->mean_background;
-  for (int64_t a = 0; a < choice->n; a++) {
-    int is_chosen = a < choice->k;
-    crowd->background[a][lane] = is_chosen ? background[choice->classes[a]] : mean;
-    crowd->own[a][lane] = is_chosen ? NAME(only_entry)(model, choice->classes[a]) : 1 - mean * model->n_classes;
-    crowd->members[a][lane] = is_chosen ? 1 : choice->members[a];
   }
 }
 
@@ -159,10 +122,7 @@ TARGET static void NAME(read_crowd)(const model_t *model, const REAL *probs, NAM
                                     const output_t *output) {
   int64_t most_places = 0;
   for (int64_t r = 0; r < crowd->rows; r++) most_places = crowd->of[r].n > most_places ? crowd->of[r].n : most_places;
-  if (crowd->of->is_untied)
-    NAME(take_untied_steps)(model, crowd, most_places);
-  else
-    NAME(take_small_steps)(model, crowd, most_places);
+  NAME(take_small_steps)(model, crowd, most_places);
   for (int64_t r = 0; r < crowd->rows; r++) {
     const NAME(choice) *choice = crowd->of + r;
     REAL target[SMALL], q[SMALL], most = -1, *probability = (REAL *)output->best_probability + choice->number;
@@ -176,30 +136,21 @@ TARGET static void NAME(read_crowd)(const model_t *model, const REAL *probs, NAM
       NAME(apply_small_bayes)(model, choice, probs + choice->number * model->n_classes, target, q,
                               output->labels[choice->number], best, probability, (REAL *)output->right + choice->number);
   }
-  memset(crowd->p, 0, sizeof crowd->p + sizeof crowd->q);
+  memset(crowd->p, 0, sizeof crowd->p + sizeof crowd->q + sizeof crowd->matrix);
   crowd->rows = 0;
 }
 
-/* Let a row join its crowd, which is read once it is full; return whether its likely classes are enough for it. */
-TARGET static int NAME(read_likely)(const model_t *model, const REAL *probs, int64_t number, NAME(crowd) * crowds,
+/* Let a row join the crowd, which is read once it is full; return whether its likely classes are enough for it. */
+TARGET static int NAME(read_likely)(const model_t *model, const REAL *probs, int64_t number, NAME(crowd) * crowd,
                                     const output_t *output) {
-  int64_t c = model->n_classes;
+  int64_t c = model->n_classes, r = crowd->rows;
   const REAL *row = probs + number * c;
-  NAME(crowd) *crowd = crowds + 1;
-  NAME(choice) *choice = crowd->of + crowd->rows;
+  NAME(choice) *choice = crowd->of + r;
   REAL target[SMALL], sum;
   if (!NAME(choose)(model, row, output->labels ? output->labels[number] : -1, choice, &sum)) return 0;
   choice->number = number;
   NAME(take_probabilities)(row, c, sum, choice, target);
-  if (!choice->is_untied) {
-    crowd = crowds;
-    crowd->of[crowd->rows] = *choice;
-  }
-  int64_t r = crowd->rows;
-  if (choice->is_untied)
-    NAME(gather_untied)(model, choice, crowd, r);
-  else
-    NAME(gather)(model, choice, crowd->matrix, r);
+  NAME(gather)(model, choice, crowd->matrix, r);
   for (int64_t a = 0; a < choice->n; a++) {
     crowd->p[a][r] = target[a];
     crowd->q[a][r] = (REAL)(a < choice->k ? 1 : choice->members[a]) / c;

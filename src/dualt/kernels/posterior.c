@@ -6,14 +6,14 @@
 #define WIDTH 4 /* vectors of rows that are worked on together, so that their sums need not wait for each other */
 #define TILE 16 /* columns that are transposed together */
 
-/* See likely_of_type.h. */
-#define SEVERAL_CLASSES 64 /* from here on rows without ties are read by their likely classes, */
-#define MANY_CLASSES 256   /* and from here on all that can be */
+/* See untied_of_type.h and likely_of_type.h. */
+#define SEVERAL_CLASSES 64
+#define MANY_CLASSES 256
 #define SURE 0.4      /* together the probable labels of a row that is read by its likely classes, */
 #define PROBABLE 0.01 /* and each of them */
 #define STRONG 0.05   /* entries, beyond the background, that tie a class to a label */
 /* A row that needs more is read by all classes: so are all where a matrix ties everything to everything. */
-enum { MOST_PROBABLE = 10, MOST_CHOSEN = 12, MOST_TIES = 64, RANGES = 4, SMALL = MOST_CHOSEN + 1 + RANGES };
+enum { MOST_PROBABLE = 8, MOST_UNTIED = 13, MOST_CHOSEN = 12, MOST_TIES = 64, RANGES = 4, SMALL = MOST_CHOSEN + 1 + RANGES };
 
 #define KERNEL "posterior_of_type.h"
 #include "each_type.h"

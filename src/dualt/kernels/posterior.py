@@ -32,6 +32,7 @@ class _Model(ctypes.Structure):
         ("is_whole", ctypes.c_int64),
         ("background", ctypes.c_void_p),
         ("at_start", ctypes.c_void_p),
+        ("own", ctypes.c_void_p),
         ("of_class", _Entries),
         ("of_label", _Entries),
         ("by_class", ctypes.c_void_p),
@@ -85,15 +86,19 @@ class PosteriorKernel:
         is_whole = bool(kept.all())  # then there is no background, and entries need not be listed
         of_class, of_label = ((), ()) if is_whole else _both_ways(transition, background, kept)
         at_start = np.where(kept, transition, background[:, None]).mean(axis=0)
+        tied = kept & ~np.eye(len(kept), dtype=np.bool_)
+        own = np.where(kept, transition, background[:, None]).diagonal() - background
+        own = np.where(tied.any(axis=0) | tied.any(axis=1), -1, own).astype(transition.dtype)
         transposed = np.ascontiguousarray(transition.T)
         # They must live as long as their addresses.
-        self._arrays = background, at_start, *of_class, *of_label, transposed, transition
+        self._arrays = background, at_start, own, *of_class, *of_label, transposed, transition
         self._model = _Model(
             len(transition),
             steps,
             is_whole,
             background.ctypes.data,
             at_start.ctypes.data,
+            own.ctypes.data,
             _Entries(*(array.ctypes.data for array in of_class)),
             _Entries(*(array.ctypes.data for array in of_label)),
             transition.ctypes.data,

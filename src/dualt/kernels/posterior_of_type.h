@@ -45,12 +45,12 @@ TARGET ALWAYS_INLINE void NAME(add_entries)(const entries_t *entries, int64_t i,
 }
 
 /* p / max(noisy, LEAST) */
-#define OVER(p, noisy)                                                                             \
-  ((p) / (NAME(lanes))(((NAME(bit_lanes))(noisy) & ((noisy) > LEAST)) |                            \
-                       ((NAME(bit_lanes))((NAME(lanes)){0} + LEAST) & ~((noisy) > LEAST))))
-
 TARGET ALWAYS_INLINE void NAME(divide)(const NAME(bundle) * p, const NAME(bundle) * noisy, NAME(bundle) * ratio) {
-  for (int v = 0; v < WIDTH; v++) ratio->of[v] = OVER(p->of[v], noisy->of[v]);
+  NAME(bit_lanes) least = (NAME(bit_lanes))((NAME(lanes)){0} + LEAST);
+  for (int v = 0; v < WIDTH; v++) {
+    NAME(bit_lanes) above = noisy->of[v] > LEAST, bits = (NAME(bit_lanes))noisy->of[v];
+    ratio->of[v] = p->of[v] / (NAME(lanes))((bits & above) | (least & ~above));
+  }
 }
 
 /* Two rows of a whole matrix at a time: their sums read each bundle once, and need not wait for each other. Twice as fast as
@@ -164,6 +164,7 @@ TARGET static void NAME(apply_bayes)(const model_t *model, const NAME(bundle) * 
 }
 
 #include "likely_of_type.h"
+#include "untied_of_type.h"
 
 /* Write what is asked of the rows of these numbers, at most a bundle of them. */
 TARGET static void NAME(read_bundle)(const model_t *model, const REAL *probs, const int64_t *numbers, int64_t n,
@@ -194,19 +195,24 @@ TARGET static void NAME(read_bundle)(const model_t *model, const REAL *probs, co
 TARGET static int64_t NAME(read_posterior)(const model_t *model, const REAL *probs, int64_t n, const output_t *output) {
   int64_t c = model->n_classes, numbers[BUNDLE], waiting = 0;
   NAME(bundle) *scratch;
-  NAME(crowd) crowds[2]; /* of rows with ties, and of those without */
-  memset(crowds, 0, sizeof crowds);
+  NAME(crowd) crowd;
+  NAME(untied) untied;
+  memset(&crowd, 0, sizeof crowd);
+  memset(&untied, 0, sizeof untied);
   if (posix_memalign((void **)&scratch, VECTOR_BYTES, 3 * c * sizeof *scratch)) return 0;
   for (int64_t number = 0; number < n; number++) {
-    if (c >= SEVERAL_CLASSES && !output->posterior && NAME(read_likely)(model, probs, number, crowds, output)) continue;
+    if (c >= SEVERAL_CLASSES && !output->posterior &&
+        NAME(join_untied)(model, probs + number * c, number, &untied, output))
+      continue;
+    if (c >= MANY_CLASSES && !output->posterior && NAME(read_likely)(model, probs, number, &crowd, output)) continue;
     numbers[waiting++] = number;
     if (waiting < BUNDLE) continue;
     NAME(read_bundle)(model, probs, numbers, waiting, output, scratch);
     waiting = 0;
   }
   NAME(read_bundle)(model, probs, numbers, waiting, output, scratch);
-  for (int untied = 0; untied < 2; untied++)
-    if (crowds[untied].rows) NAME(read_crowd)(model, probs, crowds + untied, output);
+  if (crowd.rows) NAME(read_crowd)(model, probs, &crowd, output);
+  if (untied.rows) NAME(read_untied)(model, &untied, output);
   free(scratch);
   return 1;
 }
@@ -234,4 +240,3 @@ TARGET static int64_t NAME(multiply_rows)(const entries_t *of_label, const REAL 
 #undef LANES
 #undef BUNDLE
 #undef LEAST
-#undef OVER
