@@ -34,7 +34,7 @@ _PART_ENTRIES, _LEAST_ENTRIES = 1 << 27, 1 << 22
 # Class indices of the labels are kept for later passes if they fit this many bytes.
 _CODES_BYTES = 1 << 28
 # Chunks that a thread takes in one go.
-_CHUNKS_AT_ONCE = 2
+_CHUNKS_AT_ONCE = 8
 
 
 class _Part(NamedTuple):

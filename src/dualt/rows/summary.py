@@ -124,8 +124,10 @@ class PosteriorSummary:
         value = np.where(index >= 0, rows[classes, :, classes], -np.inf)
         best = np.lexsort((index, -value))[:, : self.anchor_index.shape[1]]
         sampled = np.concatenate([part.sample_index for part in parts])
-        kept = lowest_priority(sampled, self.sample_size)
+        kept: Any = lowest_priority(sampled, self.sample_size)
         kept = kept[np.argsort(sampled[kept], kind="stable")]
+        if len(kept) == len(sampled) and (np.diff(kept) == 1).all():
+            kept = slice(None)  # all of them, as they are: no copy
         return PosteriorSummary(
             n_samples=sum(part.n_samples for part in parts),
             counts=reduce(np.add, (part.counts for part in parts)),
