@@ -13,7 +13,7 @@ typedef struct {
   int64_t n_classes, steps, is_whole; /* whether every entry is kept, and so none is listed */
   const void *background;
   const void *at_start; /* (c,) the labels of a posterior that is uniform, which need not be computed for every row */
-  const void *own; /* (c,) the entry of a class for its own label, beyond the background; -1 if it is tied to another */
+  const void *own; /* (c,), or none: the entry of a class for its own label beyond the background, -1 if it has ties */
   entries_t of_class, of_label;
   const void *by_class, *by_label; /* (c, c) the whole matrix, and transposed */
   double mean_background;

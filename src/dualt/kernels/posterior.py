@@ -98,7 +98,7 @@ class PosteriorKernel:
             is_whole,
             background.ctypes.data,
             at_start.ctypes.data,
-            own.ctypes.data,
+            own.ctypes.data if (own >= 0).any() else None,
             _Entries(*(array.ctypes.data for array in of_class)),
             _Entries(*(array.ctypes.data for array in of_label)),
             transition.ctypes.data,

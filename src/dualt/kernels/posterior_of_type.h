@@ -201,7 +201,7 @@ TARGET static int64_t NAME(read_posterior)(const model_t *model, const REAL *pro
   memset(&untied, 0, sizeof untied);
   if (posix_memalign((void **)&scratch, VECTOR_BYTES, 3 * c * sizeof *scratch)) return 0;
   for (int64_t number = 0; number < n; number++) {
-    if (c >= SEVERAL_CLASSES && !output->posterior &&
+    if (c >= SEVERAL_CLASSES && model->own && !output->posterior &&
         NAME(join_untied)(model, probs + number * c, number, &untied, output))
       continue;
     if (c >= MANY_CLASSES && !output->posterior && NAME(read_likely)(model, probs, number, &crowd, output)) continue;
