@@ -30,10 +30,13 @@ SHAPES = (
 # Twice the rows each time; and ever more classes of as many entries.
 ROWS = tuple((rows, 10) for rows in (50_000, 100_000, 200_000, 400_000, 800_000))
 CLASSES = tuple((10_000_000 // classes, classes) for classes in (10, 32, 100, 316, 1_000))
+# What a wrong label may be.
+NOISES = ("any class", "the next class", "one of five classes")
+STRUCTURED = ((1_000_000, 10), (200_000, 100), (50_000, 1_000))
 Runs = dict[str, Callable[[], Any]]
 
 
-def make_inputs(n_samples: int, n_classes: int, *, flat: bool = False) -> tuple[Any, Any]:
+def make_inputs(n_samples: int, n_classes: int, *, flat: bool = False, noise: str = "any class") -> tuple[Any, Any]:
     """Return the float32 softmax of confident logits, or of flat ones, and labels of which a fifth are random."""
     import numpy as np
 
@@ -44,7 +47,13 @@ def make_inputs(n_samples: int, n_classes: int, *, flat: bool = False) -> tuple[
         probs[np.arange(n_samples), clean] += rng.normal(np.log(n_classes) + 5, 2, n_samples).astype(np.float32)
     np.exp(probs, out=probs)
     probs /= probs.sum(axis=1, keepdims=True)
-    return probs, np.where(rng.random(n_samples) < 0.8, clean, rng.integers(0, n_classes, n_samples))
+    kept = rng.random(n_samples) < 0.8
+    other = {
+        "any class": rng.integers(0, n_classes, n_samples),
+        "the next class": (clean + 1) % n_classes,
+        "one of five classes": clean // 5 * 5 + rng.integers(0, 5, n_samples),
+    }
+    return probs, np.where(kept, clean, other[noise])
 
 
 def issues_of(probs: Any, labels: Any) -> Runs:
@@ -93,6 +102,17 @@ def measure_growth(shapes: tuple[tuple[int, int], ...]) -> list[dict[str, float]
         runs = issues_of(*make_inputs(*shape))
         runs["issues"]()  # imports
         found.append(best_of(runs, 2, process_time))
+    return found
+
+
+def measure_noises(shape: tuple[int, int]) -> list[float]:
+    """Return our time of finding wrong labels, of cleanlab's, for each kind of noise."""
+    found = []
+    for noise in NOISES:
+        runs = issues_of(*make_inputs(*shape, noise=noise))
+        runs["issues"]()  # imports
+        times = best_of(runs, 3, process_time)
+        found.append(times["issues"] / times["filter"])
     return found
 
 
@@ -157,6 +177,12 @@ def main() -> None:
         )
     show_growth("Growth of finding wrong labels with the rows, the first row of the table as 1:", ROWS)
     show_growth("The same with the classes, at ten million entries:", CLASSES)
+    print("\nTime of finding wrong labels, of cleanlab's, if a wrong label is:\n")
+    print(f"| rows × classes | {' | '.join(NOISES)} |")
+    print("| --- " * (1 + len(NOISES)) + "|")
+    for rows, classes in STRUCTURED:
+        ratios = " | ".join(f"{ratio:.2f}" for ratio in apart(measure_noises, (rows, classes)))
+        print(f"| {rows:,} × {classes:,} | {ratios} |", flush=True)
 
 
 if __name__ == "__main__":

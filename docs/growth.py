@@ -14,8 +14,8 @@ _ROW = re.compile(r"^\| ([\d,]+) × ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| [\d.]+ \
 
 def growth() -> Figure:
     """Draw the time of finding wrong labels over rows, and over classes at one number of entries."""
-    _, by_rows, by_classes = re.split(
-        r"^(?:Growth|The same) .*$", RESULTS.read_text(encoding="utf-8"), flags=re.MULTILINE
+    _, by_rows, by_classes, _ = re.split(
+        r"^(?:Growth|The same|Time) .*$", RESULTS.read_text(encoding="utf-8"), flags=re.MULTILINE
     )
     figure = Figure(figsize=(7.2, 2.9), layout="constrained")
     for ax, text, place, name in zip(

@@ -13,7 +13,8 @@
 #define PROBABLE 0.01 /* and each of them */
 #define STRONG 0.05   /* entries, beyond the background, that tie a class to a label */
 /* A row that needs more is read by all classes: so are all where a matrix ties everything to everything. */
-enum { MOST_PROBABLE = 8, MOST_UNTIED = 13, MOST_CHOSEN = 12, MOST_TIES = 64, RANGES = 4, SMALL = MOST_CHOSEN + 1 + RANGES };
+enum { MOST_PROBABLE = 8, MOST_CHOSEN = 12, MOST_TIES = 64, MOST_UNTIED = 13 };
+enum { RANGES = 4, SMALL = MOST_CHOSEN + 1 + RANGES };
 
 #define KERNEL "posterior_of_type.h"
 #include "each_type.h"

@@ -86,9 +86,9 @@ class PosteriorKernel:
         is_whole = bool(kept.all())  # then there is no background, and entries need not be listed
         of_class, of_label = ((), ()) if is_whole else _both_ways(transition, background, kept)
         at_start = np.where(kept, transition, background[:, None]).mean(axis=0)
-        tied = kept & ~np.eye(len(kept), dtype=np.bool_)
-        own = np.where(kept, transition, background[:, None]).diagonal() - background
-        own = np.where(tied.any(axis=0) | tied.any(axis=1), -1, own).astype(transition.dtype)
+        diagonal = kept.diagonal()
+        tied = (kept.sum(axis=0) > diagonal) | (kept.sum(axis=1) > diagonal)
+        own = np.where(tied, -1, np.where(diagonal, transition.diagonal() - background, 0)).astype(transition.dtype)
         transposed = np.ascontiguousarray(transition.T)
         # They must live as long as their addresses.
         self._arrays = background, at_start, own, *of_class, *of_label, transposed, transition
