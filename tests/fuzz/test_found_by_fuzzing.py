@@ -24,6 +24,7 @@ from dualt.datasets.pickled import read_pickle
 from dualt.datasets.table_files import load_table
 from dualt.errors import DualtError, FileError, InputError, LabelsError
 from dualt.io import load_labels, load_probabilities
+from dualt.io.load import open_table
 from dualt.io.shards import open_shards
 from dualt.issues import Decision, apply_review
 from dualt.report import image_previews
@@ -250,3 +251,20 @@ def test_a_column_of_parquet_that_ends_the_process(place, tmp_path):
     else:
         new = (tmp_path / "new.parquet", labels[::-1], path, load_labels(path, column="label"))
         refuses(FileError, "histogram", dualt.io.save_corrected, *new, column="label")
+
+
+def test_a_number_of_a_text_that_is_none_of_the_different_ones(tmp_path):
+    """The description of the page of different texts says that there are fewer."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "y.parquet"
+    pq.write_table(pa.table({"label": ["a", "b", "c"] * 8}), path, compression="none")
+    column, whole = pq.ParquetFile(path).metadata.row_group(0).column(0), path.read_bytes()
+    n_refused = 0
+    for place in range(column.dictionary_page_offset, column.data_page_offset):
+        for byte in (2, 4):
+            path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+            try:
+                assert len(load_labels(path)) == len(open_table(path).read_texts(0)) == 24
+            except DualtError:
+                n_refused += 1
+    assert n_refused

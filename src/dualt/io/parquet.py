@@ -119,9 +119,15 @@ class ParquetTable(Table):
 
     def _pick(self, columns: Any, place: int) -> Any:
         """Return a column of a selection by its place in the file: two may have the same name."""
+        import pyarrow as pa
+
         name = self.names[place]
         same = [number for number, other in enumerate(columns.schema.names) if other == name]
-        return columns.column(same[self.names[:place].count(name)])
+        column = columns.column(same[self.names[:place].count(name)])
+        if pa.types.is_dictionary(column.type):
+            with _explained(self.path):
+                column.validate(full=True)  # Arrow believes the numbers of texts
+        return column
 
     def read_texts(self, place: int) -> list[str]:
         """Return one column as texts; a missing one is empty."""
