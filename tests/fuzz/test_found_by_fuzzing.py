@@ -19,7 +19,7 @@ from dualt import noise
 from dualt.audit import read_audit
 from dualt.datasets.archive import extract
 from dualt.datasets.clothing1m import load_clothing1m
-from dualt.datasets.images import image_size_and_mode
+from dualt.datasets.images import LazyImages, image_size_and_mode
 from dualt.datasets.pickled import read_pickle
 from dualt.datasets.table_files import load_table
 from dualt.errors import DualtError, FileError, InputError, LabelsError
@@ -268,3 +268,21 @@ def test_a_number_of_a_text_that_is_none_of_the_different_ones(tmp_path):
             except DualtError:
                 n_refused += 1
     assert n_refused
+
+
+def test_a_chunk_of_an_image_that_claims_gigabytes(tmp_path):
+    """Pillow skips what is left of the chunk by reading it."""
+    image = pytest.importorskip("PIL.Image")
+    path = tmp_path / "x.png"
+    image.fromarray(np.zeros((4, 4), np.uint8)).save(path)
+    content = bytearray(path.read_bytes())
+    length = content.index(b"IDAT") - 4
+    content[length : length + 4] = (2**32 - 16).to_bytes(4, "big")
+    path.write_bytes(content)
+    with limited():
+        assert not LazyImages([path], (4, 4), mode="L")[0].any()
+
+
+@pytest.mark.parametrize("text", [".epochs=3", "network.=lenet", "a..b=1", " . =1"])
+def test_a_setting_without_a_name(text):
+    refuses(InputError, "Expected field=value", parse_change, text)

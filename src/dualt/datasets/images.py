@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,16 +111,31 @@ def pillow() -> Any:
     return Image
 
 
+class _BoundedFile:
+    """A file that is never asked for more than it has: Python makes room for all that is asked, and headers lie."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self.size = stream, os.fstat(stream.fileno()).st_size
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self.size - self._stream.tell(), 0)
+        return self._stream.read(left if size < 0 else min(size, left))
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """Open an image; whatever Pillow raises until it is closed becomes a `FileError` that names the file."""
     images = pillow()
     try:
         with open_input(path) as stream:
+            file = _BoundedFile(stream)
             with warnings.catch_warnings():
                 warnings.simplefilter("error", images.DecompressionBombWarning)
-                image = images.open(stream)
-            if image.width * image.height > max(_ANY_PIXELS, os.fstat(stream.fileno()).st_size * _PIXELS_A_BYTE):
+                image = images.open(file)
+            if image.width * image.height > max(_ANY_PIXELS, file.size * _PIXELS_A_BYTE):
                 raise ValueError(f"its header promises {image.width:,}×{image.height:,} pixels, more than it can hold")
             yield image
     except Exception as error:  # Its plugins raise OSError, SyntaxError, ValueError, struct.error...

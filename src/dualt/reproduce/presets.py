@@ -150,7 +150,7 @@ def parse_change(text: str) -> tuple[str, Any]:
     ('sizes', [0.1, 0.3, 1.0])
     """
     key, equals, value = text.partition("=")
-    if not equals or not key.strip():
+    if not equals or not all(part.strip() for part in key.split(".")):
         raise InputError(f"Expected field=value after --set, got {text!r}.")
     key, *below = key.strip().split(".")
     parsed = _parse_value(value)
