@@ -130,12 +130,12 @@ def _opened(path: Path) -> Iterator[Any]:
     """Open an image; whatever Pillow raises until it is closed becomes a `FileError` that names the file."""
     images = pillow()
     try:
-        with open_input(path) as stream:
-            file = _BoundedFile(stream)
+        with open_input(path) as file:
+            stream = _BoundedFile(file)
             with warnings.catch_warnings():
                 warnings.simplefilter("error", images.DecompressionBombWarning)
-                image = images.open(file)
-            if image.width * image.height > max(_ANY_PIXELS, file.size * _PIXELS_A_BYTE):
+                image = images.open(stream)
+            if image.width * image.height > max(_ANY_PIXELS, stream.size * _PIXELS_A_BYTE):
                 raise ValueError(f"its header promises {image.width:,}×{image.height:,} pixels, more than it can hold")
             yield image
     except Exception as error:  # Its plugins raise OSError, SyntaxError, ValueError, struct.error...
