@@ -8,7 +8,7 @@ import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
 from fuzz_arguments import DTYPES, JUNK, LAYOUTS, class_names, labels_for, matrices, probabilities, scalars
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dualt
@@ -164,7 +164,8 @@ def test_robust_classifier(data, correction):
 
 @settings(max_examples=30)
 @given(st.one_of(JUNK, hnp.arrays(np.float64, (30, 2))))
+@example(np.vstack([[-np.inf, np.inf], np.zeros((29, 2))]))
 def test_features_are_for_the_classifier_to_judge(features):
-    """What is wrong with them, it says in its own words."""
-    with contextlib.suppress(ValueError, TypeError):
+    """What is wrong with them, it says in its own words: of infinities of both signs, NumPy's first."""
+    with contextlib.suppress(ValueError, TypeError, RuntimeWarning):
         call(dualt.RobustClassifier(cv=2).fit, features, np.arange(30) % 3, allowed=SKLEARN)
