@@ -147,8 +147,10 @@ def test_of_many_classes_no_row_is_far_from_exact(n_classes, name, sharpness, li
         found, (best, sureness), scores = reader(probs), reader.clearest(probs), reader.scores(probs, labels)
     exact = plain_posterior(probs, matrix)
     whole, largest, given_label = (0.04, 0.01, 0.15) if name == "uneven" else (1e-9, 1e-9, 1e-9)
-    if library and n_classes >= 64:  # where only the likely classes of a row are told apart
-        largest, given_label = (0.01, 0.15) if n_classes < 256 else (0.03, 0.35)
+    if library and n_classes >= 256:  # where only the likely classes of a row are told apart
+        largest, given_label = 0.03, 0.35
+    elif library and n_classes >= 64 and name == "symmetric":  # as here, where they are tied to no other
+        largest, given_label = 0.01, 0.02
     assert np.abs(found - exact).sum(axis=1).max() < whole
     assert_allclose(sureness, exact.max(axis=1), atol=largest)
     assert_allclose(exact[np.arange(64), best], exact.max(axis=1), atol=largest)
