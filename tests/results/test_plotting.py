@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dualt
+from dualt.results.readings import finding
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -40,7 +41,7 @@ def test_an_estimate_draws_itself_into_axes_of_ones_own():
     estimate = dualt.estimate_transition([[0.9, 0.1], [0.2, 0.8]] * 50, [0, 1] * 50)
     ax = pyplot.figure().subplots()
     assert estimate.plot(ax) is ax
-    assert ax.get_title() == f"{estimate.noise_rate:.1%} of the labels are wrong"
+    assert ax.get_title() == finding(estimate)
     assert len(pyplot.get_fignums()) == 1
 
 

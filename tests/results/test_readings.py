@@ -1,11 +1,22 @@
 """How a noise rate is told: as one, as a range, or not at all."""
 
+import io
+import json
+import re
+
 import numpy as np
 import pytest
+from rich.console import Console
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dualt
+from dualt.cli.picture import matrix_table
+from dualt.crossfit import out_of_fold_probabilities
 from dualt.report import render_report
-from dualt.results.readings import basis, finding
+from dualt.results.readings import basis, finding, rate_range
 
 
 def hard_and_easy(noise_of_sure: float, seed: int = 0) -> dualt.TransitionEstimate:
@@ -40,6 +51,48 @@ def test_where_the_sure_show_errors_the_range_is_claimed():
     assert estimate.noise_rate_range[0] > 0.1
     assert "cannot tell" not in basis(estimate) + render_report(estimate)
     assert "show as wrong" not in finding(estimate)
+
+
+def few_clean_examples(seed: int) -> dualt.TransitionEstimate:
+    """Estimate from out-of-fold probabilities of the clean iris, whose last two classes overlap."""
+    x, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    return dualt.estimate_transition(out_of_fold_probabilities(model, x, y, random_state=seed), y)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_all_labels_may_be_right_no_rate_is_headlined(seed):
+    estimate = few_clean_examples(seed)
+    assert estimate.noise_rate_range[0] == 0
+    assert finding(estimate).startswith("At most ")
+    assert "interval" not in basis(estimate)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_what_is_said_around_one_rate_is_not_narrower_than_its_range(level):
+    """Where sampling outweighs the readings one rate is told, with both around it."""
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 600)
+    given = dualt.noise.corrupt(clean, dualt.noise.pair(3, 0.3), random_state=1)
+    probs = (0.01 + 0.97 * np.eye(3))[clean] @ dualt.noise.pair(3, 0.3)
+    estimate = dualt.estimate_transition(probs, given)
+    assert finding(estimate) == f"{estimate.noise_rate:.1%} of the labels are wrong"
+    low, high = rate_range(estimate, level)
+    assert basis(estimate, level) == f"{level:.0%} interval {low:.1%} to {high:.1%}"
+    within = estimate.noise_rate_interval(level)
+    assert low <= within[0] + 0.01
+    assert high >= within[1] - 0.01
+
+
+def test_ranges_of_classes_are_shown_on_the_page_and_by_the_command():
+    estimate = hard_and_easy(0.3)
+    low, high = estimate.noise_rates_range
+    rates = json.loads(re.search(r'"rates":(\{.*?\})', render_report(estimate))[1])
+    assert rates["low"] == pytest.approx(low, abs=1e-4)
+    assert rates["high"] == pytest.approx(high, abs=1e-4)
+    shown = Console(file=io.StringIO(), width=120)
+    shown.print(matrix_table(estimate, 0.95))
+    assert f"{low[0]:.1%} – {high[0]:.1%}" in shown.file.getvalue()
 
 
 @pytest.mark.parametrize("seed", range(3))

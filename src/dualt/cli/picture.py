@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dualt.cli.plain import clean
-from dualt.results.readings import basis, finding
+from dualt.results.readings import basis, finding, rate_range, rates_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,15 +53,16 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> N
     else:
         out.print(rates_table(estimate, level))
         out.print(confusions_table(estimate))
+    covered = "chance" if estimate.fit.readings is None else "chance and what else these data can mean"
     out.print(
-        "\n[dim]Intervals tell what chance does to the estimate, not what poor probabilities do. Errors that the"
-        " classifier repeats, as those of a labelling rule, show only in checked labels: dualt audit.[/]"
+        f"\n[dim]Ranges cover {covered}; they do not cover poor probabilities. Errors that the classifier repeats, as"
+        " those of a labelling rule, show only in checked labels: dualt audit.[/]"
     )
     show_notices(out, estimate.warnings)
 
 
 def matrix_table(estimate: TransitionEstimate, level: float, width: int = 120) -> Table:
-    """Return the matrix in per cent, shaded, with each class's noise rate and its interval, in `width` columns."""
+    """Return the matrix in per cent, shaded, with each class's noise rate and its range, in `width` columns."""
     n_classes = len(estimate.class_names)
     names = [shorten(name, min(10, width - _RATES - 5 * n_classes - 1)) for name in estimate.class_names]
     first = max(_LEAST_NAME, 1 + max(map(len, names)))
@@ -71,7 +72,7 @@ def matrix_table(estimate: TransitionEstimate, level: float, width: int = 120) -
     for name in short:
         table.add_column(Text(f"{name} "), justify="right", min_width=5, no_wrap=True)
     table.add_column("  wrong", justify="left", no_wrap=True)
-    low, high = estimate.noise_rates_interval(level)
+    low, high = rates_range(estimate, level)
     for row, name in enumerate(names):
         cells = [shaded(value, diagonal=row == column) for column, value in enumerate(estimate.transition[row])]
         wrong = f"  {estimate.noise_rates[row]:6.1%}  [dim]{low[row]:.1%} – {high[row]:.1%}[/]"
@@ -91,14 +92,14 @@ def shaded(value: float, *, diagonal: bool) -> Text:
 
 
 def rates_table(estimate: TransitionEstimate, level: float) -> Table:
-    """Return the noisiest classes with their intervals."""
-    low, high = estimate.noise_rates_interval(level)
-    table = _table("Noisiest classes", "true class", "wrong>", f"{level:.0%} interval", "labels>")
+    """Return the noisiest classes with their ranges."""
+    low, high = rates_range(estimate, level)
+    table = _table("Noisiest classes", "true class", "wrong>", f"{level:.0%} range", "labels>")
     counts = estimate.diagnostics.label_counts
     for row in np.argsort(-estimate.noise_rates)[:_LISTED]:
-        interval = f"[not bold dim]{low[row]:.1%} – {high[row]:.1%}[/]"
+        span = f"[not bold dim]{low[row]:.1%} – {high[row]:.1%}[/]"
         name = _name(estimate.class_names[row])
-        table.add_row(name, f"{estimate.noise_rates[row]:.1%}", interval, f"{counts[row]:,}")
+        table.add_row(name, f"{estimate.noise_rates[row]:.1%}", span, f"{counts[row]:,}")
     return table
 
 
@@ -187,18 +188,18 @@ def show_comparison(out: Console, estimates: Mapping[str, TransitionEstimate], l
 
 
 def comparison_table(estimates: Mapping[str, TransitionEstimate], level: float) -> Table:
-    """Return every estimator's noise rate with its interval and, where they fit, its shaded rates by class."""
+    """Return every estimator's noise rate with its range and, where they fit, its shaded rates by class."""
     names = next(iter(estimates.values())).class_names
     names = names if len(names) <= WIDE else ()
     title = "Estimators side by side: share of wrong labels" + (", and by class in %" if names else "")
     table = Table(title=title, title_justify="left", box=None, padding=(0, 0))
     table.add_column("estimator  ", style="bold", no_wrap=True)
     table.add_column("wrong", justify="right")
-    table.add_column(f"  {level:.0%} interval   ", style="dim", no_wrap=True)
+    table.add_column(f"  {level:.0%} range   ", style="dim", no_wrap=True)
     for name in names:
         table.add_column(Text(f"{shorten(name, 5)} "), justify="right", min_width=5)
     for name, estimate in estimates.items():
-        low, high = estimate.noise_rate_interval(level)
+        low, high = rate_range(estimate, level)
         cells = [shaded(float(rate), diagonal=False) for rate in estimate.noise_rates[: len(names)]]
         table.add_row(f"{name}  ", f"{estimate.noise_rate:.1%}", f"  {low:.1%} – {high:.1%}", *cells)
     return table

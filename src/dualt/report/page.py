@@ -21,7 +21,7 @@ from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
 from dualt.report.previews import Previews
 from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed, reviewed_rows
-from dualt.results.readings import CANNOT_TELL, nothing_sure, told_as_range
+from dualt.results.readings import CANNOT_TELL, nothing_sure, rate_range, told_as_range
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _finding(estimate: TransitionEstimate | None, shown: Estimate, wrong: NDArra
     """Return what the page says of the labels as a whole."""
     return {
         "estimate": shown,
-        "interval": None if estimate is None else estimate.noise_rate_interval(level),
+        "interval": None if estimate is None else rate_range(estimate, level),
         "range": estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
         "undecided": None if estimate is None else estimate.undecided,
         "cannot_tell": CANNOT_TELL if estimate is not None and nothing_sure(estimate) else None,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dualt.report.previews import Previews
 from dualt.report.shown import Codes, Estimate, GivenMatrix, ReviewList
+from dualt.results.readings import rates_range
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
@@ -96,7 +97,7 @@ def _shown_classes(wrong: NDArray[Any]) -> Codes:
 
 def _rates(estimate: Estimate, level: float) -> dict[str, Any]:
     elsewhere = without_diagonal(estimate.transition)
-    interval = None if isinstance(estimate, GivenMatrix) else estimate.noise_rates_interval(level)
+    interval = None if isinstance(estimate, GivenMatrix) else rates_range(estimate, level)
     return {
         "value": _rounded(estimate.noise_rates),
         "low": interval and _rounded(interval[0]),

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dualt.report.shown import Estimate, GivenMatrix
-from dualt.results.readings import finding, told_as_range
+from dualt.results.readings import finding, rates_range, told_as_range
 
 _VERDICTS = (
     (0.005, "The labels look clean"),
@@ -74,12 +74,12 @@ def verdict(estimate: Estimate) -> str:
 
 
 def hardest_hit(estimate: Estimate, level: float = 0.95) -> Markup:
-    """Return which class suffers most, or nothing if the labels look clean or its interval meets another class's."""
+    """Return which class suffers most, or nothing if the labels look clean or its range meets another class's."""
     rates = estimate.noise_rates
     if isinstance(estimate, GivenMatrix):
         low, high = rates, rates
     else:
-        low, high = estimate.noise_rates_range if told_as_range(estimate) else estimate.noise_rates_interval(level)
+        low, high = rates_range(estimate, level)
     worst = int(np.argmax(rates))
     if estimate.noise_rate < _VERDICTS[0][0] or low[worst] <= np.delete(high, worst).max(initial=0):
         return Markup("")

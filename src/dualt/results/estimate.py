@@ -17,7 +17,7 @@ from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html, estimate_text
 from dualt.results.notices import Notice, notices
-from dualt.results.readings import finding, undecided
+from dualt.results.readings import finding, rate_range, rates_range, undecided
 from dualt.results.saved import Saved, read_estimate, write_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
@@ -184,24 +184,12 @@ class TransitionEstimate:
 
         With verified labels, the interval that they leave; for estimators that tell no readings, that of `noise_rate`.
         """
-        return self._rate_range(self.level if self.fit.readings is None else 0.95)
+        return rate_range(self, self.level if self.fit.readings is None else 0.95)
 
     @property
     def noise_rates_range(self) -> Interval:
         """(low, high), each (n_classes,): the same for `noise_rates`."""
-        return self._rates_range(self.level if self.fit.readings is None else 0.95)
-
-    def _rate_range(self, level: float) -> tuple[float, float]:
-        if self.fit.readings is None:
-            return self.noise_rate_interval(level)
-        low, high = self.fit.readings.range(self.clean_prior, level)
-        return min(low, self.noise_rate), max(high, self.noise_rate)
-
-    def _rates_range(self, level: float) -> Interval:
-        if self.fit.readings is None:
-            return self.noise_rates_interval(level)
-        low, high = self.fit.readings.class_ranges(level)
-        return np.minimum(low, self.noise_rates), np.maximum(high, self.noise_rates)
+        return rates_range(self, self.level if self.fit.readings is None else 0.95)
 
     @property
     def undecided(self) -> str | None:
@@ -278,10 +266,10 @@ class TransitionEstimate:
             "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
             "noise_rate": self.noise_rate,
             "noise_rate_interval": list(self.noise_rate_interval(level)),
-            "noise_rate_range": list(self._rate_range(level)),
+            "noise_rate_range": list(rate_range(self, level)),
             "undecided": self.undecided,
             "noise_rates": self.noise_rates.tolist(),
-            "noise_rates_range": [limit.tolist() for limit in self._rates_range(level)],
+            "noise_rates_range": [limit.tolist() for limit in rates_range(self, level)],
             **({} if self.fit.readings is None else {"readings": self.fit.readings.to_dict()}),
             **({} if audit is None else {"audit": audit}),
             **{name: value.tolist() for name, value in optional.items() if value is not None},

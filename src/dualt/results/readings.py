@@ -100,13 +100,32 @@ def nothing_sure(estimate: TransitionEstimate) -> bool:
 
 
 def told_as_range(estimate: TransitionEstimate) -> bool:
-    """Tell whether the readings differ by more than sampling does, so that one rate would claim too much."""
+    """Tell whether one rate would claim too much.
+
+    It would where the readings differ by more than sampling does, and where all labels may be right.
+    """
     readings = estimate.fit.readings
     if readings is None:
         return False
     low, high = estimate.noise_rate_range
     apart = float(estimate.clean_prior @ (readings.most - readings.least))
-    return apart > (high - low) - apart
+    return low == 0 or apart > (high - low) - apart
+
+
+def rate_range(estimate: TransitionEstimate, level: float) -> tuple[float, float]:
+    """Return (low, high) for the noise rate: over the readings if the estimator tells them, else of sampling alone."""
+    if estimate.fit.readings is None:
+        return estimate.noise_rate_interval(level)
+    low, high = estimate.fit.readings.range(estimate.clean_prior, level)
+    return min(low, estimate.noise_rate), max(high, estimate.noise_rate)
+
+
+def rates_range(estimate: TransitionEstimate, level: float) -> tuple[Floats, Floats]:
+    """Return (low, high), each (n_classes,): the same for the noise rate of every class."""
+    if estimate.fit.readings is None:
+        return estimate.noise_rates_interval(level)
+    low, high = estimate.fit.readings.class_ranges(level)
+    return np.minimum(low, estimate.noise_rates), np.maximum(high, estimate.noise_rates)
 
 
 def finding(estimate: TransitionEstimate) -> str:
@@ -123,7 +142,7 @@ def finding(estimate: TransitionEstimate) -> str:
 def basis(estimate: TransitionEstimate, level: float = 0.95) -> str:
     """Return what stands behind the finding: an interval, the best guess, or why there is none."""
     if not told_as_range(estimate):
-        low, high = estimate.noise_rate_interval(level)
+        low, high = rate_range(estimate, level)
         return f"{level:.0%} interval {low:.1%} to {high:.1%}"
     reason = undecided(estimate)
     if reason is not None:

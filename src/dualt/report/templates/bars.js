@@ -26,7 +26,7 @@ const drawBars = (host) => {
     ...(low ? [el("td", { class: "soft wide" }, `${percent(low[code])} to ${percent(high[code])}`)] : []),
     el("td", { class: "soft wide" }, ...(share[code] < 0.0005 ? ["–"] : [`${percent(share[code])} as `, name(mostly[code])])),
   );
-  const titles = ["Class", `0 to ${percent(end, 0)}`, "Noise rate", ...(low ? ["Interval"] : []), "Most often given"];
+  const titles = ["Class", `0 to ${percent(end, 0)}`, "Noise rate", ...(low ? ["Range"] : []), "Most often given"];
   const body = el("tbody", {}, ...worst.map(row));
   const heads = titles.map((title, i) =>
     el("th", { scope: "col", class: i === 2 ? "number" : i > 2 ? "wide" : null }, title));
