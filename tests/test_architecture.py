@@ -15,9 +15,9 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # The floors of the house, from the ground up: each may import those before it.
 FLOORS = (
-    "errors", "validation", "labels", "rng", "files", "kernels", "inversion", "transition", "noise", "dynamics",
-    "rows", "io", "results", "audit", "estimators", "issues", "crossfit", "classifier", "report",
-    "datasets", "nn", "reproduce", "cli",
+    "errors", "probabilities", "validation", "label_arrays", "labels", "rng", "files", "kernels", "inversion",
+    "transition", "noise", "dynamics", "rows", "io", "results", "audit", "estimators", "issues", "crossfit",
+    "classifier", "report", "datasets", "nn", "reproduce", "cli",
 )  # fmt: skip
 # Methods of results that hand themselves to a later floor, imported when they are called.
 DOORS = {("results/estimate.py", "report"), ("issues/label_issues.py", "report")}

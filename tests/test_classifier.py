@@ -1,16 +1,26 @@
 import pickle
 import threading
+from contextlib import nullcontext
 from typing import ClassVar
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, train_test_split
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    train_test_split,
+)
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -329,3 +339,161 @@ def test_labels_that_are_none_or_several_are_named(labels, message):
     features, *_ = small_case()
     with pytest.raises(LabelsError, match=message):
         dualt.RobustClassifier().fit(features, labels)
+
+
+@pytest.mark.parametrize("names", [[1, 2, 3], [5, 7, 9], ["c", "a", "b"], [2.0, 4.0, 0.0]])
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_class_weights_go_to_the_classes_that_they_name(names, correction):
+    """Without noise to correct, it is what the plain classifier predicts, at the end and in every fold."""
+    features, noisy, _ = small_case()
+    labels = np.array(names)[np.searchsorted(["ant", "bee", "cat"], noisy)]
+    base = LogisticRegression(class_weight=dict(zip(names, (30, 1, 1), strict=True)))
+    model = dualt.RobustClassifier(base, correction=correction, transition=np.eye(3)).fit(features, labels)
+    expected = clone(base).fit(features, labels).predict(features)
+    assert (expected == names[0]).mean() > 0.4
+    np.testing.assert_array_equal(model.predict(features), expected)
+    np.testing.assert_array_equal(model.classifier_.predict(features), expected)
+    transition = noise.symmetric(3, 0.25)
+    model.set_params(transition=transition).fit(features, labels)
+    probs = np.zeros((len(labels), 3))
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(features, labels):
+        probs[test] = clone(base).fit(features[train], labels[train]).predict_proba(features[test])
+    issues = dualt.find_label_issues(probs, np.unique(labels, return_inverse=True)[1], transition)
+    np.testing.assert_allclose(model.label_issues_.probability_right, issues.probability_right, rtol=1e-4)
+
+
+class Renaming(GaussianNB):
+    """Calls its classes by other names than the labels."""
+
+    def fit(self, X, y, sample_weight=None):
+        super().fit(X, y, sample_weight)
+        self.classes_ = np.array([f"class {name}" for name in self.classes_])
+        return self
+
+
+def test_classes_that_are_no_labels_are_refused():
+    features, noisy, _ = small_case()
+    with pytest.raises(InputError, match="classes_ are the labels it was fitted on, got 'class ant' from Renaming"):
+        dualt.RobustClassifier(Renaming(), correction="clean").fit(features, noisy)
+
+
+@pytest.mark.parametrize(
+    "labels_of",
+    [
+        lambda codes: np.array(["c", "a", "b"])[codes],
+        lambda codes: codes + 5,
+        lambda codes: codes > 0,
+        lambda codes: codes * 2.0,
+        lambda codes: np.array(["c", "a", "b"], object)[codes],
+    ],
+    ids=["strings", "integers", "bools", "whole floats", "objects"],
+)
+def test_its_issues_know_the_labels_that_were_passed(labels_of):
+    features, noisy, _ = small_case()
+    labels = labels_of(np.searchsorted(["ant", "bee", "cat"], noisy))
+    issues = dualt.RobustClassifier(GaussianNB()).fit(features, labels).label_issues_
+    assert issues.labels_digest == dualt.issues.labels_digest(labels)
+
+
+def test_a_review_of_its_issues_is_applied():
+    features, noisy, _ = small_case()
+    issues = dualt.RobustClassifier(GaussianNB()).fit(features, noisy).label_issues_
+    row = int(issues.indices[0])
+    old, new = noisy[row], issues.class_names[issues.suggested[row]]
+    decision = dualt.issues.Decision(row, str(old), new, 2, labels=issues.labels_digest)
+    corrected = dualt.issues.apply_review(noisy, [decision])
+    assert np.flatnonzero(corrected != noisy).tolist() == [row]
+    assert corrected[row] == new
+
+
+def test_its_issues_keep_the_index():
+    features, noisy, _ = small_case()
+    index = pd.Index([f"row {row}" for row in range(len(noisy))])
+    frame, series = pd.DataFrame(features, index=index), pd.Series(noisy, index=index)
+    for x, y in ((frame, series), (frame, noisy), (features, series)):
+        assert dualt.RobustClassifier(GaussianNB()).fit(x, y).label_issues_.to_frame().index.equals(index)
+    assert dualt.RobustClassifier(GaussianNB()).fit(features, noisy).label_issues_.index is None
+
+
+def test_groups_stay_in_one_fold():
+    """Each example occurs twice: a memory of them agrees with the labels, unless twins share a fold."""
+    rng = np.random.default_rng(0)
+    features = np.repeat(rng.normal(size=(100, 2)), 2, axis=0)
+    labels, groups = np.repeat(rng.integers(0, 2, 100), 2), np.repeat(np.arange(100), 2)
+
+    def noise_rate(cv, **given):
+        memory = dualt.RobustClassifier(KNeighborsClassifier(1), correction="posterior", estimator="spade", cv=cv)
+        with pytest.warns(dualt.errors.DualtWarning) if given else nullcontext():
+            return memory.fit(features, labels, **given).transition_estimate_.noise_rate
+
+    assert noise_rate(5) < 0.2
+    assert noise_rate(5, groups=groups) > 0.3
+    assert noise_rate(GroupKFold(3), groups=groups.astype(str).tolist()) > 0.3
+
+
+def test_groups_that_are_missing_or_of_other_rows_are_named():
+    features, noisy, _ = small_case()
+    with pytest.raises(InputError, match=r"cv=GroupKFold.*'groups' parameter should not be None\."):
+        dualt.RobustClassifier(GaussianNB(), cv=GroupKFold(3)).fit(features, noisy)
+    with pytest.raises(InputError, match="one group per row, 240"):
+        dualt.RobustClassifier(GaussianNB()).fit(features, noisy, groups=[1, 2])
+
+
+STRENGTHS = {"C": [0.1, 1.0]}
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        GridSearchCV(LogisticRegression(), STRENGTHS, cv=3),
+        GridSearchCV(
+            make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": [0.1, 1.0]}, cv=3
+        ),
+        make_pipeline(StandardScaler(), GridSearchCV(LogisticRegression(), STRENGTHS, cv=3)),
+        VotingClassifier([("a", LogisticRegression()), ("b", GaussianNB()), ("c", "drop")], voting="soft"),
+        StackingClassifier([("a", LogisticRegression()), ("b", GaussianNB())], LogisticRegression()),
+    ],
+    ids=["search", "search of a pipeline", "pipeline of a search", "voting", "stacking"],
+)
+def test_what_wraps_a_classifier_that_takes_weights_takes_them(base):
+    """An example of weight 0 is not there."""
+    features, noisy, clean = small_case()
+    known = (noisy == clean).astype(float)
+    model = dualt.RobustClassifier(base, transition=np.eye(3)).fit(features, noisy, known)
+    assert model.score(features, clean) > 0.97
+    assert dualt.RobustClassifier(base).fit(features, noisy).score(features, clean) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("base", "named"),
+    [
+        (GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [3]}), "KNeighborsClassifier"),
+        (make_pipeline(StandardScaler(), KNeighborsClassifier()), "KNeighborsClassifier"),
+        (
+            VotingClassifier([("a", GaussianNB()), ("b", KNeighborsClassifier())], voting="soft"),
+            "KNeighborsClassifier",
+        ),
+        (VotingClassifier([("a", make_pipeline(StandardScaler(), GaussianNB()))], voting="soft"), "Pipeline"),
+        (StackingClassifier([("a", GaussianNB())], KNeighborsClassifier()), "KNeighborsClassifier"),
+        (OneVsRestClassifier(LogisticRegression()), "OneVsRestClassifier"),
+    ],
+)
+def test_what_takes_no_weights_inside_is_named(base, named):
+    features, noisy, _ = small_case()
+    with pytest.raises(InputError, match=f"^{named}.fit takes no sample_weight"):
+        dualt.RobustClassifier(base).fit(features, noisy)
+
+
+def test_a_class_instead_of_a_classifier_is_named():
+    features, noisy, _ = small_case()
+    with pytest.raises(InputError, match=r"Pass an instance: LogisticRegression\(\)"):
+        dualt.RobustClassifier(LogisticRegression).fit(features, noisy)
+
+
+def test_the_third_argument_is_the_weights():
+    features, noisy, clean = small_case()
+    known = np.where(noisy == clean, 2.0, 0.0)
+    dualt.RobustClassifier(Recorder(), transition=np.eye(3)).fit(features, noisy, known)
+    np.testing.assert_allclose(Recorder.seen["weights"], known)
+    with pytest.raises(TypeError, match="positional"):
+        dualt.RobustClassifier(GaussianNB()).fit(features, noisy, None, ([0], ["ant"]))

@@ -6,10 +6,11 @@ import pyarrow as pa
 import pytest
 from joblib import parallel_config
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 import dualt
 from dualt.crossfit import ImageFeatures, cross_fit
 from dualt.crossfit.columns import columns_of
-from dualt.errors import InputError, LabelsError, UnknownNameError
+from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 
 WORDS = {"animal": ["fox", "hen", "cat", "owl"], "drink": ["tea", "milk", "cola", "beer"], "sea": ["crab", "wave"]}
 
@@ -39,6 +40,17 @@ def test_it_is_what_cross_val_predict_gives():
     np.testing.assert_allclose(found.pred_probs, expected)
     for number, (_, test) in enumerate(folds.split(features, labels)):
         assert (found.fold[test] == number).all()
+
+
+@pytest.mark.parametrize("names", [["c", "a", "b"], [5, 7, 9], [2.0, 4.0, 0.0]])
+def test_class_weights_go_to_the_classes_that_they_name(names):
+    features, codes = load_iris(return_X_y=True)
+    labels = np.array(names)[codes]
+    model = LogisticRegression(max_iter=1000, class_weight=dict(zip(names, (1, 20, 1), strict=True)))
+    found = cross_fit(features, labels, model=model)
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(features, labels):
+        expected = clone(model).fit(features[train], labels[train]).predict_proba(features[test])
+        np.testing.assert_allclose(found.pred_probs[test], expected)
 
 
 def test_texts_and_the_way_to_issues():
@@ -69,6 +81,41 @@ def test_a_row_without_a_label_is_predicted_and_not_learnt_from(missing):
     both = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
     np.testing.assert_allclose(both.pred_probs[kept], alone.pred_probs)
     assert len(dualt.find_label_issues(both[both.labelled], labels[both.labelled])) == 88
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
+def test_a_row_without_a_label_is_never_flagged(missing):
+    texts, given, _ = texts_of(wrong=0.15)
+    labels = pd.Series(given.astype(object), index=[f"row {row}" for row in range(90)])
+    labels.iloc[[0, 50]] = missing
+    probs = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
+    issues = dualt.find_label_issues(probs, labels.sample(frac=1, random_state=0))
+    alone = dualt.find_label_issues(probs[probs.labelled], labels[probs.labelled])
+    assert len(issues) == 90
+    assert issues.n_labelled == 88
+    assert not issues.is_issue[[0, 50]].any()
+    np.testing.assert_array_equal(issues.probability_right[probs.labelled], alone.probability_right)
+    assert issues.indices.tolist() == np.flatnonzero(probs.labelled)[alone.indices].tolist()
+    assert issues.to_frame().index.equals(labels.index)
+    assert issues.to_frame()["given"].isna().to_numpy().nonzero()[0].tolist() == [0, 50]
+    assert len(dualt.find_label_issues(probs, given)) == 90, "labels that came later are judged"
+    with pytest.raises(InputError, match="90 rows and 89 labels"):
+        dualt.find_label_issues(probs, labels.to_numpy()[:89])
+    with pytest.raises(InputError, match=r"probs\[probs.labelled\]"):
+        dualt.find_label_issues(probs, labels, verified=(np.arange(20), given[:20]))
+
+
+def test_an_estimate_knows_that_the_probabilities_are_out_of_fold():
+    features, labels = load_iris(return_X_y=True)
+    probs = cross_fit(features, labels, model=GaussianNB())
+    assert dualt.estimate_transition(probs, labels).out_of_fold is True
+    assert dualt.estimate_transition(probs[:100:2], labels[:100:2], class_names=probs.class_names).out_of_fold is True
+    assert dualt.find_label_issues(probs, labels).transition_estimate.out_of_fold is True
+    assert dualt.estimate_transition(probs, labels, out_of_fold=False).out_of_fold is False
+    assert dualt.estimate_transition(probs.pred_probs, labels).out_of_fold is None
+    column = probs.to_frame().set_axis(["out_of_fold", "b", "c"], axis=1)
+    names = np.array(column.columns)
+    assert dualt.estimate_transition(column, names[labels]).out_of_fold is None
 
 
 def test_groups_stay_in_one_fold_and_rows_without_one_are_free():
@@ -178,19 +225,21 @@ def test_large_data_are_judged_by_one_fold(monkeypatch):
         np.testing.assert_allclose(one.pred_probs, every.pred_probs)
 
 
-def test_rare_classes_do_not_lower_the_number_of_folds(caplog):
+def test_rare_classes_do_not_lower_the_number_of_folds():
     """A class of two members is known to the models that judge it; one of a single member is named."""
     rng = np.random.default_rng(0)
     labels = np.array(["a"] * 30 + ["b"] * 30 + ["two"] * 2 + ["one"])
     features = rng.normal(size=(63, 2)) + 5 * (np.unique(labels, return_inverse=True)[1][:, None] == [0, 1])
     features[60:62] = [[-9, -9], [-9, -8.9]]
-    found = cross_fit(features, labels, model=KNeighborsClassifier(1))
+    with pytest.warns(DualtWarning, match="Only one row is labelled 'one'") as told:
+        found = cross_fit(features, labels, model=KNeighborsClassifier(1))
+    assert [warning.filename for warning in told] == [__file__], "once, where the user called it"
     assert found.fold.max() == 4
     assert found.pred_probs[60:62, found.class_names.index("two")].tolist() == [1, 1]
     assert found.pred_probs[62, found.class_names.index("one")] == 0
-    assert "Only one row is labelled 'one'" in caplog.text
     for model in (None, GaussianNB()):
-        assert cross_fit(features, labels, model=model).pred_probs.shape == (63, 4)
+        with pytest.warns(DualtWarning, match="Only one row"):
+            assert cross_fit(features, labels, model=model).pred_probs.shape == (63, 4)
 
 
 BAD = {
@@ -222,6 +271,13 @@ BAD = {
         InputError,
         "folds that test every row",
     ),
+    "repeated folds": (
+        {"cv": RepeatedStratifiedKFold(n_splits=2, n_repeats=10)},
+        InputError,
+        "every row once, got row 0 in 10 folds of cv=RepeatedStratifiedKFold",
+    ),
+    "folds by groups without any": ({"cv": GroupKFold(3)}, InputError, "cv=GroupKFold.*'groups' parameter"),
+    "no folds": ({"cv": "five"}, InputError, "cv='five'"),
 }
 
 

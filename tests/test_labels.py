@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import dualt
 from dualt.errors import LabelsError
-from dualt.labels import LabelCoder, as_label_array
+from dualt.label_arrays import as_label_array
+from dualt.labels import LabelCoder, codes_digest, labels_digest
 
 CODES = [1, 0, 2, 1, 2, 0]
 NAMES = ["ant", "bee", "cat"]
@@ -201,3 +202,40 @@ def test_small_codes_are_the_codes(monkeypatch, n_classes, dtype):
     labels[320] = n_classes
     with pytest.raises(LabelsError, match="at row 325"):
         coder.encode_small(labels, start=5)
+
+
+@pytest.mark.parametrize("names", [[True, False], ["True", "False"], ["true", "false"], [1, 0], [1.0, 0.0], ["1", "0"]])
+def test_bool_labels_are_looked_up_among_names_of_truth_values(names):
+    labels = np.array([True, False, False])
+    assert encode(labels, 2, names) == [0, 1, 1]
+    assert encode(labels, 2, names[::-1]) == [1, 0, 0]
+    coder = LabelCoder.for_labels(labels, 2, names)
+    assert codes_digest(coder.label_texts, [coder.encode(labels)]) == labels_digest(labels)
+
+
+def test_whole_floats_name_the_classes_that_the_numbers_name():
+    """pandas makes floats of numbers beside missing ones, in columns and in labels."""
+    for labels in ([5, 9, 5], [5.0, 9.0, 5.0], ["5", "9", "5"]):
+        assert encode(labels, 2, [9.0, 5.0]) == [1, 0, 1]
+    probs = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    frame = pd.DataFrame(probs, columns=[2.0, 1.0])
+    assert dualt.estimate_transition(frame, [2.0, 1.0, 2.0], "spade").class_names == ("2", "1")
+    np.testing.assert_array_equal(dualt.estimate_transition(frame, [2.0, 1.0, 2.0], "spade").transition, np.eye(2))
+
+
+def test_a_frame_of_truth_values_in_another_order_gives_the_same_matrix():
+    probs, given_labels = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([False, True, True])
+    wanted = dualt.estimate_transition(probs, given_labels, "spade").transition
+    swapped = pd.DataFrame(probs[:, ::-1], columns=[True, False])
+    np.testing.assert_array_equal(
+        dualt.estimate_transition(swapped, given_labels, "spade").transition, wanted[::-1, ::-1]
+    )
+
+
+def test_an_empty_label_is_a_missing_one():
+    for class_names in (None, ["a", "b"]):
+        with pytest.raises(LabelsError, match=r"a label for every row, got '' at row 2\. Drop"):
+            encode(["a", "b", ""], 2, class_names)
+    with pytest.raises(LabelsError, match=r"2 different labels, .* got 1 \('a'\) and empty ones"):
+        encode(["a", "", "a"], 2)
+    assert encode(["", "a"], 2, ["a", ""]) == [1, 0]

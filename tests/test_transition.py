@@ -1,6 +1,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from scipy.optimize import minimize
 
 import dualt
 from dualt.errors import DualtWarning, InputError, ProbabilitiesError, TransitionError
+from dualt.transition import match_transition
 from tests.strategies import transitions
 
 
@@ -166,3 +168,34 @@ def test_a_label_that_no_class_leaves_is_no_division_by_zero():
         found = dualt.clean_posterior([[0.6, 0.1, 0.3], [0.0, 0.0, 1.0], [0.3, 0.7, 0.0]], matrix)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_a_matrix_is_matched_by_permuted_numbers():
+    matrix = np.arange(9.0).reshape(3, 3)
+    matched = match_transition(matrix, ("2", "0", "1"), ("0", "1", "2"))
+    for i, a in enumerate("012"):
+        for j, b in enumerate("012"):
+            assert matched[i, j] == matrix["201".index(a), "201".index(b)]
+    assert match_transition(matrix, ("0", "1", "2"), ("a", "b", "c")) is matrix
+    assert match_transition(matrix, ("7", "8", "9"), ("0", "1", "2")) is matrix
+
+
+@pytest.mark.parametrize("function", [dualt.to_noisy, dualt.clean_posterior])
+def test_the_classes_of_an_estimate_are_matched_by_the_columns(function):
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(3), 50), np.array(["c", "a", "b"])[rng.integers(3, size=50)]
+    estimate = dualt.estimate_transition(pd.DataFrame(probs, columns=["c", "a", "b"]), labels, "spade")
+    by_hand = function(probs, estimate.transition)
+    found = function(pd.DataFrame(probs[:, [1, 2, 0]], columns=["a", "b", "c"]), estimate)
+    np.testing.assert_allclose(found, by_hand[:, [1, 2, 0]], atol=1e-6)
+    np.testing.assert_allclose(function(probs, estimate), by_hand, atol=1e-12)
+    with pytest.raises(TransitionError, match="'x' are not in both"):
+        function(pd.DataFrame(probs, columns=["a", "b", "x"]), estimate)
+
+
+@pytest.mark.parametrize("function", [dualt.to_noisy, dualt.clean_posterior])
+def test_probabilities_of_two_decimals_are_scaled(function):
+    rounded = np.array([[0.33, 0.33, 0.32], [0.34, 0.34, 0.34], [0.2, 0.3, 0.5]])
+    with pytest.warns(DualtWarning, match="rounded to two decimals"):
+        found = function(rounded, np.eye(3))
+    np.testing.assert_allclose(found, rounded / rounded.sum(axis=1, keepdims=True), atol=1e-6)

@@ -3,12 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dualt
-from dualt.errors import InputError, ProbabilitiesError, TransitionError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError, TransitionError
 from dualt.estimators import DEFAULT_ESTIMATOR
 from dualt.rows import as_posterior
 from dualt.validation import (
@@ -256,3 +257,52 @@ def test_what_counts_no_classes_is_refused(value):
 def test_n_jobs_is_what_scikit_learn_users_expect(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     assert [check_n_jobs(n_jobs) for n_jobs in (None, 1, np.int64(3), -1, -2, -9)] == [1, 1, 3, 4, 3, 1]
+
+
+def test_labels_of_another_number_of_index_levels_are_refused():
+    frame, labels = pd.DataFrame(PROBS), pd.Series(LABELS)
+    levels = pd.MultiIndex.from_product([["x"], range(3)])
+    for probs, given_labels in ((frame, labels.set_axis(levels)), (frame.set_axis(levels), labels)):
+        with pytest.raises(InputError, match="got another index"):
+            dualt.estimate_transition(probs, given_labels)
+    np.testing.assert_array_equal(
+        dualt.estimate_transition(frame.set_axis(levels), labels.set_axis(levels)[::-1], "spade").transition,
+        dualt.estimate_transition(PROBS, LABELS, "spade").transition,
+    )
+
+
+@pytest.mark.parametrize(("names", "got"), [({0: "x", 1: "y"}, "dict"), ({"x", "y"}, "set")])
+def test_class_names_without_an_order_of_columns_are_refused(names, got):
+    with pytest.raises(LabelsError, match=f"list in the order of the columns, got a {got}"):
+        dualt.estimate_transition(PROBS, LABELS, class_names=names)
+
+
+@pytest.mark.parametrize("names", [np.array(["x", "y"]), pd.Index(["x", "y"]), {"x": 0, "y": 1}.keys(), iter("xy")])
+def test_class_names_come_in_any_ordered_kind(names):
+    assert dualt.estimate_transition(PROBS, LABELS, class_names=names).class_names == ("x", "y")
+
+
+def test_a_single_negative_entry_is_not_taken_for_logits():
+    probs = np.vstack([PROBS, [[-0.1, 1.1]]])
+    with pytest.raises(ProbabilitiesError, match=r"got -0\.1 at row 3, column 0. Drop or recompute that row\.$"):
+        dualt.estimate_transition(probs, [0, 1, 1, 0])
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_column_that_is_no_probability_is_named(place):
+    table = np.insert(PROBS, place, [3, 7, 12], axis=1)
+    with pytest.raises(ProbabilitiesError, match=rf"sum to 1, got 4 at row 0. Column {place} has values up to 12"):
+        dualt.estimate_transition(table, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        (scipy.sparse.csr_matrix(PROBS), r"got csr_matrix.*toarray\(\)"),
+        ((row for row in PROBS), "got generator"),
+        (dualt.TrainingDynamics(3), "got TrainingDynamics"),
+    ],
+)
+def test_objects_that_are_no_table_are_named(probs, message):
+    with pytest.raises(ProbabilitiesError, match=message):
+        dualt.estimate_transition(probs, LABELS)

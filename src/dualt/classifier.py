@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,17 +19,18 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_
 
 from dualt.audit import Audit, as_audit
 from dualt.audit.verified_labels import check_digest
-from dualt.crossfit import out_of_fold_probabilities
+from dualt.crossfit.folds import check_classifier, class_numbers, fit_folds, group_numbers, make_folds
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.issues.corrections import CORRECTIONS
-from dualt.labels import LabelCoder, is_missing_value, labels_digest
+from dualt.label_arrays import is_missing_value
+from dualt.labels import LabelCoder, labels_digest
 from dualt.results import TransitionEstimate
 from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.transition import bayes_scores, early_posterior
-from dualt.validation import as_array
+from dualt.validation import as_array, index_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -104,8 +106,10 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self,
         X: Any,  # noqa: N803
         y: Any,
-        verified: Audit | tuple[Any, Any] | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        verified: Audit | tuple[Any, Any] | None = None,
+        groups: Any = None,
     ) -> Self:
         """Learn from noisy labels.
 
@@ -113,11 +117,14 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ----------
         X, y
             Examples, and their noisy labels.
-        verified
-            (row numbers, true labels) of a random sample, or an `Audit`.
         sample_weight : (n_samples,)
             What each example counts when the classifier is fitted, in every fold and at the end. Labels are counted
             once each where the matrix is estimated.
+        verified
+            (row numbers, true labels) of a random sample, or an `Audit`.
+        groups : (n_samples,)
+            Examples of one group, such as those of one user, stay in one fold. One without a group is a group of its
+            own.
         """
         if self.correction not in CORRECTIONS:
             raise UnknownNameError("correction", str(self.correction), CORRECTIONS)
@@ -126,17 +133,28 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         except (TypeError, ValueError) as error:
             raise InputError(f"Expected one label per example: {str(error).rstrip('.')}.") from error
         labels = self._encode(y)
-        base = clone(self.classifier) if self.classifier is not None else LogisticRegression()
+        base = LogisticRegression() if self.classifier is None else clone(check_classifier(self.classifier))
+        groups = None if groups is None else group_numbers(groups, len(labels))
+        folds = make_folds(labels, self.cv, groups, self.random_state)
         weights: dict[str, NDArray[np.float64]] = {}
         if self.correction == "reweight" or sample_weight is not None:
             weights = {_weight_parameter(base): _check_sample_weight(sample_weight, X, ensure_non_negative=True)}
-        self.label_issues_, right = self._judge(base, X, labels, verified, {} if sample_weight is None else weights)
+        probs = fit_folds(
+            base, X, labels, folds, classes=self.classes_, n_jobs=self.n_jobs,
+            weights={} if sample_weight is None else weights,
+        )  # fmt: skip
+        # Of some classifiers the probabilities of a row sum to one only nearly.
+        probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
+        issues, right = self._judge(probs, labels, verified)
+        index = index_of(X)
+        index = index_of(y) if index is None else index
+        self.label_issues_ = replace(issues, index=index, label_texts=_label_texts(self.classes_))
         self.transition_estimate_ = self.label_issues_.transition_estimate
         self.transition_: NDArray[np.float64] = self.label_issues_.transition
         lesson = CORRECTIONS[self.correction](self.label_issues_, labels, right)
         self.classifier_ = base.fit(
             X if lesson.rows is None else _safe_indexing(X, lesson.rows),
-            lesson.labels,
+            self.classes_[lesson.labels],
             **{name: lesson.weighted(values) for name, values in weights.items()},
         )
         for name in ("n_features_in_", "feature_names_in_"):
@@ -145,23 +163,13 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return self
 
     def _judge(
-        self,
-        base: Any,
-        X: Any,  # noqa: N803
-        labels: NDArray[np.intp],
-        verified: Any,
-        weights: Mapping[str, NDArray[np.float64]],
+        self, probs: NDArray[np.float64], labels: NDArray[np.intp], verified: Any
     ) -> tuple[LabelIssues, NDArray[np.float64]]:
         """Estimate the matrix from out-of-fold probabilities, and judge every label by it.
 
         Return the issues, and how probably each label is right by Bayes' rule, or as verified labels have calibrated
         it: the issues are ranked by a second opinion as well where the structure of the matrix is in doubt.
         """
-        probs = out_of_fold_probabilities(
-            base, X, labels, cv=self.cv, n_jobs=self.n_jobs, random_state=self.random_state, weights=weights
-        )
-        # Of some classifiers the probabilities of a row sum to one only nearly.
-        probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
         # Labels are class numbers by now, whatever the classes are called.
         coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
         posterior = as_posterior(probs, labels, coder=coder, out_of_fold=True)
@@ -233,7 +241,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         check_is_fitted(self)
         found = np.asarray(self.classifier_.predict_proba(X), dtype=np.float64)
         probs = np.zeros((len(found), len(self.classes_)))
-        probs[:, self.classifier_.classes_] = found
+        probs[:, class_numbers(self.classifier_, self.classes_)] = found
         return early_posterior(probs, self.transition_) if self.correction == "posterior" else probs
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
@@ -249,14 +257,27 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return tags
 
 
+def _label_texts(classes: NDArray[Any]) -> tuple[str, ...]:
+    """Return what the label of each class looks like in the data, as `labels_digest` reads them."""
+    values = classes.astype(np.int64) if classes.dtype.kind in "bf" else classes
+    return tuple(map(str, values.tolist()))
+
+
 def _weight_parameter(base: Any) -> str:
-    """Return the name under which `fit` of a classifier, or of a pipeline's last step, takes weights."""
-    prefix = ""
-    while isinstance(base, Pipeline):
-        prefix, base = f"{prefix}{base.steps[-1][0]}__", base.steps[-1][1]
-    if not has_fit_parameter(base, "sample_weight"):
-        raise InputError(
-            f"{type(base).__name__}.fit takes no sample_weight, which correction='reweight' and weights need."
-            " Use correction='posterior' or correction='clean'."
-        )
-    return f"{prefix}sample_weight"
+    """Return the name under which `fit` takes weights: of a classifier, or of what it hands them on to."""
+    if isinstance(base, Pipeline):
+        name, last = base.steps[-1]
+        return f"{name}__{_weight_parameter(last)}"
+    if isinstance(base, BaseSearchCV):
+        return _weight_parameter(base.estimator)
+    parts = [base]
+    if isinstance(base, (VotingClassifier, StackingClassifier)):
+        members = [*dict(base.estimators).values(), getattr(base, "final_estimator", None)]
+        parts = [member for member in members if member not in (None, "drop")]
+    for part in parts:
+        if not has_fit_parameter(part, "sample_weight"):
+            raise InputError(
+                f"{type(part).__name__}.fit takes no sample_weight, which correction='reweight' and weights need."
+                " Use correction='posterior' or correction='clean'."
+            )
+    return "sample_weight"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, ProbabilitiesError
-from dualt.validation import ROW_SUM_TOLERANCE, as_array, check_class_names, check_count, check_indices
+from dualt.validation import ROW_SUM_TOLERANCE, ClassNames, as_array, check_class_names, check_count, check_indices
 
 
 class TrainingDynamics:
@@ -48,7 +48,7 @@ class TrainingDynamics:
     (array([1]), np.uint8(1))
     """
 
-    def __init__(self, n_samples: int, class_names: Sequence[Any] | None = None) -> None:
+    def __init__(self, n_samples: int, class_names: ClassNames | None = None) -> None:
         self.n_samples = check_count(n_samples, "a number of examples (n_samples)", least=1)
         self._names = class_names
         self._last, self._latest = np.full(self.n_samples, -1), -1

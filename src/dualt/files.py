@@ -53,10 +53,17 @@ def read_text(path: str | Path, *, limit: int | None = None) -> str:
     try:
         with open_input(path, "r", limit=limit) as stream:
             return str(stream.read())
-    except (UnicodeDecodeError, OSError) as error:
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
+    except OSError as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"Cannot read {path} as text: {error}.") from None
+
+
+def not_utf8(path: str | Path, error: UnicodeDecodeError) -> FileError:
+    """Return the error of a file whose bytes are no UTF-8."""
+    return FileError(f"Cannot read {path} as text: it is not in UTF-8 ({error.reason}). Save it as UTF-8.")
 
 
 def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:

@@ -11,81 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import LabelsError
-from dualt.validation import as_array, check_class_names, is_frame
+from dualt.label_arrays import SEVERAL_PEOPLE, as_label_array, is_missing
+from dualt.validation import ClassNames, check_class_names
 
 Codes: TypeAlias = NDArray[np.intp]
 
-_LONGEST_LABEL = 1_000
 _ROWS_AT_ONCE = 1 << 16
 # Beyond this a float no longer tells one whole number from the next.
 _LARGEST_WHOLE = 2**53
-_SEVERAL_PEOPLE = (
-    " Several people's labels come one column at a time, or as their majority: see docs/howto/crowd.md. If these are"
-    " the probabilities, they come first."
-)
+# Names of classes among which bools are looked up, and their numbers.
+_TRUTHS = {"true": "1", "false": "0", "1": "1", "0": "0"}
 _SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
-
-
-def as_label_array(labels: Any) -> NDArray[Any]:
-    """Return labels as an array of numbers or of strings, without copying arrays.
-
-    Objects become numbers where they all are, else strings; a missing one is refused.
-    """
-    _refuse_named_columns(labels)
-    array = as_array(labels, "labels as numbers, strings or one-hot rows", LabelsError)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim not in (1, 2):
-        raise LabelsError(f"Expected labels of shape (n_samples,) or one-hot rows, got shape {array.shape}.")
-    if array.size == 0:
-        raise LabelsError("Expected at least one label, got none.")
-    if array.dtype.kind in "OST":  # objects, bytes, and NumPy's strings of any length
-        array = _from_objects(array.astype(object))
-    if array.dtype.kind not in ("biufU" if array.ndim == 1 else "biuf"):
-        several = _SEVERAL_PEOPLE if array.ndim == 2 and array.dtype.kind == "U" else ""
-        raise LabelsError(
-            f"Expected labels as numbers, strings or one-hot rows, got shape {array.shape} of dtype"
-            f" {array.dtype}.{several}"
-        )
-    return array
-
-
-def _refuse_named_columns(labels: Any) -> None:
-    """Refuse one-hot rows whose columns carry names, which may be in another order than the probabilities'."""
-    if is_frame(labels) and len(labels.columns) > 1 and list(labels.columns) != list(range(len(labels.columns))):
-        raise LabelsError(
-            "Expected one column of labels, got a data frame of several with names. Pass the column of labels; for"
-            " one-hot rows pass frame.idxmax(axis=1), or frame.to_numpy() if they are ordered as the probabilities."
-        )
-
-
-def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
-    width = array.size // len(array)
-    values = [_plain(value, place // width) for place, value in enumerate(array.ravel().tolist())]
-    numbers = all(isinstance(value, (int, float, np.number, np.bool_)) for value in values)
-    flat = np.array(values) if numbers else as_text_array([str(value) for value in values])
-    return flat.reshape(array.shape)
-
-
-def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
-    """Return texts as an array, in which each takes as much room as the longest: so none may be very long."""
-    longest = max(map(len, texts), default=0)
-    if longest > _LONGEST_LABEL:
-        row = next(row for row, text in enumerate(texts) if len(text) == longest)
-        raise LabelsError(
-            f"Expected labels of at most {_LONGEST_LABEL:,} characters, got one of {longest:,} at row {row}."
-            " Is this a column of texts?"
-        )
-    return np.array(texts, dtype=str)
-
-
-def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which labels are missing: the empty text, NaN among numbers, and None among objects."""
-    if labels.ndim == 1 and labels.dtype.kind in "fU":
-        return np.asarray(labels == "" if labels.dtype.kind == "U" else np.isnan(labels))
-    if labels.ndim == 1 and labels.dtype.kind == "O":
-        return np.array([is_missing_value(label) or (isinstance(label, str) and not label) for label in labels], bool)
-    return np.zeros(len(labels), dtype=bool)
 
 
 def labels_digest(labels: Any) -> str:
@@ -123,56 +59,49 @@ def codes_digest(names: Sequence[str], chunks: Iterable[NDArray[Any]]) -> str:
     return f"L{sha256(f'{start} {total}'.encode()).hexdigest()[:8]}"
 
 
-def _plain(value: Any, row: int) -> Any:
-    """Return a label that is there and is one: bytes as text, everything else as it is."""
-    if is_missing_value(value):
-        raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
-    if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise LabelsError(f"Expected labels in UTF-8, got {value!r} at row {row}: {error.reason}.") from None
-    if hasattr(value, "__len__") and not isinstance(value, str):
-        raise LabelsError(f"Expected one label per row, got {value!r} at row {row}.")
-    return value
-
-
-def is_missing_value(value: Any) -> bool:
-    """Tell whether a label is None, NaN or pandas' NA."""
-    try:
-        return value is None or bool(value != value)  # noqa: PLR0124
-    except (TypeError, ValueError):  # pandas' NA will not be a truth value; arrays are dealt with elsewhere
-        return type(value).__name__ == "NAType"
-
-
 @dataclass(frozen=True)
 class LabelCoder:
     """Maps given labels to the columns of the probabilities.
 
     `names` are the class names in column order. Strings are looked up among them; numbers are column numbers, unless
-    `by_name`: then they are looked up too.
+    `by_name`: then they are looked up too. `numbers` are what to look them up among, where that is not `names`.
     """
 
     names: tuple[str, ...]
     by_name: bool
+    numbers: tuple[str, ...] | None = None
 
     @classmethod
-    def for_labels(cls, labels: NDArray[Any], n_classes: int, class_names: Sequence[Any] | None = None) -> LabelCoder:
-        """Choose how `labels` are to be read, given the number of columns and perhaps their names."""
+    def for_labels(
+        cls,
+        labels: NDArray[Any],
+        n_classes: int,
+        class_names: ClassNames | None = None,
+        *,
+        per: str = "column of probabilities",
+    ) -> LabelCoder:
+        """Choose how `labels` are to be read, given the number of columns and perhaps their names.
+
+        An error calls a class what `per` says, such as the row of a matrix.
+        """
         textual = labels.dtype.kind not in "biuf"
         if class_names is not None:
             names = check_class_names(class_names, n_classes)
+            if labels.ndim == 1 and labels.dtype.kind == "b":
+                numbers = _truths(names)
+                return cls(names, by_name=numbers is not None, numbers=numbers)
             looked_up = labels.ndim == 1 and labels.dtype.kind in "iuf" and all(map(_is_integer, names))
             return cls(names, by_name=textual or looked_up)
         if not textual:
             return cls(tuple(map(str, range(n_classes))), by_name=False)
-        found = [str(name) for name in np.unique(labels)]
+        texts = [str(name) for name in np.unique(labels)]
+        found = [text for text in texts if text]  # the empty one is missing, as `encode` will say, and where
         if all(map(_is_integer, found)):
             found.sort(key=int)  # as text, '10' would come before '9'
         if len(found) != n_classes:
             raise LabelsError(
-                f"Expected {n_classes} different labels, one per column of probabilities, got {len(found)}"
-                f" ({_shorten(found)}). Pass class_names in the order of the columns."
+                f"Expected {n_classes} different labels, one per {per}, got {len(found)} ({_shorten(found)})"
+                f"{' and empty ones' * (len(found) < len(texts))}. Pass class_names in that order."
             )
         return cls(tuple(found), by_name=True)
 
@@ -196,7 +125,7 @@ class LabelCoder:
     @property
     def label_texts(self) -> tuple[str, ...]:
         """What the label of each class looks like in the data: its name, or its number."""
-        return self.names if self.by_name else tuple(map(str, range(self.n_classes)))
+        return self.numbers or (self.names if self.by_name else tuple(map(str, range(self.n_classes))))
 
     def encode(self, chunk: NDArray[Any], start: int = 0) -> Codes:
         """Return the class index of every label; `start` is the row number of the first."""
@@ -226,16 +155,17 @@ class LabelCoder:
         return chunk.astype(np.intp, copy=False)
 
     def _describe_out_of_range(self, label: int, row: int) -> str:
-        hint = ""
-        if label == self.n_classes:
-            hint = " If your labels count from 1, subtract 1."
-        elif label == -1:
-            hint = " If -1 marks unlabelled rows, drop them from probabilities and labels."
+        hints = {
+            self.n_classes: " If your labels count from 1, subtract 1.",
+            -1: " If -1 marks unlabelled rows, drop them from probabilities and labels.",
+        }
+        hint = hints.get(label, " If classes have other numbers, pass these as class_names (--classes).")
         return f"Expected labels from 0 to {self.n_classes - 1}, got {label} at row {row}.{hint}"
 
     def _from_names(self, chunk: NDArray[Any], start: int) -> Codes:
-        if chunk.dtype.kind in "iu" and all(map(_is_integer, self.names)):
-            names = np.array(list(map(int, self.names)))
+        numbers = self.numbers or self.names
+        if chunk.dtype.kind in "biu" and all(map(_is_integer, numbers)):
+            names = np.array(list(map(int, numbers)))
         else:
             names, chunk = np.array(self.names), chunk.astype(str, copy=False)
         order = np.argsort(names)
@@ -244,6 +174,8 @@ class LabelCoder:
         unknown = names[codes] != chunk
         if unknown.any():
             row = int(np.argmax(unknown))
+            if chunk.dtype.kind == "U" and not chunk[row]:
+                raise LabelsError(f"Expected a label for every row, got '' at row {start + row}. Drop that row.")
             raise LabelsError(
                 f"Expected labels among the class names ({_shorten(self.names)}),"
                 f" got {str(chunk[row])!r} at row {start + row}."
@@ -251,7 +183,7 @@ class LabelCoder:
         return codes.astype(np.intp, copy=False)
 
     def _from_one_hot(self, chunk: NDArray[Any], start: int) -> Codes:
-        told = "" if ((chunk == 0) | (chunk == 1)).all() else _SEVERAL_PEOPLE
+        told = "" if ((chunk == 0) | (chunk == 1)).all() else SEVERAL_PEOPLE
         if chunk.shape[1] != self.n_classes:
             raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got {chunk.shape[1]}.{told}")
         wrong = (chunk != 0).sum(axis=1) != 1
@@ -268,6 +200,12 @@ class LabelCoder:
 
 def _is_integer(name: str) -> bool:
     return name.removeprefix("-").isdecimal()
+
+
+def _truths(names: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the numbers of the truth values that two names are; None if they are something else."""
+    numbers = tuple(_TRUTHS.get(name.lower(), "") for name in names)
+    return numbers if sorted(numbers) == ["0", "1"] else None
 
 
 def whole_values(values: NDArray[Any]) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from dualt import inversion, kernels
 from dualt.errors import DualtWarning, TransitionError
 from dualt.inversion import PosteriorSolver
 from dualt.kernels.posterior import PosteriorKernel, split_background
+from dualt.probabilities import scale_with_warning
 from dualt.validation import (
     as_probability_table,
     check_count,
@@ -35,15 +36,23 @@ _MOST_READ = 2e9
 def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.float64]:
     """Return P(noisy | x) = P(clean | x) @ transition.
 
+    The classes of an estimate are matched by name with the columns of a data frame.
+
     Examples
     --------
     >>> to_noisy([[1.0, 0.0]], [[0.8, 0.2], [0.3, 0.7]])
     array([[0.8, 0.2]])
     """
-    table, _ = as_probability_table(clean_posterior)
-    clean = np.asarray(table, dtype=np.float64)
+    table, names = as_probability_table(clean_posterior)
+    clean = np.asarray(scale_with_warning(table), dtype=np.float64)
     check_probability_chunk(clean, 0)
-    return np.asarray(clean @ check_transition(transition, n_classes=clean.shape[1]))
+    return np.asarray(clean @ _matrix_of(transition, clean.shape[1], names))
+
+
+def _matrix_of(transition: Any, n_classes: int, names: Sequence[str] | None) -> NDArray[np.float64]:
+    """Return a matrix of `n_classes`; that of an estimate, which has names, in the order of the columns' names."""
+    matrix = check_transition(transition, n_classes)
+    return match_transition(matrix, getattr(transition, "class_names", None), names)
 
 
 def compose(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
@@ -55,13 +64,16 @@ def compose(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
 def match_transition(
     matrix: NDArray[np.float64], names: Sequence[str] | None, class_names: Sequence[str] | None
 ) -> NDArray[np.float64]:
-    """Return the matrix with its classes, called `names`, in the order of `class_names`; mere numbers are no names."""
+    """Return the matrix with its classes, called `names`, in the order of `class_names`.
+
+    Where they are not the same names, 0, 1, 2… are only the numbers of the columns, and fit any.
+    """
     numbers = [str(number) for number in range(len(matrix))]
     if names is None or class_names is None or list(names) == list(class_names):
         return matrix
-    if list(names) == numbers or list(class_names) == numbers or len(class_names) != len(matrix):
-        return matrix
     if {*names} != {*class_names}:
+        if list(names) == numbers or list(class_names) == numbers or len(class_names) != len(matrix):
+            return matrix
         odd = sorted({*names} ^ {*class_names})[:4]
         raise TransitionError(
             f"Expected a matrix of the classes of the data, got another: {', '.join(map(repr, odd))} are not in both."
@@ -113,6 +125,7 @@ def clean_posterior(
     pred_probs : (n_samples, n_classes)
         Posterior of the noisy label.
     transition : (n_classes, n_classes)
+        A matrix or an estimate, whose classes are matched by name with the columns of a data frame.
     max_steps
         The most EM steps. Of more than 64 classes they may end before the tolerance is met.
     tolerance
@@ -135,8 +148,9 @@ def clean_posterior(
     >>> clean_posterior([[0.8, 0.2]], [[0.8, 0.2], [0.3, 0.7]]).round(3)
     array([[1., 0.]])
     """
-    table, _ = as_probability_table(pred_probs)
-    matrix = check_transition(transition, n_classes=table.shape[1])
+    table, names = as_probability_table(pred_probs)
+    table = scale_with_warning(table)
+    matrix = _matrix_of(transition, table.shape[1], names)
     check_fraction(tolerance, "tolerance")
     check_count(max_steps, "max_steps", least=1)
     solver = PosteriorSolver(matrix, max_steps=max_steps, tolerance=tolerance)

@@ -7,13 +7,17 @@ one chunk at a time, so that they ride along with the pass that uses the numbers
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, LabelsError, ProbabilitiesError, TransitionError
+from dualt.probabilities import describe_bad_rows
+
+# In the order of the columns: a list, `classifier.classes_`, the columns of a data frame.
+ClassNames: TypeAlias = Iterable[Any]
 
 # Rows may miss one by this much: float16 rounding, or probabilities printed with two or three decimals. No sum of
 # numbers of up to four decimals lands on it, where float32 and float64 would decide by their last bits.
@@ -42,7 +46,7 @@ def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
     rows, own = index_of(pred_probs), index_of(noisy_labels)
     if rows is None or own is None or len(rows) != len(own) or rows.equals(own):
         return noisy_labels
-    if rows.is_unique and own.is_unique and own.isin(rows).all():
+    if rows.nlevels == own.nlevels and rows.is_unique and own.is_unique and own.isin(rows).all():
         return noisy_labels.loc[rows]
     raise InputError(
         "Expected labels with the index of the probabilities, or of the data, got another index: they may be of other"
@@ -87,13 +91,19 @@ def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...]
     if is_frame(pred_probs):
         pred_probs = _frame_values(pred_probs)
     table = as_array(pred_probs, "probabilities of shape (n_samples, n_classes)", ProbabilitiesError)
+    if table.shape == () and table.dtype.kind == "O":
+        hint = " Pass its toarray()." if hasattr(pred_probs, "toarray") else ""
+        raise ProbabilitiesError(
+            "Expected numeric probabilities of shape (n_samples, n_classes), as an array, a list or a data frame, got"
+            f" {type(pred_probs).__name__}.{hint}"
+        )
     check_probability_shape(table)
     return table, names
 
 
 def names_of_columns(columns: Sequence[Any]) -> tuple[str, ...] | None:
     """Return the class names that columns carry; None if they are only numbered."""
-    return None if list(columns) == list(range(len(columns))) else tuple(map(str, columns))
+    return None if list(columns) == list(range(len(columns))) else tuple(map(class_name, columns))
 
 
 def _column_names(table: Any) -> list[Any] | None:
@@ -152,41 +162,13 @@ def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
     sums = _row_sums(chunk)
     if chunk.min() >= 0 and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= 1 + ROW_SUM_TOLERANCE:
         return
-    raise ProbabilitiesError(_describe_bad_chunk(chunk, start))
+    raise ProbabilitiesError(describe_bad_rows(chunk, start, ROW_SUM_TOLERANCE))
 
 
 def _row_sums(chunk: NDArray[Any]) -> NDArray[Any]:
     # Sums that overflow or meet infinities are found out by what they come to, not by a warning.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(chunk @ np.ones(chunk.shape[1], chunk.dtype))
-
-
-def _describe_bad_chunk(chunk: NDArray[Any], start: int) -> str:
-    bad = ~np.isfinite(chunk)
-    logarithms = "These look like log-probabilities: pass np.exp(...)."
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        hint = logarithms if (chunk <= 0).all() else "Drop or recompute that row."
-        return f"Expected finite probabilities, got {chunk[row, column]} at row {start + row}, column {column}. {hint}"
-    if (chunk < 0).any():
-        row, column = np.argwhere(chunk < 0)[0]
-        hint = logarithms if (chunk <= 0).all() else "These look like logits: pass their softmax."
-        return (
-            f"Expected probabilities in [0, 1], got {chunk[row, column]:.6g} at row {start + row},"
-            f" column {column}. {hint}"
-        )
-    with np.errstate(over="ignore"):
-        sums = chunk.sum(axis=1, dtype=np.float64)
-    excess = np.abs(sums - 1)
-    # A sum on the brink may be over it in float32 only: then the worst row is the one.
-    over = excess > ROW_SUM_TOLERANCE
-    row = int(np.argmax(over if over.any() else excess))
-    hint = (
-        " These look like percentages: divide by 100."
-        if abs(sums[row] - 100) < 1
-        else " Divide each row by its sum, or pass the softmax of logits."
-    )
-    return f"Expected rows that sum to 1, got {sums[row]:.6g} at row {start + row}.{hint}"
 
 
 def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:
@@ -224,13 +206,23 @@ def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDA
     return np.asarray(matrix / sums[:, None])
 
 
-def check_class_names(class_names: Sequence[Any], n_classes: int) -> tuple[str, ...]:
-    """Return class names as strings: one per class, none twice."""
+def class_name(name: Any) -> str:
+    """Return a class name as text; a whole float, which pandas makes of a number beside missing ones, as the number."""
+    whole = isinstance(name, (float, np.floating)) and name.is_integer()
+    return str(int(name) if whole else name)
+
+
+def check_class_names(class_names: ClassNames, n_classes: int | None = None) -> tuple[str, ...]:
+    """Return class names as strings: one per class, if their number is known, and none twice."""
+    if isinstance(class_names, (Mapping, set, frozenset)):
+        raise LabelsError(
+            f"Expected class names as a list in the order of the columns, got a {type(class_names).__name__}."
+        )
     try:
-        names = tuple(str(name) for name in class_names)
+        names = tuple(map(class_name, class_names))
     except TypeError:
         raise LabelsError(f"Expected a list of class names, one per column, got {class_names!r}.") from None
-    if len(names) != n_classes:
+    if n_classes is not None and len(names) != n_classes:
         raise LabelsError(f"Expected {n_classes} class names, one per column, got {len(names)}.")
     seen: set[str] = set()
     for name in names:

@@ -1,12 +1,13 @@
 """`noisy_accuracy`: what is claimed holds, and what rests on an assumption is never headlined."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dualt
 from dualt import noise
 from dualt.audit import Audit
-from dualt.errors import InputError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
 
 T = noise.pair(3, 0.3)
 
@@ -56,10 +57,70 @@ def test_names_probabilities_and_one_hot_labels_mean_the_same(world):
     names = np.array(["ant", "bee", "cow"])
     plain = dualt.noisy_accuracy(first, given, T).to_dict()
     assert dualt.noisy_accuracy(names[first], names[given], T).to_dict() == plain
-    assert dualt.noisy_accuracy(np.eye(3)[first] * 0.5 + 0.1, given, T).to_dict() == plain
+    assert dualt.noisy_accuracy(np.eye(3)[first] * 0.7 + 0.1, given, T).to_dict() == plain
     rows = np.arange(0, 4000, 10)
     by_name = dualt.noisy_accuracy(names[first], names[given], verified=(rows, names[clean[rows]]))
     assert by_name.to_dict() == dualt.noisy_accuracy(first, given, verified=(rows, clean[rows])).to_dict()
+
+
+def test_one_column_of_predictions_is_a_list_of_classes(world):
+    """As CatBoost's `predict` returns them."""
+    _, given, first, _ = world
+    found = dualt.noisy_accuracy(first[:, None], given, T)
+    assert found.to_dict() == dualt.noisy_accuracy(first, given, T).to_dict()
+
+
+def test_columns_are_matched_by_name_and_rows_by_index(world):
+    _, given, first, second = world
+    names, probs = np.array(["cow", "ant", "bee"]), np.eye(3)[first] * 0.7 + 0.1
+    frame = pd.DataFrame(probs, columns=names)
+    estimate = dualt.estimate_transition(frame, names[given])
+    plain = dualt.noisy_accuracy(names[first], names[given], estimate, against=names[second]).to_dict()
+    moved = frame[["ant", "bee", "cow"]].sample(frac=1, random_state=0)
+    rival = pd.Series(names[second]).sample(frac=1, random_state=1)
+    assert dualt.noisy_accuracy(moved, pd.Series(names[given]), estimate, against=rival).to_dict() == plain
+    # Of a mere matrix, the classes are those of the columns.
+    by_columns = dualt.noisy_accuracy(frame, names[given], T).to_dict()
+    assert by_columns == dualt.noisy_accuracy(first, given, T).to_dict()
+    with pytest.raises(InputError, match="'cow', 'elk' are not in both"):
+        dualt.noisy_accuracy(frame.rename(columns={"cow": "elk"}), names[given], estimate)
+    with pytest.raises(InputError, match="predictions with the index of the labels"):
+        dualt.noisy_accuracy(frame.set_index(np.arange(4000) + 1), pd.Series(names[given]), estimate)
+
+
+def test_tensors_on_the_graph_are_read(world):
+    torch = pytest.importorskip("torch")
+    _, given, first, _ = world
+    probs = np.eye(3)[first] * 0.7 + 0.1
+    on_graph = (torch.tensor(values, requires_grad=True) for values in (probs, T))
+    found = dualt.noisy_accuracy(next(on_graph), given, next(on_graph))
+    assert found.to_dict() == dualt.noisy_accuracy(probs, given, T).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        (np.full((4000, 3), np.nan), "finite probabilities, got nan at row 0"),
+        (np.full((4000, 4), 0.25), "of 3 classes, one column each, got 4 columns"),
+        (np.full((4000, 3), 0.5), "rows that sum to 1, got 1.5"),
+    ],
+)
+def test_a_table_that_holds_no_probabilities_of_these_classes_is_refused(world, probs, message):
+    with pytest.raises(ProbabilitiesError, match=message):
+        dualt.noisy_accuracy(probs, world[1], T)
+
+
+def test_a_missing_label_is_named(world):
+    clean, given, first, _ = world
+    missing = np.where(np.arange(4000) == 7, np.nan, given)
+    with pytest.raises(LabelsError, match="a label for every row, got nan at row 7"):
+        dualt.noisy_accuracy(first, missing, verified=(np.arange(100), clean[:100]))
+
+
+def test_one_row_gives_bounds_alone():
+    found = dualt.noisy_accuracy([0], [0], [[0.9, 0.1], [0.1, 0.9]])
+    assert found.bounds == (0.9, 1.0)
+    assert found.through_transition is None
 
 
 def test_an_estimate_bounds_by_the_most_noise_that_it_leaves_open(world):

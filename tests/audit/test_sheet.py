@@ -9,7 +9,7 @@ from dualt.audit import Audit, as_audit, read_audit, read_sheet
 from dualt.audit.design import Draw
 from dualt.audit.sheet import Sheet
 from dualt.audit.verified_labels import posterior_digest
-from dualt.errors import InputError
+from dualt.errors import FileError, InputError
 from dualt.labels import labels_digest
 from dualt.rows import as_posterior
 
@@ -71,6 +71,28 @@ def test_files_of_index_given_true_alone_are_random_samples(tmp_path):
     assert repr(found) == "Audit(n_verified=2, drawn at random)"
     assert found.true.tolist() == ["cat", "1"], "beside names, a number is a name"
     assert found.rows.tolist() == [3, 2]
+
+
+def test_a_row_that_was_pasted_twice_counts_once(path):
+    edit(path, lambda row: {**row, "true": "cat"})
+    header, *lines = path.read_text().splitlines()
+    unfilled = lines[1].replace(",cat,cat,", ",cat,,")
+    path.write_text("\n".join([header, unfilled, *lines, lines[0]]))
+    sheet = read_sheet(path)
+    assert sheet.rows.tolist() == [4, 0, 3]
+    assert sheet.true.tolist() == ["cat"] * 3
+    assert sheet.ids.tolist() == ["e", "a", "d"]
+
+
+def test_two_truths_of_a_row_are_both_there_to_be_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("index,given,true\n3,cat,dog\n3,cat,cat\n")
+    assert read_audit(tmp_path / "a.csv").true.tolist() == ["dog", "cat"]
+
+
+def test_another_encoding_is_named(tmp_path):
+    (tmp_path / "a.csv").write_bytes("index,given,true\n3,Café,Café\n".encode("latin-1"))
+    with pytest.raises(FileError, match="Save it as UTF-8"):
+        read_sheet(tmp_path / "a.csv")
 
 
 def test_the_digest_is_the_same_whatever_holds_the_labels():

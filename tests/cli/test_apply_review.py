@@ -110,6 +110,19 @@ def test_every_format_comes_back_with_all_it_had(tmp_path, kind):
         assert after.metadata.row_group(0).column(0).compression == "GZIP"
 
 
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+@pytest.mark.parametrize(("no", "yes"), [("False", "True"), ("0", "1")])
+def test_truth_values_stay_truth_values(kind, no, yes):
+    import pandas as pd
+
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "late": [True, False, False]})
+    frame.to_parquet("mine.parquet") if kind == "parquet" else frame.to_json("mine.jsonl", orient="records", lines=True)
+    write_review(rows=[(0, yes, no), (2, no, yes)], labels=[labels_digest(frame["late"])] * 2)
+    apply(f"mine.{kind}", f"out.{kind}", "--label", "late")
+    new = pd.read_parquet("out.parquet") if kind == "parquet" else pd.read_json("out.jsonl", lines=True)
+    pd.testing.assert_frame_equal(new, frame.assign(late=[False, False, True]))
+
+
 def test_numbers_are_written_as_the_column_writes_them(tmp_path):
     (tmp_path / "mine.csv").write_text("id,label\na,0.0\nb,1.0\nc,\nd,2.0\n")
     write_review(rows=[(0, "0", "2"), (3, "2", "1")])
@@ -193,3 +206,13 @@ def test_no_command_writes_over_what_it_reads(tmp_path, arguments):
     assert result.exit_code == 2
     assert "Cannot write" in result.output
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(("n_rows", "words"), [(1, "1 label reviewed, 1 changed"), (2, "2 labels reviewed, 2 changed")])
+def test_one_label_is_one(tmp_path, n_rows, words):
+    (tmp_path / "labels.txt").write_text("a\nb\n")
+    rows = ["index,old,new", "0,a,b", "1,b,a"][: 1 + n_rows]
+    (tmp_path / "review.csv").write_text("\n".join(rows))
+    paths = [str(tmp_path / name) for name in ("labels.txt", "review.csv", "new.txt")]
+    result = CliRunner().invoke(app, ["apply-review", *paths[:2], "-o", paths[2]])
+    assert result.stdout.startswith(f"{words}; written to")

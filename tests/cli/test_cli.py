@@ -111,3 +111,12 @@ def test_progress_does_not_mix_with_results(tmp_path):
     works = python("-m", "dualt", "corrupt", "y.txt", "--noise", "pair-1.0", "-o", "z.txt", cwd=tmp_path)
     assert (works.returncode, works.stderr) == (0, "")
     assert (tmp_path / "z.txt").read_text() == "b\na\n"
+
+
+@pytest.mark.parametrize("command", ["demo", "issues p.npy y.npy", "estimate p.npy y.npy", "audit y.npy -o a.csv"])
+def test_a_page_is_called_html(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    for name in ("page.txt", "page"):
+        result = CliRunner().invoke(app, [*command.split(), "--report", name])
+        assert result.exit_code == 2
+        assert result.stderr == f"error: Expected --report to end in .html or .htm, got {name}.\n"

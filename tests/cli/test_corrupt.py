@@ -82,6 +82,30 @@ def test_a_column_of_a_table(folder):
     assert (folder / "out" / "a.txt").read_text() == "y\nx\n"
 
 
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "npz"])
+def test_a_table_comes_back_with_all_its_columns(folder, kind):
+    import pandas as pd
+
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "kind": ["x", "y", "x"], "price": [1.5, 2.0, 0.25]})
+    write, read = {
+        "csv": (lambda path: frame.to_csv(path, index=False), pd.read_csv),
+        "tsv": (lambda path: frame.to_csv(path, index=False, sep="\t"), lambda path: pd.read_csv(path, sep="\t")),
+        "jsonl": (
+            lambda path: frame.to_json(path, orient="records", lines=True),
+            lambda path: pd.read_json(path, lines=True),
+        ),
+        "parquet": (frame.to_parquet, pd.read_parquet),
+        "npz": (
+            lambda path: np.savez(path, **{name: np.array(frame[name].tolist()) for name in frame}),
+            lambda path: pd.DataFrame(dict(np.load(path))),
+        ),
+    }[kind]
+    write(f"t.{kind}")
+    result = run(f"t.{kind}", "--label", "kind", "--noise", "pair-1.0", "-o", f"out/t.{kind}")
+    assert result.exit_code == 0, result.output
+    pd.testing.assert_frame_equal(read(f"out/t.{kind}"), frame.assign(kind=["y", "x", "y"]), check_dtype=False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

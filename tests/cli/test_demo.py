@@ -41,6 +41,12 @@ def test_the_picture_is_for_people(folder):
     for name in ESTIMATORS:
         assert name in result.stdout
     assert "Next" in result.stdout
+    assert "5. A network on the same images: left out (--no-network)" in result.stdout
+
+
+def test_where_torch_is_missing_it_says_how_to_get_it(folder, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "5. A network on the same images: pip install 'dualt[train]'" in run().stdout
 
 
 def test_the_page_opens_if_asked(folder, monkeypatch):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,59 @@ def test_predictions_of_a_table(folder):
     for table in ("p.csv", "q.csv"):
         result = run("evaluate", table, "names.txt", "--transition", "t.npy", "--json")
         assert json.loads(result.stdout) == wanted
+
+
+def write_table(path, columns):
+    with Path(path).open("w", newline="") as stream:
+        csv.writer(stream).writerows([[*columns], *zip(*columns.values(), strict=True)])
+
+
+def test_rows_without_a_label_are_left_out(folder):
+    """The same as without these rows, in labels, predictions and audit."""
+    names, there = np.array(["ant", "bee", "cow"]), np.arange(2000) % 100 != 7
+    clean, given = names[np.load("clean.npy")], names[np.load("labels.npy")]
+    good, bad = names[np.load("good.npy")], names[np.load("bad.npy").argmax(axis=1)]
+    write_table("all.csv", {"id": range(2000), "kind": np.where(there, given, "")})
+    write_table("some.csv", {"id": range(there.sum()), "kind": given[there]})
+    for name, model in (("good", good), ("bad", bad)):
+        Path(f"{name}-all.txt").write_text("\n".join(model))
+        Path(f"{name}-some.txt").write_text("\n".join(model[there]))
+    found = {}
+    for part, true in (("all", clean), ("some", clean[there])):
+        drawn = run("audit", f"{part}.csv", "--label", "kind", "--size", 300, "-o", f"{part}-audit.csv")
+        assert drawn.exit_code == 0, drawn.output
+        with Path(f"{part}-audit.csv").open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        for row in rows:
+            row["true"] = true[int(row["index"])]
+        write_table(f"{part}-audit.csv", {name: [row[name] for row in rows] for name in rows[0]})
+        models = [f"good-{part}.txt", f"{part}.csv", "--against", f"bad-{part}.txt"]
+        found[part] = run("evaluate", *models, "--label", "kind", "--verified", f"{part}-audit.csv", "--json")
+        assert found[part].exit_code == 0, found[part].output
+    assert json.loads(found["all"].stdout) == json.loads(found["some"].stdout)
+    assert found["some"].stderr == ""
+    assert found["all"].stderr.startswith("20 of 2,000 rows have no label and are left out: 7, 107,")
+    assert found["all"].stderr.count("\n") == 1
+    short = run("evaluate", "good-some.txt", "all.csv", "--label", "kind", "--verified", "all-audit.csv")
+    assert "one prediction per label, got 1,980 and 2,000" in short.stderr
+    write_table("all.csv", {"id": range(2000), "kind": np.where(there, given[::-1], "")})
+    other = run("evaluate", "good-all.txt", "all.csv", "--label", "kind", "--verified", "all-audit.csv")
+    assert "Expected an audit of these 2,000 labels" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("ticket,pred\nT-0,ant\nT-1,bee\n", "column 'ticket' .* Call the column of predicted classes 'prediction'"),
+        ("id,prediction\n0,ant\n1,\n", "label in every row of p.csv, got none at row 1"),
+        ("id,prediction\n0,ant\n1\n", "2 cells on line 3 of p.csv"),
+    ],
+)
+def test_predictions_that_cannot_be_told_are_explained(folder, content, message):
+    Path("p.csv").write_text(content)
+    result = run("evaluate", "p.csv", "labels.npy", "--transition", "t.npy")
+    assert result.exit_code == 2
+    assert re.search(message, result.stderr), result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,11 @@
 """What `dualt issues` claims of the share of wrong labels: no more than `dualt estimate` does."""
 
+import csv
+import json
+from pathlib import Path
+
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from dualt.cli import app
@@ -25,5 +30,71 @@ def test_a_share_that_the_data_cannot_support_is_not_headlined(tmp_path):
     printed = run(tmp_path)
     assert "labels show as wrong" in printed
     assert "probabilities cannot tell more" in printed
-    assert " of 900 are flagged, most suspect first." in printed
+    assert " of 900 are flagged, most suspect first" in printed
     assert "About" not in printed
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Two classes that the classifier knows, and one label in five wrong."""
+    monkeypatch.chdir(tmp_path)
+    clean = np.arange(200) % 2
+    np.save("probs.npy", np.eye(2)[clean] * 0.96 + 0.02)
+    np.save("labels.npy", np.where(np.arange(200) % 5 == 0, 1 - clean, clean))
+    np.save("matrix.npy", [[0.8, 0.2], [0.2, 0.8]])
+    return tmp_path
+
+
+def shown(command, *options):
+    result = CliRunner().invoke(app, [command, "probs.npy", "labels.npy", *options])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("options", [["-e", "spade"], ["-e", "spade", "--level", "0.8"], []])
+def test_the_headline_is_that_of_the_estimate(folder, options):
+    headline = shown("estimate", *options).split(") ")[0]
+    assert shown("issues", *options).startswith(f"{headline}).")
+
+
+def test_a_given_matrix_is_taken_at_its_word(folder):
+    assert shown("issues", "--transition", "matrix.npy").startswith("About 40 of 200 labels are wrong (20.0%).")
+
+
+def test_machines_are_told_how_far_the_count_can_be_trusted(folder):
+    names = ("noise_rate_range", "undecided", "warnings")
+    for options in ([], ["-e", "spade", "--level", "0.8"]):
+        told, expected = (json.loads(shown(command, *options, "--json")) for command in ("issues", "estimate"))
+        assert [told[name] for name in names] == [expected[name] for name in names]
+    told = json.loads(shown("issues", "--transition", "matrix.npy", "--json"))
+    assert [told[name] for name in names] == [None, None, []]
+
+
+def test_labels_without_a_likelier_class_are_unclear(folder):
+    """Of unsure examples, a label may be more probably wrong than others and yet the likeliest."""
+    text = shown("issues", "--transition", "matrix.npy", "--top", "60", "-o", "issues.csv")
+    with Path("issues.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    n_unclear = sum(row["given"] == row["suggested"] for row in rows)
+    assert n_unclear == 20
+    assert "60 of 200 are flagged, most suspect first; for 20 of them no other class is likelier." in text
+    assert "likelier" not in shown("issues", "--transition", "matrix.npy")
+    np.save("labels.npy", np.load("probs.npy").argmax(axis=1))
+    text = shown("issues", "--transition", "matrix.npy", "--top", "3")
+    assert text.count("unclear") == 3
+
+
+def test_no_table_is_empty(folder):
+    np.save("matrix.npy", [[1, 0], [0, 1]])
+    text = shown("issues", "--transition", "matrix.npy", "--top", "3")
+    assert "Most suspect row" in text
+    assert "Where they are" not in text
+
+
+def test_where_none_is_flagged_no_table_is_shown(folder):
+    text = shown("issues", "--threshold", "1e-9", "-o", "issues.csv", "--report", "page.html")
+    assert "None of the 200 labels is flagged." in text
+    for words in ("most suspect", "Most suspect", "The flagged labels are", "Review them"):
+        assert words not in text
+    assert "Written: issues.csv Written: page.html" in text
+    assert "Next" not in shown("issues", "--threshold", "1e-9")

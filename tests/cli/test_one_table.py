@@ -164,3 +164,9 @@ def test_quiet_says_nothing_on_stderr(table):
     result = run("estimate", "data.csv", "--label", "label", "--probs", "p_*", "--quiet", "--json")
     assert result.exit_code == 0
     assert result.stderr == ""
+
+
+def test_how_a_table_is_read_is_said_once(table):
+    write(table, "comma.csv")
+    result = run("issues", "comma.csv", *OPTIONS, "--verbose")
+    assert result.stderr.count("';' between cells") == 1

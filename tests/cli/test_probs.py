@@ -199,6 +199,26 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
     assert not Path("p.csv").exists()
 
 
+@pytest.mark.parametrize("command", ["issues", "estimate"])
+def test_an_id_that_the_table_has_not_is_missed_there(table, command):
+    named = ["--label", "label", "--text", "title"]
+    run("issues", "data.csv", *named)
+    for data in (["data.csv"], [next(Path("cache").glob("*.npy")), "data.csv"]):
+        if command == "issues" or len(data) == 1:
+            message = refused(command, *data, *named, "--id", "skv", "--quiet")
+            assert message.startswith("error: Unknown column of data.csv 'skv'. Did you mean 'sku'?")
+
+
+def test_what_the_library_warns_of_is_a_line_for_people(table):
+    table.loc[7, "label"] = "alone"
+    table.to_csv("data.csv", index=False)
+    command = ["issues", "data.csv", "--label", "label", "--text", "title", "--no-cache"]
+    lines = run(*command).stderr.splitlines()
+    assert [line[:34] for line in lines[:1]] == ["Only one row is labelled 'alone': "]
+    assert not any("Warning" in line or "cross_fit" in line for line in lines)
+    assert run(*command, "--quiet").stderr == ""
+
+
 def test_a_model_that_knows_nothing_says_so(table):
     table.assign(noise=np.random.default_rng(1).normal(size=120)).to_csv("noise.csv", index=False)
     result = run("issues", "noise.csv", "--label", "label", "--features", "noise")

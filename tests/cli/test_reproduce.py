@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import typer
@@ -90,17 +91,43 @@ def test_the_grid_can_be_cut_and_widened(tmp_path):
     assert found["oracle"]["mean"] < found["t"]["mean"]
 
 
+FIGURE2 = ["figure2", "--profile", "smoke", "--seeds", 1, "--set", "sizes=60"]
+
+
 def test_show_runs_nothing(tmp_path):
-    result = run("figure2", "--show", "--profile", "smoke", "--out", tmp_path)
-    assert "| sym-20 | 60 | – | – | – | – | 0 |" in result.stdout
-    assert list((tmp_path / "records").iterdir()) == []
+    run(*FIGURE2, "--noise", "sym-20", "--out", tmp_path)
+    records = {path: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
+    result = run(*FIGURE2, "--noise", "sym-20,pair-45", "--out", tmp_path, "--show")
+    assert "| pair-45 | 60 | – | – | – | – | 0 |" in result.stdout
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()} == records
+
+
+def test_show_refuses_a_folder_that_has_nothing_to_show(tmp_path):
+    result = run("figure2", "--show", "--profile", "smoke", "--out", tmp_path / "typo", code=2)
+    assert "Expected records to show" in result.stderr
+    assert not (tmp_path / "typo").exists()
 
 
 def test_data_that_is_not_here_is_left_out_with_a_word(tmp_path):
-    out = tmp_path / "out"
-    result = run("figure3", "--profile", "smoke", "--data-dir", tmp_path, "--out", out, "--datasets", "mnist")
+    data, out = write_all(tmp_path / "data"), tmp_path / "out"
+    common = ["table1", "--profile", "smoke", "--datasets", "mnist", "--noise", "sym-20", "--methods", "ce"]
+    result = run(*common, "--data-dir", tmp_path, "--out", out, code=2)
     assert "left out: mnist" in result.stderr
-    assert list((out / "records").iterdir()) == []
+    assert not out.exists()
+    run(*common, "--data-dir", data, "--out", out)
+    before = (out / "table1.md").read_text()
+    run(*common, "--data-dir", tmp_path, "--out", out, code=2)
+    assert (out / "table1.md").read_text() == before, "what is done stays on the table"
+    both = ["mnist,cifar10" if word == "mnist" else word for word in common]
+    (data / "cifar-10-batches-bin").rename(data / "elsewhere")
+    assert "left out: cifar10" in run(*both, "--data-dir", data, "--out", out).stderr
+
+
+def test_a_matrix_of_another_size_is_refused_before_any_run(tmp_path):
+    np.save(tmp_path / "T3.npy", np.eye(3))
+    result = run(*FIGURE2, "--noise", tmp_path / "T3.npy", "--out", tmp_path / "out", code=2)
+    assert "Expected a 2×2 matrix for synthetic, got 3×3 in T3" in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_line_per_run_where_there_is_no_terminal(tmp_path):
@@ -131,8 +158,9 @@ def test_stopped_it_says_how_to_go_on(tmp_path, monkeypatch):
 
 
 def test_all_leaves_out_what_has_none_of_the_data_sets(tmp_path):
-    result = run("all", "--profile", "smoke", "--datasets", "mnist", "--show", "--json", "--out", tmp_path)
-    assert [answer["experiment"] for answer in json.loads(result.stdout)] == ["figure3", "table1"]
+    words = ["all", "--profile", "smoke", "--datasets", "mnist", "--show", "--json", "--out", tmp_path]
+    result = run(*words, code=2)
+    assert [word for word in PAPER_EXPERIMENTS if word in result.stderr] == ["figure3", "table1"]
     assert "No experiment" in run("all", "--datasets", "digits", "--out", tmp_path, code=2).stderr
 
 

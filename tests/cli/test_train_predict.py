@@ -24,8 +24,9 @@ from typer.testing import CliRunner
 import dualt
 from dualt.cli.predict import predict
 from dualt.cli.train import train
-from dualt.datasets import load_dataset
-from dualt.errors import FileError, InputError, TransitionError, UnknownNameError
+from dualt.datasets import load_dataset, split_dataset
+from dualt.errors import DualtError, FileError, InputError, TransitionError, UnknownNameError
+from dualt.nn.methods import METHODS
 from dualt.nn.training.folder import held_folder
 
 app = typer.Typer()
@@ -57,7 +58,7 @@ def test_train_prints_and_keeps_everything(trained):
     assert printed["estimate"]["estimator"] == "dual-t"
     assert printed["l1_error"] == pytest.approx(10 * printed["l1_error_per_class"])
     kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    checkpoints = ["checkpoints/ce.safetensors", "checkpoints/forward.safetensors"]
+    checkpoints = [f"checkpoints/{name}" for name in ("asked.json", "ce.safetensors", "forward.safetensors")]
     assert "contradicts only" in printed["distrust"], "after ten epochs dual-T counts the noise twice"
     assert kept == [*checkpoints, "model.json", "run.json", "weights.safetensors"], "so there is no report"
 
@@ -88,6 +89,24 @@ def test_the_report_counts_the_rows_of_the_data(tmp_path):
         for row in map(int, found.split(","))
     }
     assert len(rows & {*wrong.tolist()}) > 35
+    (found,) = re.findall(r"expected among ([0-9,]+)", page)
+    assert found == "400", "as many as are judged, not as the estimate was made of"
+
+
+def test_rows_that_were_not_corrupted_are_not_accused(tmp_path):
+    """With noise made here, rows that are not in use keep clean labels, and the matrix of the noise is not theirs."""
+    x, _, _ = clouds()
+    clean = x[:, :3].argmax(axis=1)
+    np.savez(tmp_path / "data.npz", X=x, y=clean)
+    run("train", tmp_path / "data.npz", *QUICK, "-o", tmp_path / "m", "--n-samples", "300", "--noise", "sym-0.2")
+    split = split_dataset(load_dataset(tmp_path / "data.npz"), dualt.noise.symmetric(3, 0.2), n_samples=300)
+    used = {*split.train_index.tolist(), *split.val_index.tolist()}
+    page = (tmp_path / "m" / "report.html").read_text()
+    (rows,) = re.findall(r'"index": ?\[([0-9, ]+)\]', page)
+    listed = {int(row) for row in rows.split(",")}
+    assert len(listed) > 30
+    assert listed <= used
+    assert re.findall(r"expected among ([0-9,]+)", page) == ["300"]
 
 
 def test_the_report_names_the_rows_of_a_table_by_their_ids(tmp_path):
@@ -180,12 +199,76 @@ def test_a_run_is_not_replaced_unasked(trained, tmp_path):
         run(*again, "--resume", "--overwrite")
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
-    with held_folder(copy, resume=True, overwrite=False), pytest.raises(InputError, match="Another training is at"):
+    held = held_folder(copy, {}, resume=True, overwrite=False)
+    with held, pytest.raises(InputError, match="Another training is at"):
         run(*again[:-2], copy, "--json", "--resume")
     run("train", "digits", "--method", "ce", *PAPER, "--epochs", "1", "-o", copy, "--overwrite")
-    assert sorted(path.name for path in (copy / "checkpoints").iterdir()) == ["ce.safetensors"]
+    assert sorted(path.name for path in (copy / "checkpoints").iterdir()) == ["asked.json", "ce.safetensors"]
     again = json.loads((copy / "run.json").read_text())
     assert again["total_seconds"] == pytest.approx(sum(again["seconds"].values()))
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A table, and a finished run on it with a page."""
+    folder = tmp_path_factory.mktemp("table")
+    x, given, _ = clouds(200, 20)
+    np.savez(folder / "data.npz", X=x, y=given)
+    run("train", folder / "data.npz", *QUICK, "-o", folder / "m")
+    return folder / "data.npz", folder / "m"
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "--network mlpp", "--network lenet", "--estimator tt", "--weights none.safetensors", "--device gpuu",
+        "--precision f8", "--optimizer adm", "--epochs 0", "--batch-size 0", "--learning-rate -1", "--patience 0",
+        "--folds 1000", "--width 0", "--momentum 2", "--augment shift", "--method gce --set q=7", "--estimator oracle",
+        "--tensorboard /proc/x",
+    ],
+)  # fmt: skip
+def test_a_mistake_costs_no_finished_run(table, mistake):
+    data, folder = table
+    before = contents(folder)
+    with pytest.raises(DualtError):
+        run("train", data, *QUICK, *mistake.split(), "-o", folder, "--overwrite")
+    assert contents(folder) == before
+
+
+def test_a_mistake_leaves_a_new_folder_free(table, tmp_path):
+    with pytest.raises(UnknownNameError):
+        run("train", table[0], *QUICK, "--network", "mlpp", "-o", tmp_path / "m")
+    run("train", table[0], *QUICK, "--epochs", "1", "-o", tmp_path / "m")
+
+
+def test_another_run_is_not_resumed(table, tmp_path):
+    data, folder = table
+    before = contents(folder)
+    with pytest.raises(InputError, match="was started with method 'auto', not 'gce'"):
+        run("train", data, *QUICK, "--method", "gce", "--resume", "-o", folder)
+    assert contents(folder) == before
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    output = run("train", data, *QUICK, "--method", "gce", "--overwrite", "-o", copy)
+    assert "report.html" not in output
+    assert not (copy / "report.html").exists(), "gce has no estimate, and the page of the run before is not its own"
+
+
+def test_the_accuracy_is_that_of_the_networks_as_they_are_saved(tmp_path):
+    printed = run("train", "digits", "--method", "decoupling", "--epochs", "2", "--n-jobs", "1", "-o", tmp_path / "m")
+    stored = json.loads((tmp_path / "m" / "run.json").read_text())["test_accuracy"]
+    predicted = json.loads(run("predict", tmp_path / "m", "digits", "-o", tmp_path / "p.csv", "--json"))
+    assert stored == pytest.approx(predicted["accuracy"])
+    assert f"2 networks averaged: {stored:.2%}" in printed
+
+
+def test_help_names_every_method():
+    text = " ".join(run("train", "--help").replace("│", " ").split())
+    assert all(name in text for name in METHODS)
 
 
 def test_an_interrupted_user_is_told_how_to_go_on(tmp_path, monkeypatch):

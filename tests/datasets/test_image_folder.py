@@ -53,6 +53,16 @@ def test_grey_images_have_no_channels_and_test_is_found(tmp_path):
     assert data.test_y.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("content", [b"", b"no image"])
+def test_a_broken_image_is_named(tmp_path, content):
+    save(tmp_path / "a" / "1.png", np.zeros((4, 4)))
+    save(tmp_path / "b" / "1.png", np.zeros((4, 4)))
+    (tmp_path / "b" / "1.png").write_bytes(content)
+    with pytest.raises(FileError, match=r"Cannot read the image \S*1\.png: it is empty, damaged or of") as raised:
+        load_dataset(tmp_path)
+    assert "object at" not in str(raised.value)
+
+
 def test_mixed_sizes_need_a_size_and_are_cropped_square(tmp_path):
     wide = np.zeros((10, 30, 3))
     wide[:, 10:20] = 255

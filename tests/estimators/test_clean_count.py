@@ -15,6 +15,7 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError
+from dualt.estimators._counts import agreement_rises
 from dualt.estimators.clean_count import _balance, clean_count
 from dualt.estimators.confident_joint import confident_joint, count_confident
 from dualt.estimators.joint.training import joint
@@ -248,6 +249,37 @@ def test_a_weak_classifier_is_not_noise():
     low, high = estimate.noise_rate_range
     assert low <= 0.2 <= high
     assert estimate.undecided is not None
+
+
+def overlapping(seed: int, n_rows: int, rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exact posterior of three overlapping classes, and labels, of which a share is wrong."""
+    rng = np.random.default_rng(seed)
+    posterior = rng.dirichlet(np.full(3, 0.4), n_rows)
+    clean = (posterior.cumsum(axis=1) < rng.random((n_rows, 1))).sum(axis=1).clip(0, 2)
+    transition = dualt.noise.symmetric(3, rate)
+    return posterior @ transition, dualt.noise.corrupt(clean, transition, random_state=seed) if rate else clean
+
+
+@pytest.mark.parametrize(("rate", "n_rows"), [(0.0, 450), (0.0, 800), (0.25, 450)])
+def test_of_few_examples_classes_that_overlap_are_not_claimed_as_noise(rate, n_rows):
+    """Where agreement rises up to the surest, the labels may all be right; the range holds the rate nearly always."""
+    held, from_none = 0, 0
+    for seed in range(20):
+        low, high = dualt.estimate_transition(*overlapping(seed, n_rows, rate)).noise_rate_range
+        held += low <= rate <= high
+        from_none += low == 0
+    assert held >= 17
+    assert rate > 0 or from_none >= 17
+
+
+def test_agreement_that_rises_to_the_surest_is_told_from_a_plateau():
+    """By hand: of 40 surest 38 agree, and of the next 160 either 120 or 150."""
+    for n_agree, rises in ((120, True), (150, False)):
+        agrees = np.r_[np.arange(40) < 38, np.arange(160) < n_agree, np.zeros(600, bool)]
+        top = np.linspace(0.99, 0.5, 800)
+        labels = np.where(agrees, 0, 1)
+        summary = as_posterior(np.stack([top, 1 - top], axis=1), labels).summary
+        assert agreement_rises(summary) is rises
 
 
 def test_a_class_that_is_never_clear_counts_its_clearest():

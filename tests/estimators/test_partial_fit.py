@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dualt
-from dualt.errors import LabelsError, ProbabilitiesError
+from dualt.errors import DualtWarning, InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import ESTIMATORS
 from dualt.estimators import sklearn as classes
 from tests.strategies import posteriors
@@ -134,3 +134,30 @@ def test_classes_take_what_the_function_takes():
     np.testing.assert_array_equal(fitted.transition_, wanted.transition)
     assert fitted.estimate_.out_of_fold is True
     assert fitted.estimate_.estimator == wanted.estimator == "spade + 100 verified"
+
+
+def test_labels_are_aligned_by_index():
+    frame, labels = pd.DataFrame(PROBS, columns=WORDS), pd.Series(WORDS[LABELS])
+    wanted = classes.SpadeEstimator().fit(PROBS, LABELS, class_names=WORDS).estimate_
+    same(classes.SpadeEstimator().partial_fit(frame, labels.sample(frac=1, random_state=0)).estimate_, wanted)
+    with pytest.raises(InputError, match="another index"):
+        classes.SpadeEstimator().partial_fit(frame, labels.set_axis(range(1, 91)))
+
+
+def test_probabilities_of_two_decimals_are_scaled_as_by_fit():
+    rounded = np.round(PROBS, 2)
+    with pytest.warns(DualtWarning, match="rounded to two decimals"):
+        wanted = classes.TEstimator().fit(rounded, LABELS).estimate_
+    with pytest.warns(DualtWarning, match="rounded to two decimals"):
+        same(classes.TEstimator().partial_fit(rounded, LABELS).estimate_, wanted)
+
+
+def test_columns_of_other_names_are_refused():
+    frame = pd.DataFrame(PROBS, columns=WORDS)
+    estimator = classes.SpadeEstimator().partial_fit(frame, LABELS)
+    with pytest.raises(LabelsError, match="cow, ant, bee, got x, y, z"):
+        estimator.partial_fit(frame.set_axis(["x", "y", "z"], axis=1), LABELS)
+    estimator.partial_fit(frame.set_axis(["x", "y", "z"], axis=1), LABELS, classes=WORDS)
+    classes.SpadeEstimator().partial_fit(PROBS, LABELS).partial_fit(frame, LABELS)
+    floats = classes.SpadeEstimator().partial_fit(PROBS, LABELS + 1, classes=[1, 2, 3])
+    floats.partial_fit(PROBS, LABELS + 1, classes=[1.0, 2.0, 3.0])

@@ -15,7 +15,7 @@ from dualt.datasets.archive import extract
 from dualt.datasets.folder import load_folder
 from dualt.io.shards import open_shards
 from dualt.issues import apply_review, read_review
-from dualt.labels import as_label_array
+from dualt.label_arrays import as_label_array
 
 
 def probabilities(path: Path) -> None:

@@ -46,6 +46,27 @@ def write_npy(folder, probs, labels, limits=(3, 10, 11, 260)):
     return folder / "p*.npy", folder / "y*.npy"
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_texts_where_probabilities_should_be_point_to_what_to_name(tmp_path, kind):
+    frame = pd.DataFrame({"ticket": ["T-0", "T-1"], "text": ["a b", "c"], "queue": ["x", "y"]})
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False)
+    with pytest.raises(InputError, match=r"numbers in column 'ticket' .*--probs, such as 'p_\*'.*--text or --features"):
+        open_shards(path, label="queue")
+
+
+def test_ids_that_the_probabilities_do_not_have_leave_their_first_row_alone(tmp_path):
+    (tmp_path / "p.csv").write_text("0.9,0.1\n0.2,0.8\n")
+    (tmp_path / "y.csv").write_text("id,given\na,0\nb,1\n")
+    opened = open_shards(tmp_path / "p.csv", tmp_path / "y.csv", label="given", ignored=["id"])
+    assert opened.blocks[0].shape == (2, 2)
+
+
 def estimate(opened, **options):
     return estimate_posterior(NoisyPosterior.from_blocks(opened.blocks, opened.class_names), **options)
 

@@ -117,12 +117,18 @@ def test_texts_are_numbers_where_all_are(texts, numbers):
         (b"", FileError, "it is empty"),
         (b"\n\n", FileError, "it is empty"),
         (b"cat,label\n", InputError, "rows below the header"),
-        (b"a,b\n1,2\n3\n", InputError, r"t\.csv"),
-        (b"a,b\n1,2\n3,x\n", InputError, "'x' .*row 1"),
-        (b"a,b\n1,2\n3,\n", InputError, "'' .*row 1"),
-        (b"a,b\n1,\xff\n", FileError, r"t\.csv as text"),
-        ("a,b\n1,2\n".encode("utf-16"), FileError, r"t\.csv as text"),
-        (b"a,b\n1,2\n" * 30_000 + b"1,\xff\n", InputError, r"t\.csv"),
+        (b"a,b\n1,2\n3\n", InputError, r"2 cells on line 3 of .*t\.csv.*got 1"),
+        (b"a,b\n\n1,2\n3,y,x,4\n", InputError, r"2 cells on line 4 of .*t\.csv.*got 4"),
+        (b"a;b\n" + b"1,5;2\n" * 50 + b"3\n", InputError, r"2 cells on line 52 of .*t\.csv.*got 1"),
+        (b"a,b\n1,2\n3,x\n", InputError, "numbers in column 'b' .*'x' on line 3"),
+        (b'a,"b\nc"\n1,2\n3,x\n', InputError, r"numbers in column 'b\\nc' .*'x' on line 4"),
+        (b"1,2\n3,x\n", InputError, "numbers in column 1 .*'x' on line 2"),
+        (b"a;b\n1,5;2\n3;x,5\n", InputError, "numbers in column 'b' .*'x,5' on line 3"),
+        (b"a,b\n1,2\n3,\n", InputError, "'' on line 3"),
+        (b"a,b\n1,2\n3,1_0\n", InputError, r"t\.csv: could not convert string '1_0'"),
+        (b"a,b\n1,\xff\n", FileError, r"t\.csv as text.*Save it as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), FileError, r"t\.csv as text.*Save it as UTF-8"),
+        (b"a,b\n" + b"1,2\n" * 30_000 + b"1,\xff\n", FileError, r"t\.csv as text.*Save it as UTF-8"),
         (b"a" * 200_000 + b",b\n1,2\n", FileError, "field larger"),
     ],
 )
@@ -179,6 +185,39 @@ def test_parquet_needs_its_extra(tmp_path, monkeypatch):
         open_table(tmp_path / "t.parquet")
 
 
+@pytest.mark.parametrize("rest", ["a,b\nc,d\n", "x,1\n"])
+def test_a_misspelt_column_is_told_from_a_missing_header(tmp_path, rest):
+    with pytest.raises(UnknownNameError, match=r"'Kind'\. Did you mean 'kind'"):
+        table_of(tmp_path, f"text,kind\n{rest}", column="Kind").position("Kind")
+
+
+@pytest.mark.parametrize("content", ["0.9,0.1\n0.2,0.8\n", "0,9;0,1\n0,2;0,8\n"])
+def test_a_column_of_another_table_makes_no_header_of_numbers(tmp_path, content):
+    assert table_of(tmp_path, content, column="id").names is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"a": 1,}', "on line 4, column"),
+        (b"[1]", "an object on line 4"),
+        (b"[" * 100_000, "on line 4"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "on line 4"),
+        (b'{"a": "\xff"}', "Save it as UTF-8"),
+        (b'{"a": "x"}', "numbers in column 'a' .*'x' in row 2"),
+    ],
+)
+def test_the_line_of_unusable_json_is_told(tmp_path, line, message):
+    (tmp_path / "t.jsonl").write_bytes(b'{"a": 1}\n{"a": 2}\n\n' + line + b"\n")
+    with pytest.raises((InputError, FileError), match=message):
+        open_table(tmp_path / "t.jsonl").read_numbers([0])
+
+
 def test_a_table_without_header_names_no_column(tmp_path):
     with pytest.raises(InputError, match="a header that names 'label'"):
         table_of(tmp_path, "1,2\n3,4\n").position("label")
+
+
+def test_a_quoted_line_break_in_the_header_does_not_hide_the_delimiter(tmp_path):
+    text = 'id;"text, \n";label;p_1\n;;a;0.1\n;"0""";"a, b";0.9\n'
+    assert table_of(tmp_path, text).names == ("id", "text,", "label", "p_1")

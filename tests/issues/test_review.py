@@ -97,6 +97,19 @@ def test_bool_float_and_one_hot_labels_stay_what_they_are():
     assert apply_review(np.array([[0, 1], [1, 0]]), decision).tolist() == [[0, 1], [0, 1]]
 
 
+@pytest.mark.parametrize(("no", "yes"), [("0", "1"), ("False", "True")])
+@pytest.mark.parametrize("names", [None, ["False", "True"], ["True", "False"]])
+def test_truth_values_are_numbers_or_words(no, yes, names):
+    decisions = [Decision(1, no, yes, 2), Decision(2, yes, no, 3)]
+    corrected = apply_review(np.array([True, False, True]), decisions, class_names=names)
+    assert corrected.dtype == bool
+    assert corrected.tolist() == [True, True, False]
+
+
+def test_truth_values_of_one_kind_can_become_the_other():
+    assert apply_review(np.array([True, True]), [Decision(0, "True", "False", 2)]).tolist() == [False, True]
+
+
 def test_no_decision_changes_nothing():
     assert apply_review(["a", "b"], []).tolist() == ["a", "b"]
 

@@ -71,7 +71,7 @@ def test_a_rate_belongs_to_its_optimizer():
 
 
 def test_folds_suit_the_number_of_samples():
-    assert [TrainingConfig().n_folds(n) for n in (100, 50_000, 1_000_000)] == [5, 3, 2]
+    assert [TrainingConfig().n_folds(n) for n in (2, 100, 50_000, 1_000_000)] == [2, 5, 3, 2]
     assert TrainingConfig(transition=np.eye(2)).n_folds(100) == 1
     assert TrainingConfig(folds=7).n_folds(100) == 7
     with pytest.raises(InputError, match="from 1 to 3 folds, got 4"):
@@ -87,6 +87,9 @@ def test_folds_suit_the_number_of_samples():
         ({"recipe": "own"}, InputError, "Expected recipe"),
         ({"augment": "rotate"}, UnknownNameError, "Unknown augmentation 'rotate'"),
         ({"validation_fraction": 1.5}, InputError, "validation_fraction"),
+        ({"epochs": "3"}, InputError, "Expected epochs, a whole number of at least 1, got '3'"),
+        ({"epochs": 2.5}, InputError, r"Expected epochs, a whole number of at least 1, got 2\.5"),
+        ({"network": 42}, InputError, "Expected the name of a network or a function that builds one, got 42"),
     ],
 )
 def test_what_no_run_could_use_is_refused_at_once(changes, error, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -14,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 import dualt
-from dualt.errors import FileError, InputError, TransitionError, UnknownNameError
+from dualt.errors import DualtWarning, FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.classifier import RobustNetClassifier
 
 QUICK = {"epochs": 8, "network_options": {"hidden": (16,), "dropout": 0.0}, "folds": 2, "random_state": 0}
@@ -69,6 +70,62 @@ def test_images_and_convolutions():
     model.fit(images, data.target[:600])
     assert model.model_.input_shape == (1, 8, 8)
     assert (model.predict(images) == data.target[:600]).mean() > 0.6
+
+
+@pytest.fixture(scope="module")
+def bytes_model(tmp_path_factory):
+    """Images of bytes, a classifier that was trained on them, and the same loaded from its folder."""
+    data = load_digits()
+    images = np.rint(data.images * 255 / 16).astype(np.uint8)[:300]
+    model = RobustNetClassifier(method="ce", **QUICK).fit(images, data.target[:300])
+    folder = tmp_path_factory.mktemp("bytes")
+    model.save(folder)
+    return images, model, RobustNetClassifier.load(folder)
+
+
+def test_the_same_pixels_give_the_same_classes_whatever_their_dtype(bytes_model):
+    images, *models = bytes_model
+    expected = models[0].predict_proba(images)
+    for model in models:
+        np.testing.assert_array_equal(model.predict_proba(images.astype(np.int64)), expected)
+        np.testing.assert_allclose(model.predict_proba(images.astype(np.float32) / 255), expected, atol=1e-4)
+        with pytest.raises(InputError, match="float32 from 0 to 255"):
+            model.predict(images.astype(np.float32))
+
+
+def test_numbers_that_were_not_divided_in_training_are_not_divided_later(bytes_model):
+    images, _, _ = bytes_model
+    model = RobustNetClassifier(method="ce", **QUICK).fit(images.astype(np.int64), load_digits().target[:300])
+    np.testing.assert_array_equal(model.predict_proba(images), model.predict_proba(images.astype(np.float32)))
+
+
+def test_images_come_with_or_without_their_channel(bytes_model):
+    images, *models = bytes_model
+    for model in models:
+        np.testing.assert_array_equal(model.predict_proba(images[:, None]), model.predict_proba(images))
+        with pytest.raises(InputError, match="Expected samples of shape"):
+            model.predict(images[:, :7])
+
+
+def test_a_loaded_model_knows_its_columns(tmp_path, digits):
+    frame = pd.DataFrame(digits[0][:200, :12], columns=[f"pixel {number}" for number in range(12)])
+    model = RobustNetClassifier(**{**QUICK, "epochs": 1}).fit(frame, digits[1][:200])
+    model.save(tmp_path)
+    loaded = RobustNetClassifier.load(tmp_path)
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    with pytest.raises(ValueError, match="should match those that were passed during fit"):
+        loaded.predict(frame[frame.columns[::-1]])
+
+
+def test_a_method_that_is_not_used_is_told(tmp_path):
+    rng = np.random.default_rng(0)
+    model = RobustNetClassifier(method="forward", **QUICK)
+    with pytest.warns(DualtWarning, match="plain cross entropy instead of 'forward'"):
+        model.fit(rng.normal(size=(120, 3)), rng.integers(2, size=120))
+    model.save(tmp_path)
+    loaded = RobustNetClassifier.load(tmp_path)
+    assert (loaded.method_, loaded.distrust_) == ("ce", model.distrust_)
+    assert isinstance(model.distrust_, str)
 
 
 def test_a_seed_fixes_the_result(digits):

@@ -63,3 +63,16 @@ def test_bad_input_is_refused():
         noise.corrupt([0, 1], [[0.5, 0], [0.5, 1]])
     with pytest.raises(LabelsError, match="from 0 to 1, got 2 at row 1"):
         noise.corrupt([0, 2], np.eye(2))
+
+
+def test_truth_values_follow_the_names_of_the_rows():
+    to_true = [[1, 0], [1, 0]]  # every label becomes the first class
+    for names in (["True", "False"], [True, False], [1, 0]):
+        noisy = noise.corrupt(np.array([True, False]), to_true, class_names=names)
+        assert noisy.dtype == bool
+        assert noisy.tolist() == [True, True]
+
+
+def test_too_few_labels_are_counted_by_the_rows_of_the_matrix():
+    with pytest.raises(LabelsError, match=r"4 different labels, one per row of the matrix, got 2 \('a', 'b'\)"):
+        noise.corrupt(["a", "b"], np.eye(4))

@@ -182,3 +182,7 @@ def test_other_bad_input_is_refused():
         noise.part_dependent(X, Y, 0.2, sharpness=-1)
     with pytest.raises(InputError, match="one distribution per label"):
         noise.expected_transition(np.eye(3), [0, 1])
+    with pytest.raises(InputError, match=r"sum to 1, got 0\.6 at row 0"):
+        noise.expected_transition([[0.5, 0.1], [0.2, 0.3]], [0, 1])
+    rounded = noise.expected_transition([[0.335, 0.655], [0, 1]], [0, 1])
+    np.testing.assert_allclose(rounded.sum(axis=1), 1)

@@ -61,6 +61,14 @@ def test_names_are_shares_or_per_cent():
     np.testing.assert_allclose(noise.from_name("clean", 3), np.eye(3))
 
 
+def test_a_rate_that_could_be_percent_or_not_is_refused():
+    with pytest.raises(InputError, match=r"'sym-1\.5', which could be either.*'sym-1\.5%' or 'sym-0\.015'"):
+        noise.from_name("sym-1.5", 3)
+    np.testing.assert_allclose(noise.from_name("sym-1.5%", 3), noise.symmetric(3, 0.015))
+    np.testing.assert_allclose(noise.from_name("sym-2", 3), noise.symmetric(3, 0.02))
+    np.testing.assert_allclose(noise.from_name("sym-1", 3), noise.symmetric(3, 1))
+
+
 def test_unknown_names_suggest_the_nearest():
     with pytest.raises(UnknownNameError, match="Did you mean 'pair'"):
         noise.from_name("pairs-0.2", 3)
@@ -77,3 +85,18 @@ def test_rates_outside_the_unit_interval_are_refused(rate):
 def test_one_class_is_refused():
     with pytest.raises(InputError, match="two classes"):
         noise.pair(1, 0.1)
+
+
+def test_whole_floats_are_class_numbers():
+    expected = noise.asymmetric({1: {2: 0.4}}, class_names=[1, 2])
+    np.testing.assert_array_equal(noise.asymmetric({1.0: {2: 0.4}}, class_names=[1.0, 2.0]), expected)
+
+
+def test_large_rates_are_capped_as_documented():
+    def mean_rate(rate):
+        matrices = [noise.random_diagonal_dominant(5, rate, seed) for seed in range(200)]
+        return np.mean([1 - np.diagonal(matrix) for matrix in matrices])
+
+    # The mean of 1,000 rates, uniform between 0.15 and 0.45: five standard deviations.
+    assert abs(mean_rate(0.3) - 0.3) < 5 * 0.3 / np.sqrt(12 * 1_000)
+    assert mean_rate(0.6) < 0.57

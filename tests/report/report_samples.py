@@ -41,9 +41,13 @@ class SampleEstimate:
         self.transition = pair_noise(n_classes, self.rate) if self.transition is None else self.transition
         self.noise_rates = 1 - np.diagonal(self.transition) if self.noise_rates is None else self.noise_rates
         self.noise_rate = self.rate if self.noise_rate is None else self.noise_rate
-        self.fit, self.undecided = SimpleNamespace(readings=None), None
+        self.fit, self.undecided, self.level = SimpleNamespace(readings=None), None, 0.95
+        self.audit, self.saved = None, None
         self.diagnostics = SimpleNamespace(
-            agreement=self.agreement, condition_number=self.condition_number, label_counts=np.full(n_classes, 1000)
+            agreement=self.agreement,
+            condition_number=self.condition_number,
+            label_counts=np.full(n_classes, 1000),
+            at_chance=False,
         )
 
     def confidence_interval(self, level):

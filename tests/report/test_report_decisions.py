@@ -293,3 +293,28 @@ def test_a_cell_leads_to_its_labels(open_report, by):
     assert f"1 of {n_pairs}" in page.locator(".card .head").inner_text()
     page.locator("#heatmap tbody tr").nth(3).locator("td").nth(3).click()
     assert f"1 of {n_pairs}" in page.locator(".card .head").inner_text(), "no label to review is on the diagonal"
+
+
+def test_a_label_without_a_likelier_class_is_unclear(open_report):
+    given, suggested = np.array([0, 1, 2, 3]), np.array([0, 2, 2, 1])
+    page = open_report(report(4, issues=sample_issues(4, given=given, suggested=suggested)))
+    pairs = [text.split() for text in page.locator(".list .pair").all_inner_texts()]
+    assert pairs == [["0", "→", "unclear"], ["1", "→", "2"], ["2", "→", "unclear"], ["3", "→", "1"]]
+    take = page.get_by_role("button", name="Take")
+    assert page.locator(".card dd").nth(1).inner_text() == "unclear"
+    assert take.count() == 0
+    start(page)
+    page.keyboard.press("a")
+    assert tally(page) == "0 of 4 reviewed: 0 changed, 0 kept.", "there is nothing to take"
+    page.keyboard.press("x")
+    assert take.inner_text().endswith("Take 2")
+    take.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert tally(page) == "2 of 4 reviewed: 1 changed, 1 kept.", "the third has no suggestion"
+    assert page.locator(".tools select").nth(1).locator("option").all_inner_texts() == [
+        "any", "unclear (2)", "1 (1)", "2 (1)",
+    ]  # fmt: skip
+    page.locator(".tools select").nth(1).select_option("unclear (2)")
+    assert page.locator(".list [role=option]").count() == 2
+    assert "to review" not in page.locator("#heatmap td[aria-label^='True 2, given 2']").get_attribute("aria-label")

@@ -1,7 +1,12 @@
+from io import StringIO
+
 import numpy as np
 import pytest
 from report_samples import SampleEstimate
+from rich.console import Console
 
+from dualt.cli.picture import show_estimate
+from dualt.estimators import estimate_transition
 from dualt.report.payload import confusions, without_diagonal
 from dualt.report.words import facts, hardest_hit, verdict
 
@@ -46,3 +51,14 @@ def test_confusions_are_given_then_true_largest_first():
 )
 def test_conditioning_is_said_in_words(number, words):
     assert any(words in fact for fact in facts(SampleEstimate(("a", "b"), condition_number=number)))
+
+
+def test_page_and_terminal_say_the_same_of_the_ranges():
+    clean = np.arange(300) % 3
+    given = np.where(np.arange(300) % 5 == 0, (clean + 1) % 3, clean)
+    probs = np.eye(3)[clean] * 0.94 + 0.02
+    for options in ({}, {"estimator": "spade"}, {"verified": (np.arange(0, 300, 4), clean[::4])}):
+        estimate = estimate_transition(probs, given, **options)
+        out = Console(file=StringIO(), width=1_000, highlight=False)
+        show_estimate(out, estimate, 0.95)
+        assert facts(estimate)[0] in out.file.getvalue()

@@ -168,6 +168,21 @@ def test_only_dual_t_double_counts():
     assert dualt.estimate_transition(*over_confident(), "dual-t").diagnostics.double_counting < 0.05
 
 
+@pytest.mark.parametrize("estimator", sorted({*dualt.estimators.ESTIMATORS} - {"oracle"}))
+def test_of_a_class_that_is_never_predicted_nothing_is_claimed(estimator):
+    found = dualt.estimate_transition(*never_predicted(), estimator)
+    (notice,) = [notice for notice in found.warnings if notice.code == "class-never-predicted"]
+    assert "noise-free" not in notice.advice
+    assert "a guess" in notice.advice
+
+
+def test_few_labels_for_classes_says_what_is_few():
+    found = dualt.estimate_transition(*many_classes(100), "spade")
+    (notice,) = [notice for notice in found.warnings if notice.code == "few-labels-for-classes"]
+    n_counted = int(np.median(np.bincount(many_classes(100)[0].argmax(axis=1), minlength=50)))
+    assert f"examples that count for a class, {n_counted} in the median, are few for 50 classes" in notice.message
+
+
 def test_notices_name_the_classes_and_say_what_to_do():
     probs, noisy = without_labels(0)
     estimate = dualt.estimate_transition(probs, noisy, "spade", class_names=["ant", "bee", "cat"])

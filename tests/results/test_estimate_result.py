@@ -149,6 +149,7 @@ def test_hostile_class_names_survive_a_csv(tmp_path):
 def estimated(n_classes=3, estimator="dual-t"):
     rng = np.random.default_rng(0)
     probs, labels = rng.dirichlet(np.full(n_classes, 0.1), 2000), rng.integers(0, n_classes, 2000)
+    labels = np.where(rng.random(2000) < 0.6, probs.argmax(axis=1), labels)
     return dualt.estimate_transition(probs, labels, estimator, out_of_fold=True)
 
 
@@ -175,9 +176,55 @@ def test_a_saved_estimate_is_loaded_with_all_that_was_saved(tmp_path, estimator)
     np.testing.assert_array_equal(loaded.to_cleanlab().joint, estimate.to_cleanlab().joint)
     assert pickle.loads(pickle.dumps(loaded)).to_dict(0.9) == loaded.to_dict(0.9)
     with pytest.raises(InputError, match=r"Expected the level 0\.9, at which the intervals were saved, got 0\.95"):
-        loaded.confidence_interval()
+        loaded.confidence_interval(0.95)
     with pytest.raises(InputError, match="Estimate it again"):
         loaded.replicates(1)
+
+
+def test_a_loaded_estimate_is_used_at_the_level_that_it_was_saved_at(tmp_path):
+    estimate = estimated()
+    estimate.save(tmp_path / "t.json", level=0.9)
+    loaded = dualt.TransitionEstimate.load(tmp_path / "t.json")
+    np.testing.assert_array_equal(loaded.confidence_interval(), estimate.confidence_interval(0.9))
+    np.testing.assert_array_equal(loaded.noise_rates_interval(), estimate.noise_rates_interval(0.9))
+    assert loaded.noise_rate_interval() == estimate.noise_rate_interval(0.9)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "t.json").read_text()
+    for level, name in ((None, "loaded.html"), (0.9, "estimate.html")):
+        (loaded if level is None else estimate).to_report(tmp_path / name, level=level)
+    assert (tmp_path / "loaded.html").read_text() == (tmp_path / "estimate.html").read_text()
+
+
+@pytest.mark.parametrize("estimator", sorted({*ESTIMATORS} - {"oracle"}))
+def test_a_loaded_estimate_says_the_same_to_the_last_bit(tmp_path, estimator):
+    rng = np.random.default_rng(1)
+    probs, labels = rng.dirichlet(np.full(7, 0.2), 300), rng.integers(0, 7, 300)
+    estimate = dualt.estimate_transition(probs, labels, estimator)
+    estimate.save(tmp_path / "t.json")
+    assert dualt.TransitionEstimate.load(tmp_path / "t.json").to_dict() == estimate.to_dict()
+
+
+def test_the_infinite_condition_number_of_a_singular_matrix_is_loaded(tmp_path):
+    estimate = dualt.estimate_transition([[0.8, 0.2], [0.2, 0.8]] * 10, [0] * 20, "spade")
+    assert estimate.diagnostics.condition_number == np.inf
+    estimate.save(tmp_path / "t.json")
+    assert dualt.TransitionEstimate.load(tmp_path / "t.json").to_dict() == estimate.to_dict()
+
+
+def test_the_matrix_cannot_be_changed():
+    estimate = estimated()
+    before = estimate.fit.transition.copy()
+    for matrix in (estimate.transition, np.asarray(estimate), pickle.loads(pickle.dumps(estimate)).transition):
+        with pytest.raises(ValueError, match="read-only"):
+            matrix[0, 0] = 0
+    np.array(estimate, copy=True)[0, 0] = 0
+    np.testing.assert_array_equal(estimate.transition, before)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5])
+def test_the_number_of_replicates_is_checked(count):
+    with pytest.raises(InputError, match="Expected n_replicates, a whole number of at least 1, got"):
+        estimated().replicates(count)
 
 
 def test_a_file_that_is_no_estimate_is_refused(tmp_path):

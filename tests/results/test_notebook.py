@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 
 import dualt
+from dualt.results.notebook import coverage
 
 
 class Table(HTMLParser):
@@ -72,3 +73,20 @@ def test_of_many_classes_the_noisiest_are_shown():
     noisiest = np.sort(estimate.noise_rates)[-20:]
     assert shown == [f"{rate:.1%}" for rate in noisiest]
     assert "20 of 30 classes" in estimate._repr_html_()
+
+
+def test_what_the_ranges_cover_depends_on_what_they_come_from(tmp_path):
+    rng = np.random.default_rng(0)
+    clean = np.arange(300) % 3
+    given = dualt.noise.corrupt(clean, dualt.noise.pair(3, 0.3), random_state=0)
+    probs = np.eye(3)[clean] * 0.8 + rng.dirichlet(np.ones(3), 300) * 0.2
+    rows = rng.choice(300, 100, replace=False)
+    verified = dualt.estimate_transition(probs, given, verified=(rows, clean[rows]))
+    said = [coverage(dualt.estimate_transition(probs, given, name)) for name in ("clean-count", "spade")]
+    assert all("show only in checked labels: dualt audit" in words for words in said)
+    assert "cover chance and what else these data can mean; they do not cover poor" in said[0]
+    assert "cover chance; they do not cover noise that depends on the example or poor" in said[1]
+    assert "hold whatever the classifier gets wrong" in coverage(verified)
+    for estimate in (verified, dualt.estimate_transition(probs, given)):
+        estimate.save(tmp_path / "t.json")
+        assert coverage(dualt.TransitionEstimate.load(tmp_path / "t.json")) == coverage(estimate)

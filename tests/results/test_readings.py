@@ -100,3 +100,35 @@ def test_the_range_holds_the_rate_of_both(seed):
     for rate in (0.0, 0.3):
         low, high = hard_and_easy(rate, seed).noise_rate_range
         assert low <= rate <= high
+
+
+def at_chance(estimator: str | None = None, **options) -> dualt.TransitionEstimate:
+    """Estimate from predictions of three classes, of which all labels are one."""
+    probs = np.eye(3)[np.arange(20) % 3] * 0.9 + 0.1 / 3
+    return dualt.estimate_transition(probs, np.full(20, 2), estimator, **options)
+
+
+@pytest.mark.parametrize("estimator", [None, "spade", "dual-t"])
+def test_at_chance_no_rate_is_claimed(estimator, tmp_path):
+    estimate = at_chance(estimator)
+    estimate.save(tmp_path / "t.json")
+    for told in (estimate, dualt.TransitionEstimate.load(tmp_path / "t.json")):
+        assert "most frequent" in told.undecided
+        assert finding(told) == "No noise rate can be claimed"
+        assert basis(told) == told.undecided
+        assert "No noise rate can be claimed." in render_report(told)
+
+
+def test_what_does_not_rest_on_the_classifier_is_claimed_at_chance():
+    """The true labels of the oracle, and those that were verified."""
+    assert at_chance("oracle", clean_labels=np.full(20, 2)).undecided is None
+    assert at_chance(verified=(np.arange(20), np.full(20, 2))).undecided is None
+
+
+def test_a_useful_classifier_of_a_rare_class_is_not_at_chance():
+    """It agrees with the labels hardly more often than the frequent class alone would, but tells the rare one."""
+    given = np.repeat([0, 1], [980, 20])
+    probs = np.where(given[:, None] == [0, 1], 0.97, 0.03)
+    probs[:15] = probs[:15, ::-1]
+    assert (probs.argmax(axis=1) == given).mean() < 0.99
+    assert dualt.estimate_transition(probs, given).undecided is None

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt.cli import app
-from dualt.errors import InputError, LabelsError, ProbabilitiesError, TrainingError
+from dualt.errors import DualtWarning, InputError, LabelsError, ProbabilitiesError, TrainingError
 from dualt.io import open_shards
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior, compute, delayed
@@ -345,3 +345,30 @@ def test_a_cluster_that_is_killed_ends_the_work(tmp_path, monkeypatch, caplog, l
         with pytest.raises(TrainingError, match=f"The Dask cluster failed: .*({message})"):
             compute(delayed(time.sleep)(60))
     assert lost != "worker" or "The Dask cluster has no workers. Waiting up to 2 seconds" in caplog.text
+
+
+def in_partitions(values, n_partitions=3):
+    return dd.from_pandas(values, npartitions=n_partitions, sort=False)
+
+
+@pytest.mark.parametrize("index", [np.arange(N) + 7, NAMES[CLEAN] + np.arange(N).astype(str)], ids=["numbers", "texts"])
+def test_labels_of_other_rows_than_the_partitions_are_refused(index, expected):
+    frame, labels = FRAME.set_axis(index), pd.Series(LABELS, index)
+    for own in (labels, in_partitions(labels), in_partitions(labels, 5), labels.to_numpy()):
+        found = dualt.estimate_transition(in_partitions(frame), own)
+        assert found.summary == expected.summary
+    mixed = labels.sample(frac=1, random_state=0)
+    for own in (mixed, in_partitions(mixed), in_partitions(mixed, 5), labels.reset_index(drop=True)):
+        with pytest.raises(InputError, match=r"index of the probabilities.*partition \d.*to_numpy"):
+            dualt.estimate_transition(in_partitions(frame), own)
+
+
+def test_probabilities_of_two_decimals_are_scaled_in_every_partition():
+    rounded, labels = np.round(PROBS[:600, :3] + 0.1, 2), LABELS[:600] % 3
+    rounded = np.round(rounded / rounded.sum(axis=1, keepdims=True), 2)
+    assert np.abs(rounded.sum(axis=1) - 1).max() > 0.005
+    for lazily in (da.from_array(rounded, chunks=(200, 3)), in_partitions(pd.DataFrame(rounded))):
+        with pytest.warns(DualtWarning, match="rounded to two decimals"):
+            found = dualt.estimate_transition(lazily, labels, "t")
+        with pytest.warns(DualtWarning, match="rounded to two decimals"):
+            same(found, dualt.estimate_transition(rounded, labels, "t"))

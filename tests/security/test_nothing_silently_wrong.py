@@ -175,7 +175,7 @@ def test_json_has_no_infinity(files):
     assert json.loads(result.stdout, parse_constant=pytest.fail)["diagnostics"]["condition_number"] is None
     assert "null in the JSON" in result.stderr
     json.loads((files / "e.json").read_text(), parse_constant=pytest.fail)
-    assert dualt.TransitionEstimate.load(files / "e.json").diagnostics.condition_number is None
+    assert dualt.TransitionEstimate.load(files / "e.json").diagnostics.condition_number == float("inf")
 
 
 def test_json_text_leaves_finite_content_alone():
@@ -238,7 +238,8 @@ def test_folds_that_leave_rows_out_are_named():
     features = np.random.default_rng(0).normal(size=(90, 3)) + 3 * np.eye(3)[labels]
     with pytest.raises(InputError, match=r"test every row, got \d+ rows that cv=TimeSeriesSplit.* row 0 first"):
         dualt.RobustClassifier(cv=TimeSeriesSplit(3)).fit(features, labels)
-    dualt.RobustClassifier(cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2)).fit(features, labels)
+    with pytest.raises(InputError, match="every row once"):
+        dualt.RobustClassifier(cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2)).fit(features, labels)
 
 
 @pytest.mark.parametrize("estimator", ["t", "dual-t", "spade", "clean-count", "confident-joint", "joint", "selective"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,23 @@ from dualt.audit.verified_labels import (
     check_given,
     check_rows,
 )
-from dualt.errors import InputError, LabelsError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.inversion import NEAR_SINGULAR
-from dualt.labels import Codes, LabelCoder, as_label_array, labels_digest
+from dualt.label_arrays import as_label_array
+from dualt.labels import Codes, LabelCoder, labels_digest, whole_values
+from dualt.probabilities import scale_rounded
 from dualt.results.estimate import TransitionEstimate
+from dualt.rows.floats import as_rows, surest, working_dtype
 from dualt.transition import clean_prior
-from dualt.validation import check_fraction, check_transition
+from dualt.validation import (
+    align_labels,
+    as_array,
+    as_probability_table,
+    check_fraction,
+    check_n_classes,
+    check_probability_chunk,
+    check_transition,
+)
 
 ASSUMPTION = (
     "within a true class, the model's errors have nothing to do with the label's. A model that was trained on labels"
@@ -54,7 +65,7 @@ class NoisyAccuracy:
     audited : Accuracy, optional
         Measured on the verified rows, without any assumption.
     through_transition : Accuracy, optional
-        What T would say under `ASSUMPTION`.
+        What T would say under `ASSUMPTION`; None if T cannot be undone, or if one row is all there is.
     difference : NoisyAccuracy, optional
         Of the first model less the second, if there are two.
     """
@@ -112,7 +123,8 @@ def noisy_accuracy(
     Parameters
     ----------
     predictions : (n_samples,) or (n_samples, n_classes)
-        Predicted classes, or probabilities, of which the largest counts.
+        Predicted classes, or probabilities, of which the largest counts. Columns with names are matched with the
+        classes by them, and rows with an index with those of the labels.
     noisy_labels : (n_samples,)
         Given labels.
     transition
@@ -123,7 +135,8 @@ def noisy_accuracy(
     against
         Predictions of a second model, to tell which is better.
     class_names
-        In the order of the matrix's rows.
+        In the order of the matrix's rows; by default those of the estimate, else those of the columns of
+        probabilities, else those of the labels, sorted.
     level
 
     Examples
@@ -139,8 +152,11 @@ def noisy_accuracy(
     known = transition.class_names if isinstance(transition, TransitionEstimate) else None
     names = known if class_names is None else class_names
     models = [predictions] if against is None else [predictions, against]
-    given, codes, coder = _encode(noisy_labels, models, names, _n_classes(transition))
-    matrix, rate = _noise(transition, given, coder.n_classes)
+    matrix = None if transition is None else check_transition(transition)
+    given, codes, coder = _encode(noisy_labels, models, names, None if matrix is None else len(matrix))
+    rate = None if matrix is None else _largest_rate(transition, matrix, given)
+    if matrix is not None and (len(given) < 2 or np.linalg.cond(matrix) > NEAR_SINGULAR):
+        matrix = None  # it cannot be undone, or one row tells no spread
     checked = None if verified is None else _verified(as_audit(verified), as_label_array(noisy_labels), given, coder)
     draws = _draws(transition) if matrix is not None else []
 
@@ -182,38 +198,81 @@ def _draws(transition: Any) -> list[NDArray[np.float64]]:
     return [matrix for matrix in drawn if np.linalg.cond(matrix) <= NEAR_SINGULAR]
 
 
-def _n_classes(transition: Any) -> int | None:
-    return None if transition is None else len(np.asarray(transition))
-
-
-def _noise(transition: Any, given: Codes, n_classes: int) -> tuple[NDArray[np.float64] | None, float | None]:
-    """Return the matrix, unless it cannot be undone, and the largest noise rate that it leaves open."""
-    if transition is None:
-        return None, None
-    matrix = check_transition(np.asarray(transition), n_classes)
-    prior = clean_prior(matrix, np.bincount(given, minlength=n_classes))
+def _largest_rate(transition: Any, matrix: NDArray[np.float64], given: Codes) -> float:
+    """Return the largest noise rate that a matrix, or the estimate that it comes from, leaves open."""
+    prior = clean_prior(matrix, np.bincount(given, minlength=len(matrix)))
     rate = float(prior @ (1 - np.diagonal(matrix)))
-    if isinstance(transition, TransitionEstimate):
-        rate = max(rate, transition.noise_rate_range[1])
-    return (matrix if np.linalg.cond(matrix) <= NEAR_SINGULAR else None), rate
+    return max(rate, transition.noise_rate_range[1]) if isinstance(transition, TransitionEstimate) else rate
+
+
+class _Likeliest(NamedTuple):
+    """What a table of probabilities predicts: the number of a column for every row."""
+
+    places: Codes
+    n_columns: int
+    names: tuple[str, ...] | None
+
+    def encode(self, coder: LabelCoder) -> Codes:
+        """Return the classes of these columns, by their names unless they or the classes are only numbered."""
+        if self.n_columns != coder.n_classes:
+            raise ProbabilitiesError(
+                f"Expected probabilities of {coder.n_classes} classes, one column each, got {self.n_columns} columns."
+            )
+        if self.names is None or self.names == coder.names:
+            return self.places
+        if {*self.names} == {*coder.names}:
+            return np.array([coder.names.index(name) for name in self.names])[self.places]
+        if tuple(map(str, range(self.n_columns))) in (self.names, coder.names):
+            return self.places
+        odd = ", ".join(map(repr, sorted({*self.names} ^ {*coder.names})[:4]))
+        raise ProbabilitiesError(
+            f"Expected columns of probabilities that are named as the classes, got others: {odd} are not in both."
+            " Rename them, or pass .to_numpy() if they are in the order of the classes."
+        )
+
+
+def _read(model: Any, noisy_labels: Any) -> NDArray[Any] | _Likeliest:
+    """Return predicted classes as labels, or the likeliest columns of probabilities, in the order of the labels."""
+    try:
+        model = align_labels(noisy_labels, model)
+    except InputError:
+        raise InputError(
+            "Expected predictions with the index of the labels, got another index: they may be of other rows. Pass"
+            " predictions.loc[labels.index], or predictions.to_numpy() if they are in the same order."
+        ) from None
+    shape = as_array(model, "predictions as classes or probabilities", InputError).shape
+    if len(shape) != 2 or shape[1] == 1:
+        return as_label_array(model)
+    table, names = as_probability_table(model)
+    rows = as_rows(scale_rounded(table), working_dtype(table.dtype))
+    check_probability_chunk(rows, 0)
+    return _Likeliest(surest(rows)[0], table.shape[1], names)
 
 
 def _encode(
     noisy_labels: Any, models: list[Any], names: Sequence[Any] | None, n_classes: int | None
 ) -> tuple[Codes, list[Codes], LabelCoder]:
     """Return given labels and predictions as codes, and what reads them."""
-    labels = as_label_array(noisy_labels)
-    arrays = [np.asarray(model) if np.ndim(model) == 2 else as_label_array(model) for model in models]
-    for array in arrays:
-        if len(array) != len(labels):
-            raise LabelsError(f"Expected one prediction per label, got {len(array):,} and {len(labels):,}.")
-    known = n_classes or next((array.shape[1] for array in (labels, *arrays) if array.ndim == 2), None)
-    flat = [array for array in (labels, *arrays) if array.ndim == 1]
-    if names is None and any(array.dtype.kind == "U" for array in flat):
-        names = sorted({str(value) for array in flat for value in np.unique(array)})
-    known = known or (len(names) if names is not None else 1 + max(int(array.max()) for array in flat))
-    coder = LabelCoder.for_labels(labels, max(known, 2), names)
-    codes = [array.argmax(axis=1) if array.ndim == 2 else coder.encode(array) for array in arrays]
+    labels, read = as_label_array(noisy_labels), [_read(model, noisy_labels) for model in models]
+    tables = [model for model in read if isinstance(model, _Likeliest)]
+    flat = [array for array in (labels, *read) if not isinstance(array, _Likeliest) and array.ndim == 1]
+    for model in read:
+        n_predicted = len(model.places if isinstance(model, _Likeliest) else model)
+        if n_predicted != len(labels):
+            raise LabelsError(f"Expected one prediction per label, got {n_predicted:,} and {len(labels):,}.")
+    if names is None:
+        names = next((table.names for table in tables if table.names is not None), None)
+    widths = [table.n_columns for table in tables] + ([labels.shape[1]] if labels.ndim == 2 else [])
+    known, example = n_classes or next(iter(widths), None), labels
+    if names is not None:
+        known = known or len(names)
+    elif any(array.dtype.kind == "U" for array in flat):
+        example = np.unique(np.concatenate([array.astype(str) for array in flat]))
+        known = known or len(example)
+    else:
+        known = known or 1 + max(int(whole_values(array).max(initial=0)) for array in flat)
+    coder = LabelCoder.for_labels(example, check_n_classes(max(known, 2)), names)
+    codes = [model.encode(coder) if isinstance(model, _Likeliest) else coder.encode(model) for model in read]
     return coder.encode(labels), codes, coder
 
 

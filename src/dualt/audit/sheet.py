@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from dualt.audit.design import Draw, Floats, Ints
 from dualt.audit.verified_labels import Audit, and_more, check_probability
 from dualt.errors import FileError, InputError
-from dualt.files import atomic_write, open_input
+from dualt.files import atomic_write, not_utf8, open_input
 from dualt.io.cells import guard_cell, is_row_number, unguard_cell, write_rows
 from dualt.io.tables import numbers_if_all_are
-from dualt.labels import as_text_array, labels_digest
+from dualt.label_arrays import as_text_array
+from dualt.labels import labels_digest
 
 _NEEDED = ("index", "given", "true")
 _OF_DRAW = ("stratum", "stratum_size", "draw")
@@ -134,7 +135,10 @@ def read_audit(path: str | Path) -> Audit:
 
 
 def read_sheet(path: str | Path) -> Sheet:
-    """Read the CSV of an audit, verified or not yet; a malformed row is refused, and named by its line."""
+    """Read the CSV of an audit, verified or not yet; a malformed row is refused, and named by its line.
+
+    A row that comes again with the same truth, or without any, counts once.
+    """
     columns, lines = _read_columns(path)
     for name in _NEEDED:
         if name not in columns:
@@ -148,13 +152,26 @@ def read_sheet(path: str | Path) -> Sheet:
     if probability is not None:
         check_probability(probability)
     if "draw" not in columns:
-        return Sheet(rows, texts["given"], texts["true"], probability)
+        return _each_once(Sheet(rows, texts["given"], texts["true"], probability))
     strata, sizes = whole("stratum"), whole("stratum_size")
     draw = _check_draw(columns["draw"], rows, strata, sizes)
     if probability is not None:
         _check_stratum_probability(probability, rows, strata, sizes)
     ids = as_text_array([unguard_cell(cell) for cell in columns["id"]]) if "id" in columns else None
-    return Sheet(rows, texts["given"], texts["true"], probability, strata, sizes, draw, ids)
+    return _each_once(Sheet(rows, texts["given"], texts["true"], probability, strata, sizes, draw, ids))
+
+
+def _each_once(sheet: Sheet) -> Sheet:
+    """Leave out repeated rows; two truths of one row stay, to be refused where they are counted."""
+    first: dict[tuple[int, str], int] = {}
+    for place, key in enumerate(zip(sheet.rows.tolist(), sheet.true.tolist(), strict=True)):
+        first.setdefault(key, place)
+    verified = {row for row, true in first if true}
+    kept = [place for (row, true), place in first.items() if true or row not in verified]
+    columns: dict[str, Any] = {
+        name: column[kept] for name, column in vars(sheet).items() if isinstance(column, np.ndarray)
+    }
+    return replace(sheet, **columns)
 
 
 def draw_digest(rows: Ints, strata: Ints, stratum_sizes: Ints) -> str:
@@ -170,6 +187,8 @@ def _read_columns(path: str | Path) -> tuple[dict[str, list[str]], list[int]]:
             reader = csv.reader(stream)
             header = [cell.strip().lower() for cell in next(reader, [])]
             table = [(reader.line_num, [cell.strip() for cell in line]) for line in reader]
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
     except (ValueError, csv.Error, OSError) as error:
         if isinstance(error, FileError):
             raise

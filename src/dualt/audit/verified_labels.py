@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.errors import InputError, LabelsError
-from dualt.labels import Codes, LabelCoder, as_label_array, codes_digest
+from dualt.label_arrays import as_label_array
+from dualt.labels import Codes, LabelCoder, codes_digest
 from dualt.rows.posterior import NoisyPosterior
 
 # Four numbers cannot be calibrated on fewer rows.
@@ -51,6 +52,19 @@ class Audit:
     stratum_sizes: Ints | None = None
     given: NDArray[Any] | None = None
     labels_digest: str | None = None
+
+    if TYPE_CHECKING:  # `__post_init__` makes arrays of what may be passed as lists
+
+        def __init__(
+            self,
+            rows: ArrayLike,
+            true: Any,
+            probability: ArrayLike | None = None,
+            strata: Ints | None = None,
+            stratum_sizes: Ints | None = None,
+            given: NDArray[Any] | None = None,
+            labels_digest: str | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         rows, true = np.asarray(self.rows), as_label_array(self.true)

@@ -107,7 +107,7 @@ def _move_images(
         print_json({"reviewed": len(decisions), "moved": moved, "undo": str(undo) if moved else None})
     elif moved:
         again = shlex.join(["dualt", "apply-review", str(folder), str(undo), "--move"])
-        say(f"{moved:,} images moved. To undo it: {again}")
+        say(f"{moved:,} image{'' if moved == 1 else 's'} moved. To undo it: {again}")
     else:
         say("Every image is in its folder already: none moved.")
 
@@ -119,4 +119,5 @@ def _tell(decisions: Sequence[Decision], target: Path, more: dict[str, Any], *, 
         print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **written})
     else:
         kept_as = "".join(f"; as it was: {value}" for value in more.values())
-        say(f"{len(decisions):,} labels reviewed, {changed:,} changed; written to {target}{kept_as}")
+        plural = "" if len(decisions) == 1 else "s"
+        say(f"{len(decisions):,} label{plural} reviewed, {changed:,} changed; written to {target}{kept_as}")

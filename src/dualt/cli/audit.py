@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 import typer
 
 from dualt.cli.audit_progress import Reached, Told
-from dualt.cli.grouping import with_groups
+from dualt.cli.grouping import typed, with_groups
 from dualt.cli.groups import Data, Page, tell_missing
+from dualt.cli.learning import Learning
 from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, check_targets, print_json
-from dualt.cli.plain import say
+from dualt.cli.plain import is_standard_stream, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,8 +98,10 @@ def audit(
     told.show()
     if backup is not None:
         say(f"{output} as it was is {backup}.")
-    say(f"{len(sheet.rows) - len(sheet.filled):,} labels to check in {output}: fill in the column 'true', then")
-    say(f" dualt estimate {data.as_typed() if probs else f'PROBS {labels}'} --verified {output}")
+    n_open = len(sheet.rows) - len(sheet.filled)
+    say(f"{n_open:,} label{'' if n_open == 1 else 's'} to check in {output}: fill in the column 'true'", nl=False)
+    next_step = f"dualt estimate {_inputs(data, probs, page.text_column)} {typed({'--verified': output})}"
+    say("." if is_standard_stream(next_step) else f", then\n {next_step}")
     if page.report is not None:
         say(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
 
@@ -108,6 +111,14 @@ def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     if probs is None or glob.glob(str(probs)):  # noqa: PTH207
         return Data(probs or labels, labels, **named).in_order()
     return Data(labels, **named, columns=str(probs))
+
+
+def _inputs(data: Data, probs: Path | None, text: str | None) -> str:
+    """Return the data as `dualt estimate` takes them: without probabilities where these can be made of them."""
+    if probs is not None:
+        return data.as_typed()
+    alone = Learning().as_typed(replace(data, probs=data.labels or data.probs, labels=None), text)
+    return alone if data.image_folder is not None or text is not None else f"PROBS {alone}"
 
 
 def _check_options(size: int | None, more: int | None, target: float | None, page: Page, probs: Path | None) -> None:
@@ -136,7 +147,7 @@ class _Rows(NamedTuple):
 
         from dualt import io
         from dualt.errors import LabelsError
-        from dualt.labels import as_label_array, is_missing
+        from dualt.label_arrays import as_label_array, is_missing
 
         path = data.labels or data.probs
         given = as_label_array(io.load_labels(path, column=data.label, header=data.header, missing=True))

@@ -19,7 +19,14 @@ _MOST_CLASSES = 10_000
 
 def corrupt(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Labels: .npy, .npz, .csv, .tsv, .parquet or .txt.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File for the noisy labels: .npy, .csv or .txt.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="The same file with noisy labels if it ends as LABELS, else these alone: .npy, .csv, .txt.",
+        ),
+    ],
     noise: Annotated[
         str | None, typer.Option("--noise", help="sym-0.2, pair-0.45 (or pair-45, in percent), random-0.3, clean.")
     ] = None,
@@ -33,6 +40,8 @@ def corrupt(
 ) -> None:
     """Corrupt labels with known noise: label i becomes j with probability transition[i, j].
 
+    A table comes back with every column and row it had if OUTPUT is of its format.
+
     Example: `dualt corrupt labels.npy --noise pair-0.45 -o noisy.npy`
     """
     import numpy as np
@@ -40,7 +49,7 @@ def corrupt(
     from dualt import io
     from dualt import noise as noises
     from dualt.errors import InputError
-    from dualt.labels import as_label_array
+    from dualt.label_arrays import as_label_array
 
     if (noise is None) == (transition is None):
         raise InputError("Expected either --noise or --transition, got both or neither.")
@@ -51,7 +60,10 @@ def corrupt(
         n_classes = n_classes or _count_classes(given)
         matrix, names = noises.from_name(noise or "", n_classes, random_state=random_state), None
     noisy = noises.corrupt(given, matrix, random_state=random_state, exact=exact, class_names=names)
-    io.save_labels(output, noisy)
+    if output.suffix.lower() == labels.suffix.lower():
+        io.save_corrected(output, noisy, labels, given, column=label, header=header)
+    else:
+        io.save_labels(output, noisy)
     changed = int((noisy != given).any(axis=1).sum() if given.ndim == 2 else np.count_nonzero(noisy != given))
     result = {"n_samples": len(given), "n_changed": changed, "output": str(output), "transition": matrix.tolist()}
     if as_json:

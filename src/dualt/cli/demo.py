@@ -79,7 +79,7 @@ def demo(
     if as_json:
         print_json(result)
     else:
-        _show(result, estimates, found)
+        _show(result, estimates, found, network=network)
     if open_page:
         typer.launch(str(report.resolve()))
 
@@ -101,7 +101,9 @@ def _networks(random_state: int) -> dict[str, Any]:
     }
 
 
-def _show(result: dict[str, Any], estimates: dict[str, TransitionEstimate], found: LabelIssues) -> None:
+def _show(
+    result: dict[str, Any], estimates: dict[str, TransitionEstimate], found: LabelIssues, *, network: bool
+) -> None:
     from dualt.cli import picture
     from dualt.estimators import DEFAULT_ESTIMATOR
 
@@ -127,5 +129,6 @@ def _show(result: dict[str, Any], estimates: dict[str, TransitionEstimate], foun
             f" forward-corrected [bold]{accuracy['forward']:.1%}[/]"
         )
     else:
-        out.print("[dim]5. A network on the same images: pip install 'dualt\\[train]'[/]")
+        missing = "pip install 'dualt\\[train]'" if network else "left out (--no-network)"
+        out.print(f"[dim]5. A network on the same images: {missing}[/]")
     out.print("\n[bold]Next[/]\n dualt issues data.csv --label label --text title   [dim]the same for your own data[/]")

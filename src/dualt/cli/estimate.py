@@ -40,7 +40,7 @@ def estimate(
     from dualt.issues import find_posterior_issues
 
     check_targets(output, page.report)
-    typed = learning.as_typed(data, page.text_column)
+    named = learning.as_typed(data, page.text_column)
     data = learning.completed(data, page.text_column)
     with data.opened(page.text_column) as posterior:
         chosen = estimation.estimate(posterior)
@@ -53,7 +53,8 @@ def estimate(
     page.write(chosen, found, data.image_folder, comparison=tuple(others.values()), level=estimation.level)
     print_estimate(chosen, others, estimation.level, as_json=as_json)
     if not as_json:
-        _show_next(typed, estimation.is_default, compared=compare, written=(output, page.report))
+        inputs = f"{named} {estimation.as_typed()}".rstrip()
+        _show_next(inputs, estimation.is_default, compared=compare, written=(output, page.report))
 
 
 def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str, TransitionEstimate]:

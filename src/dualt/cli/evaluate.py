@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualt.cli.groups import tell_missing
 from dualt.cli.options import Classes, Json, LabelColumn, Level, print_json
 from dualt.cli.plain import say
 
 if TYPE_CHECKING:
-    from dualt.audit import NoisyAccuracy
+    from numpy.typing import NDArray
+
+    from dualt.audit import Audit, NoisyAccuracy
 
 
 def evaluate(
@@ -43,6 +47,7 @@ def evaluate(
     """
     from dualt import io
     from dualt.audit import noisy_accuracy, read_sheet
+    from dualt.io.load import TABLES
     from dualt.results import TransitionEstimate
 
     noise: Any = None
@@ -50,12 +55,18 @@ def evaluate(
         is_estimate = transition.suffix.lower() == ".json"
         noise = TransitionEstimate.load(transition) if is_estimate else io.load_transition(transition)
     sheet = None if verified is None else read_sheet(verified)
+    audit = None if sheet is None else sheet.audit()
+    models = [_predictions(path) for path in (predictions, against) if path is not None]
+    is_table = labels.suffix.lower() in TABLES
+    given = io.load_labels(labels, column=label, missing=is_table)
+    if is_table:
+        given, models, audit = _labelled(given, models, audit)
     found = noisy_accuracy(
-        _predictions(predictions),
-        io.load_labels(labels, column=label),
+        models[0],
+        given,
         noise,
-        verified=None if sheet is None else sheet.audit(),
-        against=None if against is None else _predictions(against),
+        verified=audit,
+        against=None if against is None else models[1],
         class_names=None if classes is None else io.load_class_names(classes),
         level=level,
     )
@@ -67,19 +78,58 @@ def evaluate(
     _show(found)
 
 
-def _predictions(path: Path) -> Any:
+def _labelled(
+    given: NDArray[Any], models: Sequence[NDArray[Any]], audit: Audit | None
+) -> tuple[NDArray[Any], list[NDArray[Any]], Audit | None]:
+    """Return labels, predictions and audit of the rows that have a label; the others are told on stderr."""
+    import numpy as np
+
+    from dualt.audit.verified_labels import check_digest
+    from dualt.errors import LabelsError
+    from dualt.label_arrays import is_missing
+    from dualt.labels import labels_digest
+
+    missing = is_missing(given)
+    if not missing.any():
+        return given, list(models), audit
+    for model in models:
+        if len(model) != len(given):
+            raise LabelsError(f"Expected one prediction per label, got {len(model):,} and {len(given):,}.")
+    tell_missing(np.flatnonzero(missing).tolist(), len(given))
+    there = np.flatnonzero(~missing)
+    if audit is not None:
+        if audit.labels_digest is not None:
+            check_digest(audit.labels_digest, labels_digest(given), len(given))
+        if not np.isin(audit.rows, there).all():
+            raise LabelsError("Expected rows with a label in the audit, got one that has none.")
+        audit = replace(audit, rows=np.searchsorted(there, audit.rows), labels_digest=None)
+    return given[there], [model[there] for model in models], audit
+
+
+def _predictions(path: Path) -> NDArray[Any]:
     """Read predicted classes (of a table the column `prediction`, or its only one), or probabilities."""
     import numpy as np
 
     from dualt import io
-    from dualt.errors import InputError, UnknownNameError
+    from dualt.errors import InputError
+    from dualt.io.load import TABLES, label_place
+    from dualt.io.tables import NotNumbersError, check_no_missing
 
-    if path.suffix.lower() not in (".csv", ".tsv", ".parquet"):
+    if path.suffix.lower() not in TABLES:
         return io.load_labels(path)
-    for column in ("prediction", None):
-        with suppress(InputError, UnknownNameError):
-            return io.load_labels(path, column=column)
-    loaded = io.load_probabilities(path)
+    asked = io.open_table(path, "prediction")
+    column = "prediction" if "prediction" in (asked.names or ()) else None
+    table = asked if column else io.open_table(path)
+    try:
+        place = label_place(table, column)
+    except InputError:  # no column of classes, so columns of probabilities
+        pass
+    else:
+        return check_no_missing(table.read_column(place), path)
+    try:
+        loaded = io.load_probabilities(path, header=asked.names is not None)
+    except NotNumbersError as error:
+        raise InputError(f"{error} Call the column of predicted classes 'prediction'.") from None
     names = loaded.class_names
     return loaded.values if names is None else np.array(names)[loaded.values.argmax(axis=1)]
 

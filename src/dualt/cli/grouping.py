@@ -1,8 +1,12 @@
-"""Groups of options as parameters: `with_groups` puts the fields of a group into the signature that Typer reads."""
+"""Groups of options as parameters: `with_groups` puts the fields of a group into the signature that Typer reads.
+
+`typed` goes the other way, from values to the words of a command.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -36,3 +40,11 @@ def _parameters_of(group: Any) -> Iterator[Parameter]:
     for field in fields(group):
         default = Parameter.empty if field.default is MISSING else field.default
         yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+
+
+def typed(options: Mapping[str, Any]) -> str:
+    """Return options as one types them: True is a flag, a list repeats its option, and None was not given."""
+    given = [(option, value) for option, value in options.items() if value is not None]
+    lists = [(option, value if isinstance(value, list) else [value]) for option, value in given]
+    words = [(option,) if each is True else (option, str(each)) for option, values in lists for each in values]
+    return shlex.join(word for pair in words for word in pair)

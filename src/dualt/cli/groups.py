@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualt.cli.grouping import typed
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.plain import say
 from dualt.cli.progress import rows_progress
@@ -166,24 +167,21 @@ class Data:
         return texts
 
     def _tables_with(self, column: str) -> list[Path]:
+        """Return the files of the tables that have a column, else of those in which it will be missed."""
         from dualt import io
-        from dualt.errors import DualtError
+        from dualt.io.load import TABLES
 
-        for path in filter(None, (self.labels, self.probs)):
-            files = io.find_shards(path, self.ending)
-            try:
-                if column in (io.open_table(files[0], column, self.header).names or ()):
-                    return files
-            except DualtError:
-                continue
-        return io.find_shards(self.probs, self.ending)
+        shards = [io.find_shards(path, self.ending) for path in (self.labels, self.probs) if path is not None]
+        tables = [files for files in shards if files[0].suffix.lower() in TABLES]
+        with_it = (files for files in tables if column in (io.open_table(files[0], column, self.header).names or ()))
+        return next(with_it, (tables or shards)[0])
 
     def as_typed(self) -> str:
         """Return the arguments that name the data, to be typed again."""
-        options = {"--label": self.label, "--probs": self.columns, "--id": self.id_column, "--format": self.ending}
-        words = [word for option, value in options.items() if value is not None for word in (option, value)]
-        header = [] if self.header is None else ["--header" if self.header else "--no-header"]
-        return shlex.join([*map(str, filter(None, (self.probs, self.labels))), *words, *header])
+        paths = shlex.join(map(str, filter(None, (self.probs, self.labels))))
+        header = {} if self.header is None else {"--header" if self.header else "--no-header": True}
+        options = {"--label": self.label, "--probs": self.columns, "--id": self.id_column, "--classes": self.classes}
+        return f"{paths} {typed(options | {'--format': self.ending} | header)}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -207,6 +205,12 @@ class Estimation:
     def is_default(self) -> bool:
         """Whether the user left the choice to us."""
         return self.estimator is None and self.verified is None
+
+    def as_typed(self) -> str:
+        """Return the options that were given, to be typed again."""
+        level = None if self.level == Estimation.level else self.level
+        options = {"-e": self.estimator, "--set": self.settings, "--verified": self.verified, "--level": level}
+        return typed(options)
 
     def estimate(self, posterior: NoisyPosterior) -> TransitionEstimate:
         """Estimate the matrix, corrected by the verified labels if there are any."""

@@ -6,6 +6,7 @@ import logging
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import wraps
@@ -16,10 +17,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dualt.cli.plain import clean
+from dualt.cli.plain import clean, standard_streams
 
 _OUTPUTS = ("output", "outputs", "report")
 _DASH = Path("-")
+_PAGES = (".html", ".htm")
 _TEXT_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _VERBOSE = Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")]
 _QUIET = Annotated[bool, typer.Option("--quiet", help="No notices and no progress on stderr.")]
@@ -57,15 +59,31 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
     def run(*, verbose: bool = False, quiet: bool = False, **values: Any) -> None:
         with ExitStack() as stack:
             stack.enter_context(_notices(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING))
+            page = values.get("report")
             if _DASH in values.values():
                 stack.enter_context(_standard_streams(values))
             _check_paths(values)
+            _check_page(page)
             command(**values)
 
     keyword_only = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own.parameters.values()]
     run.__signature__ = own.replace(parameters=[*keyword_only, *more])  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in [*keyword_only, *more]}
     return run
+
+
+class _Once(logging.Filter):
+    """Lets each notice pass once: what reads a file again says the same of it again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        known = said in self.passed
+        self.passed.add(said)
+        return not known
 
 
 class _Cleaned(logging.Formatter):
@@ -77,15 +95,29 @@ class _Cleaned(logging.Formatter):
 
 @contextmanager
 def _notices(level: int) -> Iterator[None]:
-    """Show what the library logs from this level on stderr."""
+    """Show what the library logs from this level on stderr, and what it warns of, as lines without code."""
+    from dualt.errors import DualtWarning
+
     log, handler = logging.getLogger("dualt"), logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Cleaned())
+    handler.addFilter(_Once())
     before, propagated = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(level)
     log.propagate = False
     try:
-        yield
+        with warnings.catch_warnings():
+            others = warnings.showwarning
+
+            def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+                if issubclass(category, DualtWarning):
+                    log.warning("%s", message)
+                else:
+                    others(message, category, *where, **more)
+
+            warnings.simplefilter("always", DualtWarning)
+            warnings.showwarning = show
+            yield
     finally:
         log.removeHandler(handler)
         log.setLevel(before)
@@ -105,19 +137,30 @@ def _standard_streams(values: dict[str, Any]) -> Iterator[None]:
     if len(read) > 1 or len(written) > 1:
         raise InputError("Expected - once for standard input and once for standard output, got more.")
     with tempfile.TemporaryDirectory(prefix="dualt-") as folder, ExitStack() as stack:
+        standard_streams[:] = []  # not at the end: how a command failed is said after it
         for name in read:
             values[name] = Path(folder, "standard-input.csv")
+            standard_streams.append(str(values[name]))
             with values[name].open("wb") as stream:
                 shutil.copyfileobj(sys.stdin.buffer, stream)
         if written:
             ending = Path(str(values.get("labels") or "")).suffix.lower()
             target = Path(folder, f"standard-output{ending if ending in _TEXT_TABLES else '.csv'}")
             values[written[0]] = target
+            standard_streams.append(str(target))
             stack.enter_context(redirect_stdout(sys.stderr))
         yield
         if written:
             stack.close()
             typer.echo(target.read_bytes(), nl=False)
+
+
+def _check_page(path: Path | None) -> None:
+    """Refuse a name of a page by which no browser would open it."""
+    from dualt.errors import InputError
+
+    if path is not None and path != _DASH and path.suffix.lower() not in _PAGES:
+        raise InputError(f"Expected --report to end in {' or '.join(_PAGES)}, got {path}.")
 
 
 def _check_paths(values: dict[str, Any]) -> None:

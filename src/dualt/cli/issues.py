@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.grouping import with_groups
+from dualt.cli.grouping import typed, with_groups
 from dualt.cli.groups import Data, Estimation, Page
 from dualt.cli.learning import Learning
 from dualt.cli.options import Json, check_targets, print_json
@@ -15,6 +15,7 @@ from dualt.cli.plain import say
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
+    from dualt.results import TransitionEstimate
 
 _SHOWN = 12
 
@@ -60,7 +61,8 @@ def issues(
     if export is not None:
         check_tool(export, output)
     check_targets(output, page.report)
-    typed = learning.as_typed(data, page.text_column)
+    options = {"--transition": transition, "--top": top, "--threshold": threshold, "--reviewed": page.reviewed}
+    words = [learning.as_typed(data, page.text_column), estimation.as_typed(), typed(options)]
     data = learning.completed(data, page.text_column)
     with data.opened(page.text_column) as posterior:
         if transition is None:
@@ -79,38 +81,66 @@ def issues(
     elif output is not None:
         found.save(output)
     if as_json:
-        print_json(found.to_dict())
+        print_json(_claimed(found.transition_estimate, estimation.level) | found.to_dict())
         return
-    _show(found, output, page.report, typed)
+    _show(found, estimation.level)
+    _show_next(" ".join(filter(None, words)), output, page.report, any_flagged=len(found.indices) > 0)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
 
 
-def _show(found: LabelIssues, output: Path | None, report: Path | None, inputs: str) -> None:
+def _claimed(estimate: TransitionEstimate | None, level: float) -> dict[str, Any]:
+    """Return what may be said of the noise rate, for machines; of a matrix that was given, nothing."""
+    from dualt.results.readings import rate_range
+
+    if estimate is None:
+        return {"noise_rate_range": None, "undecided": None, "warnings": []}
+    return {
+        "noise_rate_range": list(rate_range(estimate, level)),
+        "undecided": estimate.undecided,
+        "warnings": [vars(notice) for notice in estimate.warnings],
+    }
+
+
+def _show(found: LabelIssues, level: float) -> None:
+    from dualt.cli import picture
+    from dualt.results.readings import basis, finding
+
+    out = picture.console()
+    estimate, n_flagged, n_labelled = found.transition_estimate, len(found.indices), f"{found.n_labelled:,}"
+    if estimate is None:
+        headline = f"About {found.expected_count:,.0f} of {n_labelled} labels are wrong"
+        reason = f"{found.expected_count / found.n_labelled:.1%}"
+    else:
+        headline, reason = finding(estimate), basis(estimate, level)
+    out.print(f"\n[bold]{headline}[/] ({reason}).")
+    if n_flagged:
+        n_unclear = int((found.suggested == found.given)[found.indices].sum())
+        unclear = f"; for {n_unclear:,} of them no other class is likelier" if n_unclear else ""
+        out.print(f"{n_flagged:,} of {n_labelled} are flagged, most suspect first{unclear}.\n")
+        for table in (picture.issues_table(found, _SHOWN), picture.pairs_table(found, _SHOWN)):
+            if table.row_count:
+                out.print(table)
+    else:
+        out.print(f"None of the {n_labelled} labels is flagged.")
+    if estimate is not None:
+        picture.show_notices(out, estimate.warnings)
+
+
+def _show_next(inputs: str, output: Path | None, report: Path | None, *, any_flagged: bool) -> None:
     from rich.markup import escape
 
     from dualt.cli import picture
-    from dualt.results.readings import basis, finding, told_as_range
 
-    out = picture.console()
-    estimate = found.transition_estimate
-    if estimate is not None and told_as_range(estimate):
-        headline, reason = finding(estimate), basis(estimate)
+    if any_flagged:
+        table, page = f"{inputs} -o issues.csv", f"{inputs} --report report.html"
+        steps = [
+            f"dualt issues {escape(table)}   [dim]all of them, as a table[/]" if output is None
+            else f"The flagged labels are in {escape(str(output))}.",
+            f"dualt issues {escape(page)}   [dim]review them in a browser[/]" if report is None
+            else f"Review them in a browser: {escape(str(report))}",
+        ]  # fmt: skip
     else:
-        headline = f"About {found.expected_count:,.0f} of {found.n_labelled:,} labels are wrong"
-        reason = f"{found.expected_count / found.n_labelled:.1%}"
-    out.print(f"\n[bold]{headline}[/] ({reason}).")
-    out.print(f"{int(found.is_issue.sum()):,} of {found.n_labelled:,} are flagged, most suspect first.\n")
-    out.print(picture.issues_table(found, _SHOWN))
-    out.print(picture.pairs_table(found, _SHOWN))
-    if found.transition_estimate is not None:
-        picture.show_notices(out, found.transition_estimate.warnings)
-    table, page = f"{escape(inputs)} -o issues.csv", f"{escape(inputs)} --report report.html"
-    steps = [
-        f"dualt issues {table}   [dim]all of them, as a table[/]" if output is None
-        else f"The flagged labels are in {escape(str(output))}.",
-        f"dualt issues {page}   [dim]review them in a browser[/]" if report is None
-        else f"Review them in a browser: {escape(str(report))}",
-    ]  # fmt: skip
-    picture.show_next(out, steps)
+        steps = [f"Written: {escape(str(path))}" for path in (output, report) if path is not None]
+    picture.show_next(picture.console(), steps)

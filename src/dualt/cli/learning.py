@@ -7,7 +7,6 @@ import hashlib
 import json
 import logging
 import os
-import shlex
 import shutil
 import tempfile
 from dataclasses import dataclass, fields, replace
@@ -17,10 +16,11 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from dualt.cli.grouping import typed
 from dualt.cli.groups import Data
 from dualt.cli.options import check_random_state
 from dualt.cli.progress import steps_progress
-from dualt.cli.raw_data import Raw, has_probabilities, load_model, load_raw
+from dualt.cli.raw_data import Raw, check_id_column, has_probabilities, load_model, load_raw
 from dualt.errors import InputError
 
 _log = logging.getLogger(__name__)
@@ -78,6 +78,7 @@ class Learning:
                 "Expected one table or folder with labels to learn from, got LABELS, --probs or --dask as well."
                 " Leave out --features, --group and --model where there are probabilities."
             )
+        check_id_column(data)
         made = self.make(data, text)
         told = made.describe()
         _log.warning(
@@ -102,12 +103,10 @@ class Learning:
 
     def as_typed(self, data: Data, text: str | None) -> str:
         """Return the arguments that name the data and what is learnt from them, to be typed again."""
-        words = [] if text is None else ["--text", text]
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and value != field.default:
-                words += [f"--{field.name.replace('_', '-')}", *([] if value is True else [str(value)])]
-        return " ".join(filter(None, [data.as_typed(), shlex.join(words)]))
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed = {name: value for name, value in own.items() if value != getattr(Learning, name)}
+        options = {"--text": text} | {f"--{name.replace('_', '-')}": value for name, value in changed.items()}
+        return f"{data.as_typed()} {typed(options)}".rstrip()
 
     def load(self, data: Data, text: str | None) -> Raw:
         """Read what is learnt from."""

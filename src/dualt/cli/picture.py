@@ -12,7 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dualt.cli.plain import clean
+from dualt.cli.plain import clean, is_standard_stream
+from dualt.results.notebook import coverage
 from dualt.results.readings import basis, finding, rate_range, rates_range
 
 if TYPE_CHECKING:
@@ -53,11 +54,7 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> N
     else:
         out.print(rates_table(estimate, level))
         out.print(confusions_table(estimate))
-    covered = "chance" if estimate.fit.readings is None else "chance and what else these data can mean"
-    out.print(
-        f"\n[dim]Ranges cover {covered}; they do not cover poor probabilities. Errors that the classifier repeats, as"
-        " those of a labelling rule, show only in checked labels: dualt audit.[/]"
-    )
+    out.print(f"\n[dim]{coverage(estimate)}[/]")
     show_notices(out, estimate.warnings)
 
 
@@ -113,17 +110,18 @@ def confusions_table(estimate: TransitionEstimate) -> Table:
 
 
 def issues_table(found: LabelIssues, limit: int) -> Table:
-    """Return the most suspect labels and the class each should have."""
+    """Return the most suspect labels and the class each should have: unclear where none is likelier than its label."""
     named = [] if found.ids is None else ["id"]
     table = _table("Most suspect", "row>", *named, "given", "right with>", "should be", "with>")
     for row in found.indices[:limit].tolist():
+        given, suggested = found.given[row], found.suggested[row]
+        likelier = _name(found.class_names[suggested]), f"{found.suggested_probability[row]:.1%}"
         table.add_row(
             str(row),
             *([] if found.ids is None else [Text(shorten(found.ids[row], 30), style="not bold")]),
-            _name(found.class_names[found.given[row]]),
+            _name(found.class_names[given]),
             f"{found.probability_right[row]:.1%}",
-            _name(found.class_names[found.suggested[row]]),
-            f"{found.suggested_probability[row]:.1%}",
+            *(likelier if suggested != given else (Text("unclear", style="not bold dim"), "")),
         )
     return table
 
@@ -167,8 +165,10 @@ def show_notices(out: Console, found: Sequence[Notice]) -> None:
 
 
 def show_next(out: Console, steps: Sequence[str]) -> None:
-    """Print what to do next, each step on a line that can be copied whole."""
-    out.print("\n[bold]Next[/]")
+    """Print what to do next, each step on a line that can be copied whole; what came by a pipe is gone by then."""
+    steps = [step for step in steps if not is_standard_stream(step)]
+    if steps:
+        out.print("\n[bold]Next[/]")
     for step in steps:
         out.print(f" {step}", soft_wrap=True)
 

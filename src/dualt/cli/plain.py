@@ -20,14 +20,25 @@ _ASCII = {
 }  # fmt: skip
 
 
+# Files that stand for standard input and output while a command runs. They are gone once it ends.
+standard_streams: list[str] = []
+
+
+def is_standard_stream(text: str) -> bool:
+    """Tell whether a text names standard input or output, by the file that stands for it."""
+    return any(path in text for path in standard_streams)
+
+
 def clean(text: str) -> str:
-    """Return a text without control characters: � stands for each."""
+    """Return a text without control characters, � stands for each, and with `-` for standard input and output."""
+    for path in standard_streams:
+        text = text.replace(path, "-")
     return _CONTROL.sub("�", text)
 
 
-def say(text: str, *, err: bool = False, **style: Any) -> None:
+def say(text: str, *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print a line for people, on stdout or on stderr, without control characters but its own style."""
-    typer.secho(clean(text), err=err, **style)
+    typer.secho(clean(text), err=err, nl=nl, **style)
 
 
 def degrade_output() -> None:

@@ -64,7 +64,7 @@ def predict(
         print_json(content)
     else:
         known = f"; {content['accuracy']:.2%} of the labels it came with agree" if labels is not None else ""
-        say(f"{len(probs):,} samples predicted, written to {output}{known}")
+        say(f"{len(probs):,} sample{'s' * (len(probs) != 1)} predicted, written to {output}{known}")
 
 
 class _Samples(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -68,8 +68,11 @@ def probs(
         f" {told['folds']} folds, by {escape(told['model'])}.\nIt agrees with {told['agreement']:.0%} of the labels;"
         f" the most frequent class has {told['most_frequent']:.0%}.\n"
     )
-    labels = [str(data)] if data.is_dir() else ["--label", list(beside)[-1]]
-    inputs = escape(shlex.join([str(output), *labels]))
+    if data.is_dir() or output.suffix.lower() == ".npy":
+        given = replace(source, probs=output, labels=data)
+    else:  # the labels are in the table of probabilities too, below a header
+        given = Data(output, label=list(beside)[-1], id_column=id_column)
+    inputs = escape(given.as_typed())
     picture.show_next(
         out, [f"dualt issues {inputs}   [dim]which labels are wrong[/]", f"Written: {escape(str(output))}"]
     )

@@ -107,6 +107,14 @@ def _typed(columns: Sequence[Sequence[str]]) -> NDArray[Any]:
     return values
 
 
+def check_id_column(data: Data) -> None:
+    """Refuse an `--id` that the table has not: where probabilities are kept, it may not be read again."""
+    from dualt import io
+
+    if data.id_column is not None and not io.is_class_folder(data.probs):
+        io.open_table(data.probs, data.id_column, data.header).position(data.id_column)
+
+
 def has_probabilities(data: Data, text: str) -> bool:
     """Tell whether the other columns of a table are probabilities: numbers, of which those of a row sum to one."""
     import numpy as np

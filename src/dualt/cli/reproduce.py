@@ -91,6 +91,9 @@ def reproduce(
         again = shlex.join(["dualt", *sys.argv[1:]])
         say(f"\nStopped. What is done is kept in {out}; to go on: {again}", fg="yellow", err=True)
         raise typer.Exit(130) from None
+    if not any(answers):
+        what = f"records to show in {out}" if show else "data of the experiment to run it on"
+        raise InputError(f"Expected {what}, got none. Nothing was written.")
     if as_json:
         print_json([answer for answer in answers if answer])
     failed = sum(result["failed"] for answer in answers for result in answer.get("results", ()))
@@ -127,22 +130,24 @@ def _fitting(changes: dict[str, Any], name: str, one_of_all: bool) -> dict[str, 
 
 
 def _reproduce(experiment: Experiment, out: Path, options: SweepOptions, *, show: bool, quiet: bool) -> dict[str, Any]:
-    """Run one experiment and render it; return it as plain data."""
+    """Run one experiment and render it; return it as plain data, or nothing if there is nothing to render."""
     from dualt.reproduce import Store, render, results_of, run_sweep, runs_of
     from dualt.reproduce.spec import GIVEN
 
-    store = Store(out)
-    if show:
-        store.open()
-        records = store.read_all()
-    else:
+    if not show:
         runs = _possible(runs_of(experiment), options.data_dir)
+        if not runs:
+            return {}
         if GIVEN in experiment.noise:
             text = "given: the labels are taken as they are; without a known noise no error of a matrix can be told"
             say(text, fg="yellow", err=True)
         with _bar(experiment.name, shown=not quiet) as advance:
-            records = run_sweep(runs, out, together=experiment.together, options=options, on_progress=advance)
-    results = results_of(experiment, records)
+            run_sweep(runs, out, together=experiment.together, options=options, on_progress=advance)
+    # What was left out now may have been done before.
+    results = results_of(experiment, Store(out).read_all())
+    if not any(result.n_seeds or result.failed for result in results):
+        say(f"left out: {out} has no record of {experiment.name} ({experiment.profile})", fg="yellow", err=True)
+        return {}
     files = render(experiment, results, out)
     if not quiet:
         _show(experiment, results, files)
@@ -157,13 +162,16 @@ def _reproduce(experiment: Experiment, out: Path, options: SweepOptions, *, show
 def _possible(runs: Sequence[RunSpec], data_dir: Path | None) -> list[RunSpec]:
     """Return the runs whose data are here; the others are left out with a word, and can be done another time."""
     from dualt.datasets import REGISTRY, data_root
+    from dualt.reproduce.learning import check_matrices
 
     names = dict.fromkeys(run.posterior.dataset for run in runs)
     absent = [name for name in names if not REGISTRY[name].is_present(data_dir)]
     for name in absent:
         text = f"left out: {name} is not in {data_root(data_dir)} (dualt data get {name})"
         say(text, fg="yellow", err=True)
-    return [run for run in runs if run.posterior.dataset not in absent]
+    here = [run for run in runs if run.posterior.dataset not in absent]
+    check_matrices([run.posterior for run in here], data_dir)
+    return here
 
 
 @contextmanager

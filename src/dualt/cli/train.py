@@ -48,7 +48,7 @@ def train(
     dataset = samples.load()
     config = training.config(dataset.class_names, samples.validation_fraction, random_state)
     split = samples.split(dataset, random_state)
-    with held_folder(output, resume=resume, overwrite=overwrite), _resumable(output):
+    with held_folder(output, config.asked, resume=resume, overwrite=overwrite), _resumable(output, overwrite=overwrite):
         run = _run(dataset, split, config, output, tensorboard, resume=resume, quiet=as_json)
         if run is None:
             return
@@ -85,7 +85,8 @@ def _run(
             dataset.n_classes,
             config,
             class_names=dataset.class_names,
-            clean_labels=split.train_clean,
+            # The labels of one's own data are clean only by name; those that were corrupted here were known before.
+            clean_labels=None if split.transition is None else split.train_clean,
             folder=output / CHECKPOINTS,
             resume=resume,
             on_epoch=on_epoch,
@@ -94,15 +95,14 @@ def _run(
 
 
 @contextmanager
-def _resumable(output: Path) -> Iterator[None]:
+def _resumable(output: Path, *, overwrite: bool) -> Iterator[None]:
     """Say how to go on, where a user interrupts."""
     try:
         yield
     except KeyboardInterrupt:
-        say(
-            f"interrupted: every whole epoch is in {output}; the same command with --resume goes on from there.",
-            fg="red", err=True,
-        )  # fmt: skip
+        instead = " instead of --overwrite" if overwrite else ""
+        text = f"every whole epoch is in {output}; the same command with --resume{instead} goes on from there."
+        say(f"interrupted: {text}", fg="red", err=True)
         raise typer.Exit(130) from None
 
 

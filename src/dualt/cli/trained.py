@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 def keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[str, Any]:
     """Write the model, the run and its page into `output`, and return the run as plain data."""
+    import numpy as np
+
     from dualt.files import atomic_write, json_text
     from dualt.nn.training.inputs import sample_shape
     from dualt.nn.training.model import Model
@@ -22,7 +24,8 @@ def keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[s
         if split.transition is not None and matrix is not None:
             content[f"{prefix}l1_error"] = l1_error(split.transition, matrix)
             content[f"{prefix}l1_error_per_class"] = l1_error(split.transition, matrix, normalize=True)
-    names = ("data", "method", "transition", "learned_transition", "out_of_fold", "test_accuracy", "random_state")
+    names = ("data", "method", "transition", "learned_transition", "out_of_fold", "distrust", "test_accuracy",
+             "random_state")  # fmt: skip
     Model(
         networks=run.networks,
         network=str(run.config.network),
@@ -33,11 +36,14 @@ def keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[s
         std=dataset.std,
         about={name: content[name] for name in names},
         feature_names=dataset.feature_names,
+        on_bytes=split.train_x.dtype == np.uint8,
     ).save(output)
     with atomic_write(output / "run.json") as stream:
         stream.write(json_text(content) + "\n")
     if run.estimate is not None and run.posterior is not None and run.distrust is None:
         _write_report(run, dataset, split, output / "report.html")
+    else:
+        (output / "report.html").unlink(missing_ok=True)  # of the run before
     return content
 
 
@@ -46,10 +52,9 @@ def _write_report(run: RobustRun, dataset: Dataset, split: Split, path: Path) ->
     import numpy as np
 
     from dualt.cli.options import save_report
-    from dualt.issues import find_posterior_issues
-    from dualt.nn.all_rows import posterior_of_all_rows
+    from dualt.nn.all_rows import issues_of_all_rows
 
-    found = find_posterior_issues(posterior_of_all_rows(run, dataset, split), run.estimate)
+    found = issues_of_all_rows(run, dataset, split)
     images = None
     if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
         images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
@@ -70,8 +75,9 @@ def show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
         if run.config.method != "ce" and run.method == "ce":
             out.print("The network was trained with plain cross entropy, without a matrix.", soft_wrap=True)
     used = run.stages[run.method].recipe
+    epochs = f"{used.epochs} epoch{'s' * (used.epochs != 1)}"
     out.print(
-        f"\nMethod {run.method}: {used.epochs} epochs of batches of {used.batch_size}, {used.optimizer} at a rate of"
+        f"\nMethod {run.method}: {epochs} of batches of {used.batch_size}, {used.optimizer} at a rate of"
         f" {used.learning_rate:g} ({used.schedule}), {content['total_seconds']:.0f} s in all",
         soft_wrap=True,
     )
@@ -79,13 +85,15 @@ def show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
         if f"{prefix}l1_error" in content:
             total, each = content[f"{prefix}l1_error"], content[f"{prefix}l1_error_per_class"]
             out.print(f"\nError of the {what}: {total:.3f} in all, {each:.3f} per class")
+    n_networks, n_own = len(run.networks), len(run.stages[run.method].networks)
     for name, stage in content["stages"].items():
         accuracy = stage["test_accuracy"]
         if accuracy is not None and "-fold-" not in name:
-            out.print(f"[bold]{name}[/]: {accuracy:.2%} of the clean test labels right")
-    if len(run.networks) > len(run.stages[run.method].networks) and run.test_accuracy is not None:
-        words = f"[bold]{len(run.networks)} networks averaged[/], those of the folds included:"
-        out.print(f"{words} {run.test_accuracy:.2%}", soft_wrap=True)
+            each = " by each network in the mean" if name == run.method and n_own > 1 else ""
+            out.print(f"[bold]{name}[/]: {accuracy:.2%} of the clean test labels right{each}")
+    if n_networks > 1 and run.test_accuracy is not None and run.config.recipe != "paper":
+        folds = ", those of the folds included" if n_networks > n_own else ""
+        out.print(f"[bold]{n_networks} networks averaged[/]{folds}: {run.test_accuracy:.2%}", soft_wrap=True)
     place = escape(str(output))
     out.print(f"\nThe model is in {place}; the run with all curves in {place}/run.json.", soft_wrap=True)
     if (output / "report.html").exists():

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
     from dualt.nn.config import TrainingConfig
 
+# As in dualt.nn.methods.METHODS, which would import torch.
+_METHODS = (
+    "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; gce, elr, dividemix,"
+    " volminnet, total-variation."
+)
 _OF_RECIPE = "Default: as the recipe says."
 
 
@@ -60,9 +65,7 @@ class Samples:
 class Training:
     """How: the method, the matrix, the network, the schedule and the machine."""
 
-    method: Annotated[
-        str, typer.Option("--method", "-m", help="auto, ce, gce, elr, dividemix, mixup, ..., forward; volminnet, ....")
-    ] = "auto"
+    method: Annotated[str, typer.Option("--method", "-m", help=_METHODS)] = "auto"
     method_settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="An option of the method, such as volume_weight=1e-3."),

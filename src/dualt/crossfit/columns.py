@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError
-from dualt.labels import is_missing
+from dualt.label_arrays import is_missing
 from dualt.validation import is_frame
 
 # Boosted trees tell no more categories apart; rarer ones share the last code.

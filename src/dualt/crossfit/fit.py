@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.crossfit.columns import columns_of
-from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, make_folds
+from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, group_numbers, make_folds
 from dualt.crossfit.models import (
     Family,
     choose,
@@ -20,15 +20,15 @@ from dualt.crossfit.models import (
     table_families,
     text_families,
 )
-from dualt.errors import InputError, LabelsError, UnknownNameError, naming_extra
-from dualt.labels import LabelCoder, as_label_array, is_missing
+from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError, naming_extra
+from dualt.label_arrays import as_label_array, is_missing
+from dualt.labels import LabelCoder
 from dualt.rng import check_scikit_seed
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
 Kind: TypeAlias = Literal["text", "table", "images"]
 
 _KINDS = ("text", "table", "images")
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,11 @@ class OutOfFold:
     def labelled(self) -> NDArray[np.bool_]:
         """Which rows have a label: (n_samples,)."""
         return self.given >= 0
+
+    @property
+    def out_of_fold(self) -> bool:
+        """True: an estimate made of it carries that."""
+        return True
 
     @property
     def agreement(self) -> float:
@@ -161,12 +166,12 @@ def cross_fit(
     index = index_of(data)
     index, labels = index_of(labels) if index is None else index, align_labels(data, labels)
     found_kind, data = _as_kind(data, kind)
-    targets, class_names = _encode(labels)
+    targets, class_names, classes = _encode(labels)
     n_rows = data.shape[0] if hasattr(data, "shape") else len(data)
     check_same_length(n_rows, len(targets))
     rows = np.flatnonzero(targets >= 0)
     if groups is not None:
-        groups = _groups(groups, n_rows)[rows]
+        groups = group_numbers(groups, n_rows)[rows]
     folds = [(rows[train], rows[test]) for train, test in make_folds(targets[rows], cv, groups, random_state)]
     fold_of = np.full(n_rows, -1)
     for number, (_, test) in enumerate(folds):
@@ -184,7 +189,7 @@ def cross_fit(
         left = [*left, (rows, np.flatnonzero(targets < 0))]
     probs = chosen.probs
     if left:
-        probs = probs + fit_folds(chosen.classifier, chosen.features, targets, left, **options)
+        probs = probs + fit_folds(chosen.classifier, chosen.features, targets, left, classes=classes, **options)
     return OutOfFold(probs, class_names, targets, fold_of, str(chosen.classifier), index)
 
 
@@ -229,8 +234,8 @@ def _families(
     return sparse_families(data) if hasattr(data, "tocsr") else table_families(columns_of(data), rarest, random_state)
 
 
-def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...]]:
-    """Return the class number of every row, −1 where it has no label, and the class names."""
+def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any]]:
+    """Return the class number of every row, −1 where it has no label, the class names, and the labels themselves."""
     given = as_array(labels, "labels as numbers or strings", LabelsError)
     missing = is_missing(given)
     if not len(given) or missing.all():
@@ -239,19 +244,7 @@ def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...]]:
     coder = LabelCoder.found_in(there)
     codes = np.full(len(given), -1, np.intp)
     codes[~missing] = coder.encode(there)
-    return codes, coder.names
-
-
-def _groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
-    """Return groups as numbers; a missing one is a group of its own."""
-    given = as_array(groups, "one group per row", InputError)
-    if given.shape != (n_rows,):
-        raise InputError(f"Expected one group per row, {n_rows:,}, got shape {given.shape}.")
-    missing = is_missing(given)
-    numbers = np.arange(n_rows)
-    texts = given[~missing].astype(str)
-    numbers[~missing] = n_rows + np.unique(texts, return_inverse=True)[1]
-    return numbers
+    return codes, coder.names, np.unique(there) if there.ndim == 1 else np.arange(coder.n_classes)
 
 
 def _tell_lonely(labels: NDArray[np.intp], names: Sequence[str]) -> None:
@@ -259,6 +252,7 @@ def _tell_lonely(labels: NDArray[np.intp], names: Sequence[str]) -> None:
     lonely = [names[label] for label in np.flatnonzero(np.bincount(labels) == 1).tolist()]
     if lonely:
         shown = ", ".join(map(repr, lonely[:8])) + (", …" if len(lonely) > 8 else "")
-        _log.warning(
-            "Only one row is labelled %s: a model that has not seen it cannot know the class, so it looks wrong.", shown
+        message = (
+            f"Only one row is labelled {shown}: a model that has not seen it cannot know the class, so it looks wrong."
         )
+        warnings.warn(message, DualtWarning, stacklevel=3)

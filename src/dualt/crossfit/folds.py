@@ -14,6 +14,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from dualt.errors import InputError
+from dualt.label_arrays import is_missing
+from dualt.validation import as_array
 
 Rows: TypeAlias = NDArray[np.intp]
 Fold: TypeAlias = tuple[Rows, Rows]
@@ -80,17 +82,22 @@ def fit_folds(
     labels: NDArray[np.intp],
     folds: Sequence[Fold],
     *,
+    classes: NDArray[Any] | None = None,
     n_jobs: int | None = None,
     on_progress: OnProgress | None = None,
     weights: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the probabilities of each fold's test rows, from a clone fitted on its training rows."""
-    probs = np.zeros((len(labels), int(labels.max()) + 1))
+    """Return the probabilities of each fold's test rows, from a clone fitted on its training rows.
+
+    `labels` are class numbers; a classifier is told the `classes` that they stand for, which its options may name.
+    """
+    classes = np.arange(int(labels.max()) + 1) if classes is None else classes
+    probs = np.zeros((len(labels), len(classes)))
     fitted = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_predict_fold)(classifier, features, labels, *fold, weights or {}) for fold in folds
+        delayed(_predict_fold)(classifier, features, labels, classes, *fold, weights or {}) for fold in folds
     )
-    for done, ((_, test), (classes, found)) in enumerate(zip(folds, fitted, strict=True), start=1):
-        probs[np.ix_(test, classes)] = found
+    for done, ((_, test), (columns, found)) in enumerate(zip(folds, fitted, strict=True), start=1):
+        probs[np.ix_(test, columns)] = found
         if on_progress is not None:
             on_progress("fitting", done, len(folds))
     return probs
@@ -100,14 +107,40 @@ def _predict_fold(
     classifier: Any,
     features: Any,
     labels: NDArray[np.intp],
+    classes: NDArray[Any],
     train: Rows,
     test: Rows,
     weights: Mapping[str, NDArray[np.float64]],
-) -> tuple[Any, Any]:
-    """Return the classes that a clone fitted on `train` knows, and their probabilities on `test`."""
+) -> tuple[list[int], Any]:
+    """Return the class numbers that a clone fitted on `train` knows, and their probabilities on `test`."""
     own = {name: values[train] for name, values in weights.items()}
-    fitted = clone(classifier).fit(_safe_indexing(features, train), labels[train], **own)
-    return fitted.classes_, fitted.predict_proba(_safe_indexing(features, test))
+    fitted = clone(classifier).fit(_safe_indexing(features, train), classes[labels[train]], **own)
+    return class_numbers(fitted, classes), fitted.predict_proba(_safe_indexing(features, test))
+
+
+def class_numbers(fitted: Any, classes: NDArray[Any]) -> list[int]:
+    """Return the number of each class that a fitted classifier knows, in the order of its probabilities."""
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    known = np.asarray(fitted.classes_).tolist()
+    for label in known:
+        if label not in numbers:
+            raise InputError(
+                f"Expected a classifier whose classes_ are the labels it was fitted on, got {label!r} from"
+                f" {type(fitted).__name__}. Fit it on class numbers from 0 instead."
+            )
+    return [numbers[label] for label in known]
+
+
+def group_numbers(groups: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return groups as numbers; a missing one is a group of its own."""
+    given = as_array(groups, "one group per row", InputError)
+    if given.shape != (n_rows,):
+        raise InputError(f"Expected one group per row, {n_rows:,}, got shape {given.shape}.")
+    missing = is_missing(given)
+    numbers = np.arange(n_rows)
+    texts = given[~missing].astype(str)
+    numbers[~missing] = n_rows + np.unique(texts, return_inverse=True)[1]
+    return numbers
 
 
 def make_folds(labels: NDArray[np.intp], cv: Any = 5, groups: Any = None, random_state: int | None = 0) -> list[Fold]:
@@ -118,6 +151,12 @@ def make_folds(labels: NDArray[np.intp], cv: Any = 5, groups: Any = None, random
         raise InputError(
             f"Expected folds that test every row, got {np.count_nonzero(times == 0):,} rows that cv={cv!r:.40} tests"
             f" nowhere, row {int(np.argmin(times))} first. Use StratifiedKFold, KFold or GroupKFold."
+        )
+    if times.max() > 1:
+        row = int(np.argmax(times > 1))
+        raise InputError(
+            f"Expected folds that test every row once, got row {row} in {times[row]} folds of cv={cv!r:.40}."
+            " Use StratifiedKFold, KFold or GroupKFold."
         )
     for train, _ in folds:
         if len(np.unique(labels[train])) < 2:
@@ -130,7 +169,10 @@ def make_folds(labels: NDArray[np.intp], cv: Any = 5, groups: Any = None, random
 
 def _split(labels: NDArray[np.intp], cv: Any, groups: Any, random_state: int | None) -> Iterable[Fold]:
     if not isinstance(cv, (int, np.integer)):
-        return check_cv(cv, labels, classifier=True).split(labels, labels, groups)  # type: ignore[no-any-return]
+        try:
+            return list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
+        except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
+            raise InputError(f"Cannot divide the rows by cv={cv!r:.40}: {str(error).rstrip('.')}.") from None
     if cv < 2:
         raise InputError(f"Expected at least two folds, got cv={cv}.")
     n_splits = min(int(cv), len(labels))

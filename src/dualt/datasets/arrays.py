@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dualt.datasets.dataset import Dataset, Labels
 from dualt.errors import InputError
-from dualt.labels import LabelCoder, as_label_array
+from dualt.label_arrays import as_label_array
+from dualt.labels import LabelCoder
 
 
 def from_arrays(

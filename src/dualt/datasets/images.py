@@ -139,4 +139,7 @@ def _opened(path: Path) -> Iterator[Any]:
                 raise ValueError(f"its header promises {image.width:,}×{image.height:,} pixels, more than it can hold")
             yield image
     except Exception as error:  # Its plugins raise OSError, SyntaxError, ValueError, struct.error...
-        raise FileError(f"Cannot read the image {path}: {error}. Replace or remove it.") from error
+        # Pillow would name the object that it was given, not the file.
+        unknown = isinstance(error, images.UnidentifiedImageError)
+        reason = "it is empty, damaged or of no known image format" if unknown else error
+        raise FileError(f"Cannot read the image {path}: {reason}. Replace or remove it.") from error

@@ -13,6 +13,8 @@ from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 
 _FLOOR = 1e-6
+# A share of fewer examples says little.
+_FEWEST_SUREST = 30
 _CONCENTRATIONS = np.geomspace(0.02, 200, 40)
 
 
@@ -157,3 +159,41 @@ def match_rows(transition: Matrix) -> tuple[Matrix, NDArray[np.intp]]:
     row, column = linear_sum_assignment(-np.log(np.maximum(transition, _FLOOR)))
     order = row[np.argsort(column)]
     return transition[order], order
+
+
+def alikeness(sure: Matrix, doubtful: NDArray[np.int64]) -> float:
+    """Return how far doubtful examples err in the way of the sure ones: 0 not at all, 1 alike.
+
+    Of the doubtful examples' labels, those are in excess that noise as among the sure ones does not explain. Where the
+    excess goes to other classes than the sure ones' errors, it is the classifier that is weak; where it goes to the
+    same, noise may grow with difficulty. The overlap of the two spreads, Σ min, weighted by the excess.
+    """
+    spread = sure.copy()
+    np.fill_diagonal(spread, 0)
+    spread /= np.maximum(spread.sum(axis=1, keepdims=True), 1e-12)
+    # In place from here on: of many classes, memory is what takes time.
+    excess = sure * -doubtful.sum(axis=1, keepdims=True)
+    excess += doubtful
+    np.maximum(excess, 0, out=excess)
+    np.fill_diagonal(excess, 0)
+    totals = excess.sum(axis=1)
+    excess /= np.maximum(totals, 1e-12)[:, None]
+    overlap = np.minimum(spread, excess, out=excess).sum(axis=1)
+    return float((overlap * totals).sum() / max(totals.sum(), 1.0))
+
+
+def agreement_rises(summary: PosteriorSummary) -> bool:
+    """Tell whether the surest few of the sample agree with their labels more often than the next, beyond chance.
+
+    Noise that depends on the class alone is the same among all that are sure: agreement has reached a plateau. Where it
+    still rises, by more than a standard error, what looks like noise may be classes that overlap.
+    """
+    rows = summary.sample_rows
+    agrees = (rows.argmax(axis=1) == summary.sample_labels)[np.argsort(-rows.max(axis=1), kind="stable")]
+    n_surest = max(_FEWEST_SUREST, len(agrees) // 20)
+    surest, following = agrees[:n_surest], agrees[n_surest : 5 * n_surest]
+    if not len(following):
+        return False
+    share = (surest.sum() + following.sum() + 1) / (len(surest) + len(following) + 2)
+    error = np.sqrt(share * (1 - share) * (1 / len(surest) + 1 / len(following)))
+    return bool(surest.mean() - following.mean() > error)

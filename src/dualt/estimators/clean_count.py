@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators._counts import match_rows, pooled_rates, pooled_rows, resample_counts, spread_concentration
+from dualt.estimators._counts import (
+    agreement_rises,
+    alikeness,
+    match_rows,
+    pooled_rates,
+    pooled_rows,
+    resample_counts,
+    spread_concentration,
+)
 from dualt.estimators.confident_joint import confident_joint_of_sample, count_confident
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
@@ -85,7 +93,9 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     sure = sureness >= limits[-1][clean]
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
     layers = _count_layers(posterior, reader, limits)
-    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt)
+    # Of few examples those that count may not be sure enough to show noise.
+    sharp = posterior.n_samples >= 3 * _LEAST_MEMBERS * posterior.n_classes or not agreement_rises(few)
+    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, sharp=sharp)
 
 
 def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:
@@ -213,8 +223,8 @@ def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np
     return _Counted(rows[0], rows[1], (rows[2] + rows[3]) / 2, rows[3])
 
 
-def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float) -> Fit:
-    """Return the fit of counted layers, with the readings between which it lies."""
+def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float, sharp: bool) -> Fit:
+    """Return the fit of counted layers, with the readings between which it lies; none is sure unless it is `sharp`."""
     counts = _reaching(layers)
     concentrations = np.array([spread_concentration(count) for count in counts])
     counted = _counted(counts, shrink, concentrations)
@@ -225,7 +235,7 @@ def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt
     least = np.maximum(0, (pooled_rates(counts[-1]) - doubt) / (1 - doubt))
     rate_of_sure, rate_of_all = (1 - np.trace(count) / max(count.sum(), 1) for count in (counts[-1], counts[0]))
     evidence = min(1.0, max(0.0, (rate_of_sure - doubt) / (1 - doubt)) / max(rate_of_all, 1e-9))
-    if evidence < _MAYBE_NONE:
+    if evidence < _MAYBE_NONE or not sharp:
         least = np.zeros_like(least)
     most = np.maximum(least, 1 - (np.diagonal(counted.likely) + np.diagonal(counted.everyone)) / 2)
     readings = Readings(
@@ -239,27 +249,6 @@ def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt
     transition = _blend(counted, grown)
     resample = partial(_resampled, layers, shrink, concentrations, grown)
     return Fit(transition, support, resample, readings=readings)
-
-
-def alikeness(sure: Matrix, doubtful: NDArray[np.int64]) -> float:
-    """Return how far doubtful examples err in the way of the sure ones: 0 not at all, 1 alike.
-
-    Of the doubtful examples' labels, those are in excess that noise as among the sure ones does not explain. Where the
-    excess goes to other classes than the sure ones' errors, it is the classifier that is weak; where it goes to the
-    same, noise may grow with difficulty. The overlap of the two spreads, Σ min, weighted by the excess.
-    """
-    spread = sure.copy()
-    np.fill_diagonal(spread, 0)
-    spread /= np.maximum(spread.sum(axis=1, keepdims=True), 1e-12)
-    # In place from here on: of many classes, memory is what takes time.
-    excess = sure * -doubtful.sum(axis=1, keepdims=True)
-    excess += doubtful
-    np.maximum(excess, 0, out=excess)
-    np.fill_diagonal(excess, 0)
-    totals = excess.sum(axis=1)
-    excess /= np.maximum(totals, 1e-12)[:, None]
-    overlap = np.minimum(spread, excess, out=excess).sum(axis=1)
-    return float((overlap * totals).sum() / max(totals.sum(), 1.0))
 
 
 def _growth(counted: _Counted, alike: float, mean_sureness: float) -> NDArray[np.float64]:

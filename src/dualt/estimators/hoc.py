@@ -16,7 +16,7 @@ from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rng import RandomState, as_generator
 from dualt.rows.posterior import NoisyPosterior
-from dualt.validation import as_array, check_count, check_same_length
+from dualt.validation import as_array, check_count
 
 _MOST_ROWS = 50_000
 # Third-order consensus has n_classes³ numbers.
@@ -86,7 +86,10 @@ def _as_space(features: Any, n_samples: int) -> NDArray[Any]:
         raise InputError(
             f"Expected features as numbers of shape (n_samples, n_features), got {array.dtype} of shape {array.shape}."
         )
-    check_same_length(n_samples, len(array))
+    if len(array) != n_samples:
+        raise InputError(
+            f"Expected features of {n_samples:,} rows, as the probabilities have, got {len(array):,} rows."
+        )
     array = array.reshape(len(array), -1)
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():

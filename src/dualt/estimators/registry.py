@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary, SummaryOnly
-from dualt.validation import check_class_names
+from dualt.validation import ClassNames, check_class_names
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def estimate_transition(
     noisy_labels: Any,
     estimator: str | None = None,
     *,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
     verified: Audit | tuple[Any, Any] | None = None,
     n_jobs: int | None = 1,
     out_of_fold: bool | None = None,
@@ -136,7 +136,7 @@ def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, 
 
 
 def estimate_summary(
-    summary: PosteriorSummary, class_names: Sequence[Any], estimator: str, **options: Any
+    summary: PosteriorSummary, class_names: ClassNames, estimator: str, **options: Any
 ) -> TransitionEstimate:
     """Estimate from a summary alone, with one of the estimators that read the rows once: `t`, `dual-t`, `spade`."""
     entry = _registered(estimator, options)

@@ -5,7 +5,6 @@ They live apart from the functions so that estimating does not pay for importing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
@@ -14,12 +13,14 @@ from dualt.audit import Audit
 from dualt.errors import LabelsError
 from dualt.estimators.registry import estimate_summary, estimate_transition
 from dualt.estimators.t import AnchorChoice
-from dualt.labels import LabelCoder, as_label_array
+from dualt.label_arrays import as_label_array
+from dualt.labels import LabelCoder
+from dualt.probabilities import scale_with_warning
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Matrix
 from dualt.rng import RandomState
 from dualt.rows.summary import summarize
-from dualt.validation import as_probability_table
+from dualt.validation import ClassNames, align_labels, as_probability_table, check_class_names
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,7 +39,7 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
         pred_probs: Any,
         noisy_labels: Any,
         *,
-        class_names: Sequence[Any] | None = None,
+        class_names: ClassNames | None = None,
         verified: Audit | tuple[Any, Any] | None = None,
         n_jobs: int | None = 1,
         out_of_fold: bool | None = None,
@@ -66,7 +67,7 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
 class IncrementalEstimator(TransitionEstimator):
     """Base of the estimators that read the data once, and so can take them a chunk at a time."""
 
-    def partial_fit(self, pred_probs: Any, noisy_labels: Any, classes: Sequence[Any] | None = None) -> Self:
+    def partial_fit(self, pred_probs: Any, noisy_labels: Any, classes: ClassNames | None = None) -> Self:
         """Add a chunk of rows; the estimate is then that of `fit` on all chunks one after another.
 
         Parameters
@@ -78,7 +79,8 @@ class IncrementalEstimator(TransitionEstimator):
             columns have no names.
         """
         table, columns = as_probability_table(pred_probs)
-        labels = as_label_array(noisy_labels)
+        table = scale_with_warning(table)
+        labels = as_label_array(align_labels(pred_probs, noisy_labels))
         before = self.estimate_.summary if hasattr(self, "estimate_") else None
         names = columns if classes is None else classes
         if before is not None:
@@ -95,15 +97,21 @@ class IncrementalEstimator(TransitionEstimator):
         return self._take(estimate_summary(whole, coder.names, self.estimator, **self.get_params()))
 
 
-def _check_same_classes(known: tuple[str, ...], classes: Sequence[Any] | None, columns: tuple[str, ...] | None) -> None:
-    """Refuse a chunk of other classes, or with columns in another order, than the first."""
-    given = known if classes is None else tuple(map(str, classes))
-    reordered = columns is not None and columns != known and sorted(columns) == sorted(known)
-    if given != known or reordered:
-        raise LabelsError(
-            f"Expected the classes of the first call, {', '.join(known)}, got"
-            f" {', '.join(columns if reordered and columns else given)}. Keep them, and their order, in every call."
-        )
+def _check_same_classes(known: tuple[str, ...], classes: ClassNames | None, columns: tuple[str, ...] | None) -> None:
+    """Refuse a chunk of other classes, or with columns of other names or in another order, than the first.
+
+    Columns may be called otherwise if `classes` says what they are, or if the classes of the first were only numbered.
+    """
+    given = [] if classes is None else [check_class_names(classes)]
+    numbered = known == tuple(map(str, range(len(known))))
+    if columns is not None and ({*columns} == {*known} or (classes is None and not numbered)):
+        given.append(columns)
+    for names in given:
+        if names != known:
+            raise LabelsError(
+                f"Expected the classes of the first call, {', '.join(known)}, got {', '.join(names)}."
+                " Keep them, and their order, in every call."
+            )
 
 
 class TEstimator(IncrementalEstimator):

@@ -17,9 +17,9 @@ from dualt.io.image_folder import FILE_COLUMN, is_class_folder, read_class_folde
 from dualt.io.kept import Kept
 from dualt.io.load import TABLES, choose_columns, load_array, load_labels, open_table
 from dualt.io.tables import Table
-from dualt.labels import as_label_array, is_missing
+from dualt.label_arrays import as_label_array, is_missing
+from dualt.probabilities import scale_rounded
 from dualt.rows.blocks import Rows, in_block
-from dualt.rows.floats import scale_rounded
 from dualt.validation import check_probability_shape, check_same_length
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.labels import as_text_array
+from dualt.label_arrays import as_text_array
 
 # What `dualt predict` and `dualt probs` call the column of image files.
 FILE_COLUMN = "file"

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError
-from dualt.files import open_input
-from dualt.io.tables import Table, labels_of
-from dualt.labels import as_text_array
+from dualt.files import not_utf8, open_input
+from dualt.io.tables import NotNumbersError, Table, labels_of
+from dualt.label_arrays import as_text_array
 
 JSON_LINES = (".jsonl", ".ndjson")
 _SPACE = " \t\r\n"
@@ -55,21 +55,31 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with open_input(path, "r") as stream:
             for line, text in enumerate(stream, start=1):
-                if not text.strip():
-                    continue
-                content = json.loads(text)
-                if not isinstance(content, dict):
-                    raise InputError(f"Expected an object on line {line} of {path}, got {type(content).__name__}.")
-                yield content
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise FileError(f"Cannot read {path} as JSON lines: {error}.") from None
+                if text.strip():
+                    yield _object(text, line, path)
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
+
+
+def _object(text: str, line: int, path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        # By itself, the error counts every line as the first.
+        reason = f"{error.msg} on line {line}, column {error.colno}"
+        raise FileError(f"Cannot read {path} as JSON lines: {reason}.") from None
+    except (RecursionError, ValueError) as error:  # of too many brackets, or too many digits
+        raise FileError(f"Cannot read {path} as JSON lines: {error} on line {line}.") from None
+    if not isinstance(content, dict):
+        raise InputError(f"Expected an object on line {line} of {path}, got {type(content).__name__}.")
+    return content
 
 
 def _number(value: Any, name: str, row: int, path: Path) -> float:
     if value is None:
         return float("nan")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"Expected numbers as {name!r} in {path}, got {str(value)[:40]!r} in row {row}.")
+        raise NotNumbersError(f"Expected numbers in column {name!r} of {path}, got {str(value)[:40]!r} in row {row}.")
     return float(value)
 
 

@@ -40,7 +40,7 @@ def open_table(path: str | Path, column: str | None = None, header: bool | None 
     """Open a table by its ending; `.parquet` needs the extra [tables].
 
     Whether the first line of a text file names the columns, `header` tells; without it, the line has a cell `column`,
-    a usual name of a label column, or words above numbers.
+    a usual name of a label column, words above numbers, or, where a `column` is asked for, words alone.
     """
     path = check_readable(path)
     if path.suffix.lower() in JSON_LINES:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError, naming_extra
+from dualt.errors import FileError, naming_extra
 from dualt.files import check_expansion, check_readable
 from dualt.io.parquet_pages import ROWS_OF_DELTAS, check_pages
-from dualt.io.tables import Table
-from dualt.labels import as_text_array
+from dualt.io.tables import NotNumbersError, Table
+from dualt.label_arrays import as_text_array
 from dualt.rows.floats import working_dtype
 
 # What a label takes while it is decoded and turned into an array.
@@ -50,10 +50,8 @@ class ParquetTable(Table):
         except (NotImplementedError, TypeError):
             dtype = np.dtype(object)
         if dtype.kind not in "fiub":
-            raise InputError(
-                f"Expected numbers in column {self.names[place]!r} of {self.path}, got {self.types[place]}. Drop that"
-                " column, name those of probabilities with --probs, or that of labels with --label."
-            )
+            name = self.names[place]
+            raise NotNumbersError(f"Expected numbers in column {name!r} of {self.path}, got {self.types[place]}.")
         return dtype
 
     def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:

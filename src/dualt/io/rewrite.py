@@ -20,7 +20,7 @@ from dualt.io.load import TABLES, label_place, open_table, save_labels
 from dualt.io.parquet import check_described, opened
 from dualt.io.tables import LABEL_COLUMNS
 from dualt.io.text_table import DELIMITERS, TextTable, cell_spans
-from dualt.labels import is_missing
+from dualt.label_arrays import is_missing
 
 
 def save_corrected(

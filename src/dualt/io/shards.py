@@ -17,9 +17,14 @@ from dualt.errors import FileError, InputError
 from dualt.io.file_block import FileBlock
 from dualt.io.image_folder import is_class_folder, natural_order
 from dualt.io.load import FORMATS
+from dualt.io.tables import NotNumbersError
 from dualt.rows.blocks import Block, in_block
 
 _DIVIDED_ENTRIES = 1 << 24
+_NO_PROBABILITIES = (
+    "Name the columns of probabilities with --probs, such as 'p_*'; if there are none, name what a model learns from"
+    " with --text or --features."
+)
 
 
 @dataclass(frozen=True)
@@ -175,6 +180,8 @@ def _listed(names: tuple[str, ...] | None) -> str:
 def _open(block: FileBlock) -> tuple[Block, tuple[str, ...] | None]:
     try:
         return block.open()
+    except NotNumbersError as error:
+        raise in_block(InputError(f"{error} {_NO_PROBABILITIES}"), block.name) from None
     except InputError as error:
         raise in_block(error, block.name) from None
 

@@ -16,7 +16,7 @@ from dualt.files import atomic_write
 from dualt.io.arrays import Npz, open_npz
 from dualt.rows import PosteriorSummary, concatenate
 from dualt.rows.scan import CONFIDENCE_UNIT
-from dualt.validation import ROW_SUM_TOLERANCE, check_class_names, check_probability_chunk
+from dualt.validation import ROW_SUM_TOLERANCE, ClassNames, check_class_names, check_probability_chunk
 
 _VERSION = 1
 _NUMBERS = ("n_samples", "sample_size")
@@ -39,7 +39,7 @@ class StoredSummary:
     parts: tuple[bytes, ...]
 
     @classmethod
-    def of(cls, summary: PosteriorSummary, class_names: Sequence[Any]) -> StoredSummary:
+    def of(cls, summary: PosteriorSummary, class_names: ClassNames) -> StoredSummary:
         """Take the summary of one part, made with `start` at 0."""
         _check(summary)
         names = check_class_names(class_names, summary.n_classes)

@@ -13,12 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError, UnknownNameError
-from dualt.labels import as_text_array, is_missing
+from dualt.label_arrays import as_text_array, is_missing
 
 LABEL_COLUMNS = ("noisy_labels", "noisy_label", "labels", "label", "given", "class", "target", "y")
 # How data frames name the column of their index.
 INDEX_COLUMNS = ("", "__index_level_0__")
 _CANONICAL_INTEGER, _WHOLE_FLOAT = re.compile(r"0|-?[1-9][0-9]*"), re.compile(r"(0|-?[1-9][0-9]*)\.0")
+
+
+class NotNumbersError(InputError):
+    """A column that was to be read as numbers has something else."""
 
 
 @dataclass(frozen=True)

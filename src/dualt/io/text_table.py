@@ -7,6 +7,7 @@ import logging
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -16,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import open_input
+from dualt.files import not_utf8, open_input
 from dualt.io.cells import unguard_cell
-from dualt.io.tables import LABEL_COLUMNS, Table, labels_of
+from dualt.io.tables import LABEL_COLUMNS, NotNumbersError, Table, labels_of
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _OTHER_DELIMITERS = (";", "\t", "|")
+_OPENED_INSIDE = re.compile(r'[,;\t|]"')
 # How many rows are looked at to tell the delimiter and the decimal sign.
 _LOOKED_AT = 50
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
@@ -40,7 +42,7 @@ class TextTable(Table):
     def open(cls, path: Path, column: str | None = None, header: bool | None = None) -> TextTable:
         """Look at the first lines; those who know tell by `header` whether the first names the columns.
 
-        Else it does if it has a cell `column`, or if it looks like a header, see `_is_header`.
+        Else it does if it has a cell `column`, or if it looks like a header; see `_is_header`.
         """
         with _explained(path):
             delimiter, decimal = _dialect(path)
@@ -51,7 +53,7 @@ class TextTable(Table):
                 header_lines = reader.line_num
                 second = next(rows, [])
                 if header is None:
-                    header = column in first or _is_header(first, second, rows, decimal)
+                    header = column in first or _is_header(first, second, rows, decimal, named=column is not None)
         if not first:
             raise FileError(f"Cannot read {path}: it is empty.")
         if header and not second:
@@ -66,15 +68,12 @@ class TextTable(Table):
         """Yield all rows at once, parsed in one pass."""
         read = self._read_plain if self.decimal == "." else self._read_commas
         try:
-            with open_input(self.path, "r") as stream:
+            with _explained(self.path), open_input(self.path, "r") as stream:
                 values, texts = read(stream, list(numbers), label)
-        except csv.Error as error:
-            raise FileError(f"Cannot read {self.path} as text: {error}.") from None
+        except InputError:
+            raise
         except ValueError as error:
-            reason = str(error).rstrip(".")
-            raise InputError(
-                f"Cannot read {self.path}: {reason}. (Rows are counted from 0 below the header.)"
-            ) from None
+            raise self._fault(list(numbers), label, str(error)) from None
         yield values, np.empty(0) if texts is None else labels_of(list(map(unguard_cell, texts)))
 
     def read_texts(self, place: int) -> list[str]:
@@ -107,33 +106,57 @@ class TextTable(Table):
         columns = self._read_cells(numbers if label is None else [*numbers, label])
         values = np.empty((len(columns[0]), len(numbers)))
         for number, texts in enumerate(columns[: len(numbers)]):
-            values[:, number] = [_as_number(text.replace(self.decimal, "."), row) for row, text in enumerate(texts)]
+            values[:, number] = [float(text.replace(self.decimal, ".")) for text in texts]
         return values, None if label is None else columns[-1]
 
     def _read_cells(self, places: Sequence[int]) -> list[list[str]]:
         columns: list[list[str]] = [[] for _ in places]
-        with _explained(self.path), open_input(self.path, "r") as stream:
-            rows = filter(None, csv.reader(stream, delimiter=self.delimiter))
-            for row, cells in enumerate(islice(rows, 1 if self.header_lines else 0, None)):
-                if len(cells) <= max(places):
-                    raise InputError(f"Expected {self.n_columns} cells in row {row} of {self.path}, got {len(cells)}.")
-                for column, place in zip(columns, places, strict=True):
-                    column.append(cells[place])
+        for line, cells in self._rows():
+            if len(cells) <= max(places):
+                raise self._wrong_length(line, cells)
+            for column, place in zip(columns, places, strict=True):
+                column.append(cells[place])
         return columns
 
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of every row below the header, and the line on which it begins."""
+        with _explained(self.path), open_input(self.path, "r") as stream:
+            reader, line = csv.reader(stream, delimiter=self.delimiter), 1
+            for cells in reader:
+                if cells and line > self.header_lines:
+                    yield line, cells
+                line = reader.line_num + 1
 
-class _explained:  # noqa: N801
+    def _fault(self, numbers: list[int], label: int | None, reason: str) -> InputError:
+        """Return what is wrong with the first row that cannot be read; the `reason` if none is found."""
+        for line, cells in self._rows():
+            short = len(cells) <= max([*numbers, *([] if label is None else [label])])
+            texts = {place: cells[place] for place in numbers if place < len(cells)}
+            wrong = [place for place, text in texts.items() if not _is_number(text.replace(self.decimal, "."))]
+            if (short or wrong) and len(cells) != self.n_columns:
+                return self._wrong_length(line, cells)
+            if wrong:
+                column = wrong[0] if self.names is None else repr(self.names[wrong[0]])
+                got = f"{texts[wrong[0]][:40]!r} on line {line}"
+                return NotNumbersError(f"Expected numbers in column {column} of {self.path}, got {got}.")
+        return InputError(f"Cannot read {self.path}: {reason.rstrip('.')}. (Rows are counted from 0 below the header.)")
+
+    def _wrong_length(self, line: int, cells: list[str]) -> InputError:
+        return InputError(
+            f"Expected {self.n_columns} cells on line {line} of {self.path}, as on its first, got {len(cells)}."
+            " Mend that line; if it is the last one, the file may be cut off."
+        )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
     """Turn what reading text that is none raises into a `FileError`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (UnicodeDecodeError, csv.Error)):
-            raise FileError(f"Cannot read {self.path} as text: {error}.") from None
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
+    except csv.Error as error:
+        raise FileError(f"Cannot read {path} as text: {error}.") from None
 
 
 def _dialect(path: Path) -> tuple[str, str]:
@@ -146,6 +169,8 @@ def _dialect(path: Path) -> tuple[str, str]:
     found = [(usual, _first_rows(path, usual))]
     found += [(other, _first_rows(path, other)) for other in _OTHER_DELIMITERS if other != usual]
     dividing = [(sign, rows) for sign, rows in found if rows and len(rows[0]) > 1 and len({*map(len, rows)}) == 1]
+    # A quote that opens inside a cell, after another delimiter: these cells are likely torn.
+    dividing.sort(key=lambda one: any(map(_OPENED_INSIDE.search, chain.from_iterable(one[1]))))
     for sign, rows in dividing:
         cells = chain.from_iterable(rows[1:] if len(rows) > 1 else rows)
         if sign != "," and any(map(_DECIMAL_COMMA.fullmatch, cells)):
@@ -158,12 +183,15 @@ def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
         return list(islice(filter(None, csv.reader(stream, delimiter=delimiter)), _LOOKED_AT))
 
 
-def _is_header(first: Sequence[str], second: Sequence[str], rest: Iterator[list[str]], decimal: str = ".") -> bool:
+def _is_header(
+    first: Sequence[str], second: Sequence[str], rest: Iterator[list[str]], decimal: str = ".", *, named: bool = False
+) -> bool:
     """Tell whether the first line names columns.
 
     It does if it has a word where the line below has a number; if its cells count 0, 1, 2… as data frames
-    without names are written, the columns of an index and of labels aside; if it has words only, a usual name
-    of a label column among them; but a single word must not be a label of any other row, nor a letter above letters.
+    without names are written, the columns of an index and of labels aside; if it has words only, and one of its
+    columns was `named` (if none is called so, the name is misspelt) or has a usual name of a label column; but a single
+    word that nobody named must not be a label of any other row, nor a letter above letters.
     """
     numbered = [cell for cell in first if cell.lower() not in ("", *LABEL_COLUMNS)]
     if len(numbered) > 1 and numbered == [str(number) for number in range(len(numbered))]:
@@ -171,20 +199,13 @@ def _is_header(first: Sequence[str], second: Sequence[str], rest: Iterator[list[
     first, second = ([cell.replace(decimal, ".") for cell in cells] for cells in (first, second))
     if any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=False)):
         return True
-    if any(map(_is_number, first)) or not any(cell.lower() in LABEL_COLUMNS for cell in first):
+    if any(map(_is_number, first)) or not (named or any(cell.lower() in LABEL_COLUMNS for cell in first)):
         return False
-    if len(first) > 1:
+    if named or len(first) > 1:
         return True
     others = {row[0].strip() for row in chain([second] if second else [], rest)}
     alike = len(first[0]) == 1 and any(len(other) == 1 for other in others)  # y and n
     return bool(others) and first[0] not in others and not alike
-
-
-def _as_number(text: str, row: int) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"could not convert string {text!r} to a number at row {row}") from None
 
 
 def _is_number(text: str) -> bool:

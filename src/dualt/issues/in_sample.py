@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ import numpy as np
 from dualt.dynamics import TrainingDynamics
 from dualt.errors import InputError
 from dualt.issues.label_issues import LabelIssues
-from dualt.labels import LabelCoder, as_label_array
+from dualt.label_arrays import as_label_array
+from dualt.labels import LabelCoder
 from dualt.rows.counts import normalize_counts
-from dualt.validation import check_count, check_fraction, check_same_length
+from dualt.validation import ClassNames, check_count, check_fraction, check_same_length
 
 
 def rank_dynamics(
@@ -21,7 +21,7 @@ def rank_dynamics(
     *,
     threshold: float | None = None,
     top: int | None = None,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
 ) -> LabelIssues:
     """Rank labels by their mean margin over the epochs of a training; see `find_label_issues`.
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dualt.errors import InputError
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
 from dualt.labels import codes_digest
 from dualt.results import TransitionEstimate
+from dualt.validation import check_indices
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -94,9 +96,16 @@ class LabelIssues:
         return float(self.by_pair.sum() - np.trace(self.by_pair))
 
     def without(self, rows: ArrayLike) -> LabelIssues:
-        """Return the same with these row numbers no longer flagged, such as labels that a review has kept."""
-        is_issue = self.is_issue.copy()
-        is_issue[np.asarray(rows, dtype=np.intp)] = False
+        """Return the same with these rows no longer flagged, such as labels that a review has kept.
+
+        They are row numbers, or a mask of all rows.
+        """
+        chosen, is_issue = np.asarray(rows), self.is_issue.copy()
+        if chosen.dtype == bool and chosen.shape != is_issue.shape:
+            raise InputError(f"Expected a mask of {len(self):,} rows, one per label, got shape {chosen.shape}.")
+        if chosen.dtype != bool:
+            chosen = check_indices(chosen if chosen.size else chosen.astype(np.intp), len(self))
+        is_issue[chosen] = False
         return replace(self, is_issue=is_issue)
 
     @property

@@ -16,7 +16,8 @@ from dualt.files import open_input
 from dualt.io.cells import is_row_number, unguard_cell
 from dualt.io.json_lines import JSON_LINES
 from dualt.issues.exchange import read_answers
-from dualt.labels import LabelCoder, as_label_array, codes_digest, is_missing, labels_digest, whole_values
+from dualt.label_arrays import as_label_array, is_missing
+from dualt.labels import LabelCoder, codes_digest, labels_digest, whole_values
 
 HEADER = ("index", "old", "new")
 
@@ -195,14 +196,14 @@ def apply_review(
         label is no known class; the message gives the line of the review.
     """
     array = as_label_array(labels)
-    readable = array.astype(np.int64) if array.dtype.kind == "b" else array
     there = ~is_missing(array)
     if not there.any():
         raise LabelsError("Expected at least one label, got none.")
-    coder = _coder(readable[there], class_names)
-    codes = {name: code for code, name in enumerate(coder.names)}
+    coder = _coder(array[there], class_names)
+    # A review calls truth values True and False, or 1 and 0, as what it was made from did.
+    codes = {name: code for names in (coder.numbers or (), coder.names) for code, name in enumerate(names)}
     current = np.full(len(array), -1, np.intp)
-    current[there] = coder.encode(readable[there])
+    current[there] = coder.encode(array[there])
     # A page made in Python knows the labels by the names of their classes.
     by_name = codes_digest(coder.names, [current])
     _check_belonging({labels_digest(array), by_name}, decisions, ids)
@@ -237,6 +238,8 @@ def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder
         return LabelCoder.for_labels(array, len(class_names), class_names)
     if array.ndim == 2:
         return LabelCoder.for_labels(array, array.shape[1])
+    if array.dtype.kind == "b":
+        return LabelCoder.for_labels(array, 2, ("False", "True"))
     found = np.unique(array)
     whole = whole_values(found) if array.dtype.kind == "f" else found
     return LabelCoder(tuple(map(str, whole.tolist())), by_name=True)
@@ -273,7 +276,7 @@ def _replaced(array: NDArray[Any], rows: NDArray[np.intp], new: NDArray[np.intp]
     if not coder.by_name:
         values: NDArray[Any] = new
     elif array.dtype.kind in "biuf":
-        values = np.array([int(name) for name in coder.names])[new]
+        values = np.array([int(text) for text in coder.label_texts])[new]
     else:
         values = np.array(coder.names)[new]
     if array.dtype.kind == "U":  # a longer name must not be cut to the width of the old ones

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, overload
@@ -11,18 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.audit import Audit, AuditResult
+from dualt.audit.correction import with_audit
 from dualt.dynamics import TrainingDynamics
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
 from dualt.issues.in_sample import rank_dynamics
 from dualt.issues.label_issues import LabelIssues
+from dualt.issues.labelled import with_labels
 from dualt.issues.opinions import BayesScorer, CalibratedScorer, PooledScorer
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
-from dualt.validation import check_count, check_fraction, check_transition, index_of
+from dualt.validation import ClassNames, check_count, check_fraction, check_transition, index_of
 
 Transition: TypeAlias = TransitionEstimate | ArrayLike
 Scorer: TypeAlias = BayesScorer | PooledScorer | CalibratedScorer
@@ -43,9 +44,9 @@ def find_label_issues(
     estimator: str | None = ...,
     threshold: float | None = ...,
     top: int | None = ...,
-    class_names: Sequence[Any] | None = ...,
+    class_names: ClassNames | None = ...,
     verified: Audit | tuple[Any, Any] | None = ...,
-    n_jobs: int = ...,
+    n_jobs: int | None = ...,
 ) -> Any: ...
 @overload
 def find_label_issues(
@@ -56,9 +57,9 @@ def find_label_issues(
     estimator: str | None = ...,
     threshold: float | None = ...,
     top: int | None = ...,
-    class_names: Sequence[Any] | None = ...,
+    class_names: ClassNames | None = ...,
     verified: Audit | tuple[Any, Any] | None = ...,
-    n_jobs: int = ...,
+    n_jobs: int | None = ...,
 ) -> LabelIssues: ...
 def find_label_issues(
     pred_probs: Any,
@@ -68,13 +69,14 @@ def find_label_issues(
     estimator: str | None = None,
     threshold: float | None = None,
     top: int | None = None,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
     verified: Audit | tuple[Any, Any] | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
 ) -> Any:
     """Find the labels that are probably wrong, and the class that each should have.
 
-    With q the clean posterior of x and y its given label,
+    With q the clean posterior of x after ten EM steps (stopped early, it follows the errors of the probabilities less
+    than `dualt.clean_posterior` does), and y its given label,
     P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky: the label is right with the probability of i = y, and the
     suggestion is the most probable i. Where the estimate says that its structure is in doubt, the probabilities
     themselves have a say: see `dualt.issues.opinions`.
@@ -85,6 +87,7 @@ def find_label_issues(
         Out-of-fold probabilities of the given label. Or the `TrainingDynamics` of one training run: these are in
         sample, so that without a `transition` labels are ranked by their mean margin, and no matrix is estimated.
     noisy_labels : (n_samples,)
+        None may be missing, unless the probabilities are those of `dualt.cross_fit`: then such a row is never flagged.
     transition
         A matrix or an estimate; by default it is estimated first.
     estimator
@@ -104,8 +107,8 @@ def find_label_issues(
     Returns
     -------
     LabelIssues
-        Of a Dask array or data frame instead a Dask data frame like that of `LabelIssues.to_frame`, lazy
-        once the matrix is known.
+        Of a Dask array or data frame instead a Dask data frame with the columns of `LabelIssues.to_frame`, indexed by
+        row number, lazy once the matrix is known.
 
     Examples
     --------
@@ -126,13 +129,20 @@ def find_label_issues(
             return replace(found, index=index_of(noisy_labels))
         class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
-    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
+    probs, labels, rows = with_labels(pred_probs, noisy_labels)
+    posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs)
     if verified is not None:
         if transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
+        if rows is not None:
+            raise InputError(
+                "Expected a label for every row where some are verified, got rows without. Pass probs[probs.labelled],"
+                " the labels of these rows, and row numbers among them."
+            )
         transition, estimator = estimate_verified(posterior, estimate_posterior(posterior, estimator), verified), None
     if not isinstance(posterior, DaskPosterior):
         found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
+        found = found if rows is None else found.spread(rows, len(pred_probs))
         index = index_of(pred_probs)
         return replace(found, index=index_of(noisy_labels) if index is None else index)
     known = _prepare(posterior, transition, estimator, threshold, top)
@@ -190,7 +200,7 @@ def _prepare(
         top = check_count(top, "a number of issues (top)", least=0)
     if transition is None:
         transition = estimate_posterior(posterior, estimator)
-    estimate = transition if isinstance(transition, TransitionEstimate) else None
+    estimate = with_audit(transition) if isinstance(transition, TransitionEstimate) else None
     given: Any = transition if estimate is None else estimate.transition
     matrix = check_transition(given, posterior.n_classes)
     source = estimate
@@ -203,7 +213,9 @@ def _prepare(
     if audit is not None:
         by_pair = audit.joint.T
     else:
-        by_pair = label_counts.sum() * (clean_prior(matrix, label_counts)[:, None] * matrix).T
+        shares = (clean_prior(matrix, label_counts)[:, None] * matrix).T
+        # As many of a label as there are, also where no prior explains so few.
+        by_pair = label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
     return _Known(matrix, estimate, _scorer(source, matrix, posterior), by_pair, wanted, audit)
 

@@ -1,4 +1,4 @@
-"""What a run says of every row of the data, under the user's own row numbers: trained on, held out, or left over."""
+"""What a run says of the rows of the data, under the user's own row numbers: trained on, held out, or left over."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import numpy as np
 
 from dualt.datasets.dataset import Dataset
 from dualt.datasets.split import Split
+from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.nn.pipeline import RobustRun
 from dualt.nn.training import as_inputs, predict_probs
-from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows import as_posterior
 
 
-def posterior_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> NoisyPosterior:
-    """Return probabilities and given labels of every row of the data, in its order, whatever part it was in."""
+def issues_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> LabelIssues:
+    """Return what the run's estimate says of the labels of the data, in its order, whatever part a row was in.
+
+    If the labels were corrupted here, of the rows in use alone: those left over were not, and the matrix is not theirs.
+    """
     labels = dataset.train_y.copy()
     probs = np.empty((len(labels), dataset.n_classes), np.float32)
     parts = [
@@ -22,10 +26,14 @@ def posterior_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> Noi
     ]
     for rows, known, given in parts:
         probs[rows], labels[rows] = known, given
-    unused = np.setdiff1d(np.arange(len(labels)), np.concatenate([split.train_index, split.val_index]))
-    if len(unused):
+    used = np.union1d(split.train_index, split.val_index)
+    unused = np.setdiff1d(np.arange(len(labels)), used)
+    if len(unused) and split.transition is None:
         networks = [net for name, stage in run.stages.items() if name.startswith("ce") for net in stage.networks]
         device = run.config.machine.torch_device
         probs[unused] = predict_probs(networks, as_inputs(dataset.train_x[unused], dataset.mean, dataset.std, device))
+        used = np.arange(len(labels))
     coder = LabelCoder(tuple(dataset.class_names), by_name=False)
-    return as_posterior(probs, labels, coder=coder, out_of_fold=run.out_of_fold)
+    posterior = as_posterior(probs[used], labels[used], coder=coder, out_of_fold=run.out_of_fold)
+    found = find_posterior_issues(posterior, run.estimate)
+    return found if len(used) == len(labels) else found.spread(used, len(labels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -11,14 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from dualt.datasets.dataset import compute_moments
-from dualt.errors import InputError
-from dualt.nn.config import RecipeName, TrainingConfig
+from dualt.errors import DualtWarning, InputError
+from dualt.nn.config import AUTO, RecipeName, TrainingConfig
 from dualt.nn.pipeline import RobustRun, as_lists, train_robustly
 from dualt.nn.training import Machine, Part, TrainingData, as_inputs
 from dualt.nn.training.loop import Augment
@@ -185,8 +186,11 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = tuple(map(str, self.classes_.tolist()))
         with tensorboard_log(self.tensorboard) as on_epoch:
             run = train_robustly(data, len(names), config, class_names=names, on_epoch=on_epoch)
+        if run.method != self.method and run.distrust is not None and self.method != AUTO:
+            text = f"Trained with plain cross entropy instead of {self.method!r}, which needs a matrix: {run.distrust}."
+            warnings.warn(text, DualtWarning, stacklevel=2)
         self._keep(run)
-        self.model_ = self._model(run, data.train.inputs.shape, names, mean, std)
+        self.model_ = self._model(run, data.train.inputs.shape, names, mean, std, on_bytes=X.dtype == np.uint8)
         return self
 
     def _config(self) -> TrainingConfig:
@@ -206,13 +210,15 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = {name: trained.history.to_dict() for name, trained in run.stages.items()}
 
     def _model(
-        self, run: RobustRun, shape: tuple[int, ...], names: tuple[str, ...], mean: NDArray[Any], std: NDArray[Any]
-    ) -> Model:
+        self, run: RobustRun, shape: tuple[int, ...], names: tuple[str, ...], mean: NDArray[Any], std: NDArray[Any],
+        *, on_bytes: bool,
+    ) -> Model:  # fmt: skip
         about = {
             "method": run.method,
             "transition": as_lists(run.transition),
             "learned_transition": as_lists(run.learned_transition),
             "out_of_fold": run.out_of_fold,
+            "distrust": run.distrust,
             "classes": self.classes_.tolist(),
             "n_features": int(self.n_features_in_),
             "history": self.history_,
@@ -220,12 +226,19 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         network = self.network if isinstance(self.network, str) else None
         features = getattr(self, "feature_names_in_", None)
         columns = None if features is None else tuple(map(str, features))
-        return Model(run.networks, network, self.network_options or {}, shape, names, mean, std, about, columns)
+        return Model(
+            run.networks, network, self.network_options or {}, shape, names, mean, std, about, columns, on_bytes
+        )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probabilities of the clean class, (n, n_classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=_dtype(X), allow_nd=True, reset=False)  # noqa: N806
+        dtype = _dtype(X, keep_integers=self.model_.on_bytes)
+        if getattr(X, "ndim", 0) > 2:
+            # Grey images come with or without their channel: the model compares shapes, scikit-learn the second axis.
+            X = check_array(X, dtype=dtype, allow_nd=True)  # noqa: N806
+        else:
+            X = validate_data(self, X, dtype=dtype, allow_nd=True, reset=False)  # noqa: N806
         probs = self.model_.predict_probs(X, Machine(self.device)).astype(np.float64)
         normalized: NDArray[np.float64] = probs / probs.sum(axis=1, keepdims=True)
         return normalized
@@ -249,9 +262,11 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier = cls(builder, model.about.get("method", "ce"), network_options=model.options)
         classifier.model_ = model
         classifier.method_ = model.about.get("method", "ce")
-        classifier.distrust_ = None
+        classifier.distrust_ = model.about.get("distrust")
         classifier.classes_ = np.array(model.about.get("classes", model.class_names))
         classifier.n_features_in_ = model.about.get("n_features", model.input_shape[0])
+        if model.feature_names is not None:
+            classifier.feature_names_in_ = np.array(model.feature_names, dtype=object)
         for name in ("transition", "learned_transition"):
             matrix = model.about.get(name)
             setattr(classifier, f"{name}_", None if matrix is None else np.array(matrix))
@@ -261,9 +276,11 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return classifier
 
 
-def _dtype(samples: Any) -> Any:
-    """Images of bytes stay bytes; everything else becomes float32."""
-    return None if getattr(samples, "dtype", None) == np.uint8 and np.ndim(samples) > 2 else np.float32
+def _dtype(samples: Any, *, keep_integers: bool = False) -> Any:
+    """Images of bytes, and where asked of other integers, stay as they are; everything else becomes float32."""
+    dtype = getattr(samples, "dtype", np.dtype(object))
+    kept = dtype == np.uint8 or (keep_integers and getattr(dtype, "kind", None) in ("i", "u"))
+    return None if kept and samples.ndim > 2 else np.float32
 
 
 def _divide(codes: NDArray[np.intp], fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -18,7 +18,7 @@ from dualt.nn.training.augment import AUGMENTATIONS
 from dualt.nn.training.loop import Augment
 from dualt.nn.training.recipe import Optimizer, Precision
 from dualt.results import TransitionEstimate
-from dualt.validation import check_fraction
+from dualt.validation import check_count, check_fraction
 
 RecipeName: TypeAlias = Literal["default", "paper"]
 
@@ -77,6 +77,11 @@ class TrainingConfig:
             raise UnknownNameError("method", self.method, (AUTO, *METHODS))
         else:
             check_options(self.method, self.method_options or {})
+        if not (isinstance(self.network, str) or callable(self.network)):
+            raise InputError(f"Expected the name of a network or a function that builds one, got {self.network!r}.")
+        for name in ("epochs", "batch_size", "patience", "folds", "n_jobs"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name, 1)
         check_fraction(self.validation_fraction, "validation_fraction")
         if isinstance(self.augment, str) and self.augment not in AUGMENTATIONS:
             raise UnknownNameError("augmentation", self.augment, AUGMENTATIONS)
@@ -95,6 +100,24 @@ class TrainingConfig:
     def estimator_name(self) -> str:
         """The estimator that finds the matrix: the library's default, or dual-T in the paper's recipe."""
         return self.estimator or ("dual-t" if self.recipe == "paper" else DEFAULT_ESTIMATOR)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What a run must be resumed with, beside what its checkpoints hold, as plain numbers and strings."""
+        return {
+            "method": self.method,
+            "method_options": dict(self.method_options or {}),
+            "estimator": self.estimator_name,
+            "known_matrix": self.transition is not None,
+            "network": network_name(self.network),
+            "network_options": dict(self.network_options or {}),
+            "weights": None if self.weights is None else str(self.weights),
+            "augment": getattr(self.augment, "__name__", self.augment),
+            "recipe": self.recipe,
+            "folds": self.folds,
+            "validation_fraction": self.validation_fraction,
+            "random_state": self.random_state,
+        }
 
     def recipe_of(self, stage: str, n_samples: int) -> Recipe:
         """Return the recipe of a stage that trains on a data set of `n_samples`."""
@@ -122,9 +145,15 @@ class TrainingConfig:
             folds = 1
         elif folds is None:
             folds = next((number for limit, number in _FOLDS if n_samples <= limit), _FEWEST_FOLDS)
+            folds = min(folds, n_samples)
         if not 1 <= folds <= n_samples:
             raise InputError(f"Expected from 1 to {n_samples:,} folds, got {folds}.")
         return folds
+
+
+def network_name(network: str | Callable[..., nn.Module]) -> str:
+    """Return what a network is called, also one of the user's own."""
+    return network if isinstance(network, str) else getattr(network, "__name__", "own")
 
 
 def default_recipe(n_samples: int, entry: RegisteredMethod, batch_size: int | None = None) -> Recipe:

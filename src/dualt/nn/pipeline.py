@@ -17,7 +17,7 @@ from torch import nn
 from dualt.datasets import Dataset, Split
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators import ESTIMATORS, estimate_posterior
-from dualt.nn.config import AUTO, TrainingConfig
+from dualt.nn.config import AUTO, TrainingConfig, network_name
 from dualt.nn.methods import check_labels_possible, find_method
 from dualt.nn.stages import OnStage, Stages, learned_transition
 from dualt.nn.training import Machine, Part, Trained, TrainingData, as_inputs, predict_probs
@@ -60,7 +60,8 @@ class RobustRun:
     seconds
         Per stage and for the estimate.
     test_accuracy
-        On the clean test part, as the method's recipe reports it; that of the mean if networks of folds take part.
+        On the clean test part: of the mean of the networks if there are several, and as the method's recipe reports it
+        if there is one, or the recipe is the paper's.
     """
 
     config: TrainingConfig
@@ -88,12 +89,11 @@ class RobustRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
-        network = self.config.network
         return {
             "method": self.method,
             "asked_method": self.config.method,
             "distrust": self.distrust,
-            "network": network if isinstance(network, str) else getattr(network, "__name__", "own"),
+            "network": network_name(self.config.network),
             "random_state": self.config.random_state,
             "test_accuracy": self.test_accuracy,
             "transition": as_lists(self.transition),
@@ -203,7 +203,8 @@ def train_stages_robustly(stages: Stages, clean_labels: NDArray[Any] | None = No
     if config.method == AUTO and method != "forward" and posterior is not None and posterior.out_of_fold:
         folds = [stage.networks for name, stage in stages.trained.items() if "-fold-" in name]
         networks = [*networks, *chain.from_iterable(folds)]
-        accuracy = None if data.test is None else _accuracy(networks, data.test)
+    if len(networks) > 1 and data.test is not None and config.recipe != "paper":
+        accuracy = _accuracy(networks, data.test)
     probs, held_out = (None, None) if posterior is None else (stages.pred_probs(), stages.held_out_probs())
     return RobustRun(
         config, method, networks, transition, estimate, doubt, probs, held_out, posterior,

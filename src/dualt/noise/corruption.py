@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.labels import LabelCoder, as_label_array
+from dualt.label_arrays import as_label_array
+from dualt.labels import LabelCoder
 from dualt.rng import RandomState, as_generator
-from dualt.validation import check_transition
+from dualt.validation import ClassNames, check_transition
 
 
 def corrupt(
@@ -19,7 +19,7 @@ def corrupt(
     random_state: RandomState = 0,
     *,
     exact: bool = False,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
 ) -> NDArray[Any]:
     """Return noisy labels: label i becomes j with probability `transition[i, j]`, independently.
 
@@ -49,7 +49,7 @@ def corrupt(
     """
     matrix = check_transition(transition)
     array = as_label_array(labels)
-    coder = LabelCoder.for_labels(array, len(matrix), class_names)
+    coder = LabelCoder.for_labels(array, len(matrix), class_names, per="row of the matrix")
     codes = coder.encode(array)
     generator = as_generator(random_state)
     noisy = _allocate(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
@@ -60,9 +60,9 @@ def corrupt(
 
 def class_values(coder: LabelCoder, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the name or number of each class, in the type of the labels if that can hold it."""
-    if coder.by_name and dtype.kind not in "iuf":
+    if coder.by_name and dtype.kind not in "biuf":
         return np.array(coder.names)
-    numbers = np.array([int(name) for name in coder.names]) if coder.by_name else np.arange(coder.n_classes)
+    numbers = np.array(list(map(int, coder.label_texts)))
     own = numbers.astype(dtype)
     return own if (own == numbers).all() else numbers
 

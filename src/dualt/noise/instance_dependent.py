@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, LabelsError
-from dualt.labels import Codes, LabelCoder, as_label_array
+from dualt.label_arrays import as_label_array
+from dualt.labels import Codes, LabelCoder
 from dualt.noise.corruption import class_values
 from dualt.rng import RandomState, as_generator
-from dualt.validation import as_array, check_count, check_fraction, check_n_classes
+from dualt.validation import (
+    ClassNames,
+    as_array,
+    as_probability_table,
+    check_class_names,
+    check_count,
+    check_fraction,
+    check_n_classes,
+    check_probability_chunk,
+)
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +55,7 @@ def weak_annotators(
     n_annotators: int = 5,
     n_seen: int = 10,
     softness: float = 1.0,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
 ) -> InstanceNoise:
     """Draw labels from weak annotators, who err where they have learnt too little to tell.
 
@@ -111,7 +120,7 @@ def part_dependent(
     random_state: RandomState = 0,
     *,
     sharpness: float = 2.0,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
 ) -> InstanceNoise:
     """Draw labels with part-dependent noise: each example has its own rate, its features choose the wrong class.
 
@@ -174,7 +183,7 @@ def part_dependent(
 
 
 def expected_transition(
-    distributions: ArrayLike, clean_labels: Any, *, class_names: Sequence[Any] | None = None
+    distributions: ArrayLike, clean_labels: Any, *, class_names: ClassNames | None = None
 ) -> Floats:
     """Return the matrix that the labels were drawn with: `distributions` averaged over each true class.
 
@@ -187,22 +196,24 @@ def expected_transition(
     array([[0.8, 0.2],
            [0. , 1. ]])
     """
-    table = np.asarray(distributions, np.float64)
+    table = as_probability_table(distributions)[0].astype(np.float64)
     array = as_label_array(clean_labels)
-    if table.ndim != 2 or len(table) != len(array):
+    if len(table) != len(array):
         raise InputError(f"Expected one distribution per label, got shape {table.shape} and {len(array):,} labels.")
+    check_probability_chunk(table, 0)
     n_classes = table.shape[1]
     codes = LabelCoder.for_labels(array, n_classes, class_names).encode(array)
     transition = np.eye(n_classes)
     for label in np.unique(codes):
         transition[label] = table[codes == label].mean(axis=0)
-    return transition
+    return np.asarray(transition / transition.sum(axis=1, keepdims=True))
 
 
-def _coded(clean_labels: Any, class_names: Sequence[Any] | None) -> tuple[NDArray[Any], LabelCoder, Codes]:
+def _coded(clean_labels: Any, class_names: ClassNames | None) -> tuple[NDArray[Any], LabelCoder, Codes]:
     """Return labels as an array, their coder and their codes; of two classes at least."""
     array = as_label_array(clean_labels)
     if class_names is not None:
+        class_names = check_class_names(class_names)
         n_classes = len(class_names)
     elif array.ndim == 2:
         n_classes = array.shape[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError, UnknownNameError
 from dualt.rng import RandomState, as_generator
-from dualt.validation import check_class_names, check_fraction, check_n_classes
+from dualt.validation import ClassNames, check_class_names, check_fraction, check_n_classes, class_name
 
 
 def symmetric(n_classes: int, rate: float) -> NDArray[np.float64]:
@@ -48,7 +48,7 @@ def asymmetric(
     flips: Mapping[Any, Mapping[Any, float]],
     *,
     n_classes: int | None = None,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
 ) -> NDArray[np.float64]:
     """Return the matrix of a mapping class → class → rate; labels that are not mentioned stay.
 
@@ -67,7 +67,7 @@ def asymmetric(
            [0. , 1. ]])
     """
     if class_names is not None:
-        names = check_class_names(class_names, len(class_names))
+        names = check_class_names(class_names)
     elif n_classes is not None:
         names = tuple(map(str, range(check_n_classes(n_classes))))
     else:
@@ -90,16 +90,17 @@ def asymmetric(
 
 
 def _index_of(name: Any, index: Mapping[str, int]) -> int:
-    if str(name) not in index:
+    if class_name(name) not in index:
         raise LabelsError(f"Expected a class among {', '.join(map(repr, index))}, got {name!r}.")
-    return index[str(name)]
+    return index[class_name(name)]
 
 
 def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomState = None) -> NDArray[np.float64]:
-    """Random noise of mean `rate`: each class has its own rate and its own frequent confusions.
+    """Random noise of a mean rate: each class has its own rate and its own frequent confusions.
 
     Class rates are uniform between 0.5 and 1.5 times `rate`, off-diagonal shares Dirichlet(1). Every
-    diagonal entry stays the largest of its row.
+    diagonal entry stays the largest of its row: a class rate that is too high for that is lowered, so that the mean
+    of large rates is less than `rate`.
     """
     n_classes, rate = check_n_classes(n_classes), check_fraction(rate, "rate", inclusive=True)
     generator = as_generator(random_state)
@@ -117,6 +118,8 @@ def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomSt
 def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArray[np.float64]:
     """Return the matrix of a name like `sym-0.2`, `pair-45` (percent), `random-0.3` or `clean`.
 
+    A rate is a fraction up to 1, and percent from 2 or with the sign: `sym-1.5%`. Between 1 and 2 it is refused.
+
     Examples
     --------
     >>> from_name("pair-45", 2)
@@ -130,6 +133,11 @@ def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArr
         rate = float(amount.rstrip("%"))
     except ValueError:
         raise InputError(f"Expected noise like 'sym-0.2', 'pair-45', 'random-0.3' or 'clean', got {name!r}.") from None
+    if 1 < rate < 2 and not amount.endswith("%"):
+        raise InputError(
+            f"Expected a rate of at most 1, or percent, got {name!r}, which could be either. For {rate:g} percent write"
+            f" '{kind}-{rate:g}%' or '{kind}-{rate / 100:g}'."
+        )
     rate = rate / 100 if rate > 1 or amount.endswith("%") else rate
     if kind in ("sym", "symmetric"):
         return symmetric(n_classes, rate)

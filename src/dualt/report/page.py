@@ -59,7 +59,7 @@ def render_report(
     ids: Sequence[Any] | None = None,
     labels_digest: str | None = None,
     reviewed: Mapping[int | str, str] | None = None,
-    level: float = 0.95,
+    level: float | None = None,
     title: str = "Label report",
     limit: int = MAX_LISTED,
 ) -> str:
@@ -91,7 +91,7 @@ def render_report(
         Decisions of an earlier review: the class name by row number (an int) or by id (a str). These examples are on
         the list, and the page opens with the decisions.
     level
-        Confidence of the intervals.
+        Confidence of the intervals; by default 0.95, or that of the file if the estimate was loaded.
     title
         Shown on top and in the browser's tab.
     limit
@@ -102,6 +102,8 @@ def render_report(
         labels_digest = labels_digest or issues.labels_digest
     if ids is not None and issues is not None and len(ids) != len(issues):
         raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
+    if level is None:
+        level = 0.95 if estimate is None else estimate.level
     shown, wrong = _shown(estimate, issues)
     lists = [] if issues is None else [_suspects(issues, limit, reviewed, ids)]
     if issues is not None and audit is not None:
@@ -116,6 +118,7 @@ def render_report(
         comparison=comparison,
         lists=lists,
         n_flagged=0 if issues is None else len(issues.indices),
+        n_labels=shown.n_samples if issues is None else issues.by_pair.sum(),
         digest=_digest(issues) if issues is not None else "",
         n_shown=len(content["matrix"]["classes"]),
         distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],

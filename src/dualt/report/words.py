@@ -7,9 +7,10 @@ neither its markup nor its writing direction touches the words around it.
 from __future__ import annotations
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dualt.report.shown import Estimate, GivenMatrix
+from dualt.results.notebook import coverage
 from dualt.results.readings import finding, rates_range, told_as_range
 
 _VERDICTS = (
@@ -96,13 +97,7 @@ def facts(estimate: Estimate) -> list[Markup]:
     """Return what was measured besides the matrix, one sentence per fact."""
     figures, found = estimate.diagnostics, []
     if not isinstance(estimate, GivenMatrix):
-        found.append(
-            Markup("Intervals cover chance: what other examples of the same kind would change. They do not cover a")
-            + Markup(
-                " poor classifier, noise that depends on the example, or errors that the classifier has learned to"
-            )
-            + Markup(" repeat, as those of a labelling rule: only checked labels show these.")
-        )
+        found.append(escape(coverage(estimate)))
     if figures.agreement is not None:
         agreeing = Markup("The classifier's own choice is the given label for {} of the examples.")
         found.append(agreeing.format(percent(figures.agreement)))

@@ -194,7 +194,7 @@ def _best_is_co_teaching(results: Sequence[Result]) -> tuple[list[bool], str]:
             columns.setdefault(result.dataset, []).append(result)
     best = [max(own, key=lambda r: r.mean or 0.0) for own in columns.values() if _has_all_methods(own)]
     holds = [(result.estimator, result.method) == ("dual-t", "co-teaching") for result in best]
-    return holds, ", ".join(f"{r.dataset}: {r.estimator or ''} {r.method}" for r in best)
+    return holds, ", ".join(f"{r.dataset}: {' '.join(filter(None, (r.estimator, r.method)))}" for r in best)
 
 
 def _has_all_methods(results: Sequence[Result]) -> bool:

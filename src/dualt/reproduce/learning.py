@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -162,6 +162,19 @@ def _transition(posterior: PosteriorSpec, n_classes: int) -> NDArray[np.float64]
     if posterior.matrix is not None:
         return check_transition(posterior.matrix, n_classes)
     return None if posterior.noise == GIVEN else from_name(posterior.noise, n_classes, random_state=posterior.seed)
+
+
+def check_matrices(posteriors: Iterable[PosteriorSpec], data_dir: Path | None) -> None:
+    """Refuse a matrix of the noise that does not fit its data, before all runs on them fail."""
+    for name, noise, matrix in dict.fromkeys((each.dataset, each.noise, each.matrix) for each in posteriors):
+        if matrix is None:
+            continue
+        n_classes = _load_real(name, data_dir).n_classes
+        if len(matrix) != n_classes:
+            raise InputError(
+                f"Expected a {n_classes}×{n_classes} matrix for {name}, got {len(matrix)}×{len(matrix)} in {noise}."
+            )
+        check_transition(matrix)
 
 
 def _sizes(posterior: PosteriorSpec, dataset: Dataset) -> dict[str, int]:

@@ -16,6 +16,10 @@ from dualt.transition import early_posterior
 # Up to so many classes the singular values, or an LU decomposition, of a matrix take about a second.
 _EXACT_UP_TO, _ESTIMATED_UP_TO = 1_000, 4_000
 _BAND_ENTRIES = 1 << 17
+# Share of the labels' entropy below which a prediction tells next to nothing of them.
+UNINFORMATIVE = 0.02
+# Standard errors by which agreement must exceed what one label for all would reach.
+_SURE = 3.0
 FIGURES = (
     "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
     "double_counting", "chance_error", "information", "steepness",
@@ -25,7 +29,9 @@ FIGURES = (
 def condition_number(matrix: NDArray[np.float64]) -> float | None:
     """Return the condition number; above 1,000 classes an estimate from an LU decomposition, above 4,000 None."""
     if len(matrix) <= _EXACT_UP_TO:
-        return float(np.linalg.cond(matrix))
+        found = float(np.linalg.cond(matrix))
+        # Of a singular matrix, rounding leaves a huge number on one processor and none on another.
+        return found if found < 1 / np.finfo(np.float64).eps else float("inf")
     if len(matrix) > _ESTIMATED_UP_TO:
         return None
     from scipy.linalg import lapack
@@ -111,6 +117,19 @@ class Diagnostics:
         chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * counts.sum())
         return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
 
+    @property
+    def at_chance(self) -> bool:
+        """Whether the prediction tells nothing of the label.
+
+        It then explains next to none of the labels' entropy, and agrees with them no more often than always giving
+        the most frequent label would. Either alone can be so with a good classifier: under heavy noise the first, where
+        one class is rare the second.
+        """
+        n_samples = self.label_counts.sum()
+        constant = float(self.label_counts.max() / n_samples)
+        needed = constant + _SURE * np.sqrt(constant * (1 - constant) / n_samples)
+        return bool(self.agreement <= needed and self.information < UNINFORMATIVE)
+
     @cached_property
     def steepness(self) -> float:
         """By how much more often labels differ from the likeliest clean class in the unsure half than in the sure half.
@@ -139,4 +158,6 @@ class Diagnostics:
         for name in FIGURES:  # what is set is not computed
             value = figures[name]
             vars(found)[name] = np.asarray(value) if isinstance(value, list) else value
+        if found.condition_number is None and len(found.label_counts) <= _ESTIMATED_UP_TO:
+            vars(found)["condition_number"] = float("inf")  # which JSON has not: it was written as null
         return found

@@ -23,7 +23,7 @@ from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import clean_prior
-from dualt.validation import check_fraction
+from dualt.validation import check_count, check_fraction
 
 if TYPE_CHECKING:
     from dualt.audit import AuditResult
@@ -71,8 +71,10 @@ class TransitionEstimate:
 
     @property
     def transition(self) -> Matrix:
-        """The matrix."""
-        return self.fit.transition
+        """The matrix, read-only."""
+        matrix: Matrix = self.fit.transition.view()
+        matrix.setflags(write=False)
+        return matrix
 
     @property
     def n_samples(self) -> int:
@@ -92,6 +94,8 @@ class TransitionEstimate:
     @property
     def t_spade(self) -> Matrix | None:
         """P(noisy | Y'), counted."""
+        if self.saved:
+            return self.saved.t_spade
         return None if self.fit.spade_counts is None else normalize_counts(self.fit.spade_counts)
 
     @property
@@ -134,8 +138,10 @@ class TransitionEstimate:
     def replicates(self, n_replicates: int | None = None, random_state: RandomState = 0) -> NDArray[np.float32]:
         """Return the matrices of bootstrap resamples, (n_replicates, n_classes, n_classes)."""
         n_classes = len(self.class_names)
+        if n_replicates is None:
+            n_replicates = default_replicates(n_classes)
         generator = as_generator(random_state)
-        drawn = np.empty((n_replicates or default_replicates(n_classes), n_classes, n_classes), np.float32)
+        drawn = np.empty((check_count(n_replicates, "n_replicates", 1), n_classes, n_classes), np.float32)
         for replicate in drawn:
             replicate[:] = self.fit.resample(generator)
         return drawn
@@ -144,15 +150,15 @@ class TransitionEstimate:
     def _replicates(self) -> NDArray[np.float32]:
         return self.replicates()
 
-    def confidence_interval(self, level: float = 0.95) -> Interval:
+    def confidence_interval(self, level: float | None = None) -> Interval:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
 
         The interval covers sampling, not bias: with poor probabilities the truth can lie outside. Of an estimate with
-        verified labels it holds whatever the bias: it is measured on them.
+        verified labels it holds whatever the bias: it is measured on them. Here as elsewhere the level is 0.95 by
+        default, or that of the file if the estimate was loaded.
         """
-        check_fraction(level, "level")
+        level = self._checked(level)
         if self.saved:
-            self.saved.check_level(level)
             return self.saved.interval
         if self.audit is not None:
             low, high = self.audit.transition_interval(level)
@@ -160,16 +166,22 @@ class TransitionEstimate:
         low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
         return np.minimum(low, self.transition), np.maximum(high, self.transition)
 
-    def noise_rates_interval(self, level: float = 0.95) -> Interval:
+    def _checked(self, level: float | None) -> float:
+        """Return the level of an interval, by default that of the estimate; refuse one at which it is not known."""
+        level = check_fraction(self.level if level is None else level, "level")
+        if self.saved:
+            self.saved.check_level(level)
+        return level
+
+    def noise_rates_interval(self, level: float | None = None) -> Interval:
         """Return (low, high), each (n_classes,), for `noise_rates`."""
         low, high = self.confidence_interval(level)
         return 1 - np.diagonal(high), 1 - np.diagonal(low)
 
-    def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
+    def noise_rate_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return (low, high) for `noise_rate`, the class shares held fixed."""
-        check_fraction(level, "level")
+        level = self._checked(level)
         if self.saved:
-            self.saved.check_level(level)
             return self.saved.noise_rate_interval
         if self.audit is not None:
             low, high = self.audit.noise_rate_interval(level)
@@ -245,15 +257,16 @@ class TransitionEstimate:
         issues: LabelIssues | None = None,
         *,
         title: str = "Label report",
-        level: float = 0.95,
+        level: float | None = None,
     ) -> None:
         """Write one HTML page of the estimate, and of label issues if they are given, to look at and review."""
         from dualt.report import write_report
 
-        write_report(path, self, issues, title=title, level=level)
+        write_report(path, self, issues, title=title, level=self._checked(level))
 
-    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, level: float | None = None) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""
+        level = self._checked(level)
         low, high = self.confidence_interval(level)
         audit = self.saved.audit if self.saved else self.audit and self.audit.to_dict()
         optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
@@ -277,6 +290,6 @@ class TransitionEstimate:
             "warnings": [vars(notice) for notice in self.warnings],
         }
 
-    def save(self, path: str | Path, *, level: float = 0.95) -> None:
+    def save(self, path: str | Path, *, level: float | None = None) -> None:
         """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
         write_estimate(path, self, level)

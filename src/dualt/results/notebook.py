@@ -83,3 +83,18 @@ def _cell(value: float) -> str:
 def _notices(estimate: TransitionEstimate) -> str:
     items = "".join(f"<li>{escape(str(notice))}</li>" for notice in estimate.warnings)
     return f"<ul>{items}</ul>" if items else ""
+
+
+def coverage(estimate: TransitionEstimate) -> str:
+    """Return what the ranges of an estimate cover and what they do not, as terminals and pages say it."""
+    if estimate.audit is not None or (estimate.saved is not None and estimate.saved.audit is not None):
+        return "Ranges cover chance, and hold whatever the classifier gets wrong: that was measured on checked labels."
+    covered, others = (
+        ("chance", "noise that depends on the example or poor probabilities")
+        if estimate.fit.readings is None
+        else ("chance and what else these data can mean", "poor probabilities")
+    )
+    return (
+        f"Ranges cover {covered}; they do not cover {others}. Errors that the classifier repeats, as those of a"
+        " labelling rule, show only in checked labels: dualt audit."
+    )

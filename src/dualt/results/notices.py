@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.results.diagnostics import Diagnostics
+from dualt.results.diagnostics import UNINFORMATIVE, Diagnostics
 from dualt.results.fit import Fit
 from dualt.transition import NEAR_SINGULAR
 
@@ -17,7 +17,6 @@ LOW_ANCHOR_CONFIDENCE = 0.4
 IN_SAMPLE_AGREEMENT = 0.98
 # A row moved this much by chance alone (mean Σ|T − T̂|, between 0 and 2) says little.
 MUCH_CHANCE = 0.35
-UNINFORMATIVE = 0.02
 # How much more often the unsure half of the examples must disagree with its labels than the sure half.
 STEEP = 0.2
 _HARDLY_INVERTIBLE = 30.0
@@ -94,7 +93,8 @@ def _about_trust(figures: Diagnostics) -> Iterator[Notice]:
         yield Notice(
             "few-labels-for-classes",
             f"By chance alone a row of the matrix is off by about {figures.chance_error:.2f} (of at most 2):"
-            f" {int(np.median(figures.support)):,} labels per row are few for {len(figures.support)} classes.",
+            f" the examples that count for a class, {int(np.median(figures.support)):,} in the median, are few for"
+            f" {len(figures.support)} classes.",
             "Trust noise rates and the largest entries, not the rest; more labels or fewer classes would help.",
         )
 
@@ -135,8 +135,8 @@ def _about_predictions(figures: Diagnostics, names: Sequence[str]) -> Iterator[N
         yield Notice(
             "class-never-predicted",
             f"No row has its largest probability in class {_listed(never, names)}.",
-            "Its row cannot be counted and is taken as noise-free where the estimator counts: train the"
-            " classifier longer, or balance the classes.",
+            "Nothing, or next to nothing, was counted for such a class; without verified labels, its row of the matrix"
+            " is a guess. Train the classifier longer, or balance the classes.",
         )
     unsure = np.flatnonzero((figures.anchor_confidence < LOW_ANCHOR_CONFIDENCE) & (figures.predicted_counts > 0))
     if len(unsure):

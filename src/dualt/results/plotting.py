@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dualt.errors import InputError, naming_extra
-from dualt.validation import check_class_names, check_transition
+from dualt.validation import ClassNames, check_class_names, check_transition
 
 _NUMBERS_UP_TO = 12
 _NAMES_UP_TO = 40
@@ -18,7 +18,7 @@ _CURVES = {"validation_accuracy": "validation, given labels", "test_accuracy": "
 
 def plot_transition(
     transition: ArrayLike,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
     *,
     ax: Any = None,
     title: str | None = None,

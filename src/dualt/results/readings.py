@@ -24,6 +24,9 @@ _TOO_WIDE = 0.3
 SELDOM_SURE = "the classifier is seldom sure of a class, and its own errors cannot be told from wrong labels"
 CANNOT_TELL = "probabilities cannot tell more, and errors that the classifier repeats do not show"
 TOO_FAR_APART = "these data fit too many noise rates"
+AT_CHANCE = "the classifier agrees with the labels no more often than always giving the most frequent label would"
+# Estimators that may know better than the classifier: by the true labels, or by features of the examples.
+_BY_OTHER_MEANS = ("oracle", "hoc")
 
 
 @dataclass(frozen=True)
@@ -85,12 +88,22 @@ def _variance(rates: Floats, support: NDArray[np.int64]) -> Floats:
 def undecided(estimate: TransitionEstimate) -> str | None:
     """Return why no noise rate should be claimed from these data alone; None if one, or a range, may be."""
     readings = estimate.fit.readings
+    if readings is not None and readings.seldom_sure:
+        return SELDOM_SURE
+    if _at_chance(estimate):
+        return AT_CHANCE
     if readings is None:
         return None
-    if readings.seldom_sure:
-        return SELDOM_SURE
     low, high = estimate.noise_rate_range
-    return TOO_FAR_APART if high - low > _TOO_WIDE else None
+    # From zero on it is a limit, which claims no rate.
+    return TOO_FAR_APART if low > 0 and high - low > _TOO_WIDE else None
+
+
+def _at_chance(estimate: TransitionEstimate) -> bool:
+    """Tell whether the estimate rests on a classifier that tells nothing of the labels."""
+    if not estimate.diagnostics.at_chance or estimate.estimator in _BY_OTHER_MEANS:
+        return False
+    return estimate.audit is None and (estimate.saved is None or estimate.saved.audit is None)
 
 
 def nothing_sure(estimate: TransitionEstimate) -> bool:
@@ -102,8 +115,11 @@ def nothing_sure(estimate: TransitionEstimate) -> bool:
 def told_as_range(estimate: TransitionEstimate) -> bool:
     """Tell whether one rate would claim too much.
 
-    It would where the readings differ by more than sampling does, and where all labels may be right.
+    It would where the readings differ by more than sampling does, where all labels may be right, and where the
+    classifier is at chance.
     """
+    if _at_chance(estimate):
+        return True
     readings = estimate.fit.readings
     if readings is None:
         return False
@@ -145,6 +161,8 @@ def basis(estimate: TransitionEstimate, level: float = 0.95) -> str:
         low, high = rate_range(estimate, level)
         return f"{level:.0%} interval {low:.1%} to {high:.1%}"
     reason = undecided(estimate)
+    if reason == AT_CHANCE:
+        return reason  # nor can a range be told
     if reason is not None:
         return f"{reason}: {between(*estimate.noise_rate_range)} may be wrong"
     if nothing_sure(estimate):

@@ -32,6 +32,7 @@ class Saved:
     noise_rate_interval: tuple[float, float]
     diagnostics: Diagnostics
     warnings: tuple[Notice, ...]
+    t_spade: Matrix | None = None
     audit: Mapping[str, Any] | None = None
 
     def check_level(self, level: float) -> None:
@@ -56,11 +57,12 @@ def read_estimate(path: str | Path) -> tuple[str, tuple[str, ...], Fit, bool | N
 def _read_fit(content: Mapping[str, Any]) -> Fit:
     transition = check_transition(content["transition"])
     n_classes = len(transition)
-    factors: dict[str, Any] = {
-        name: _shaped(content[key], n_classes, n_classes)
-        for name, key in (("t_club", "t_club"), ("spade_counts", "t_spade"))
-        if key in content
-    }
+    stored = _shaped(content["transition"], n_classes, n_classes)
+    if np.allclose(stored, transition, rtol=1e-12, atol=0):
+        transition = stored  # dividing once more by sums that are one but for rounding would change the last bits
+    factors: dict[str, Any] = {}
+    if "t_club" in content:
+        factors["t_club"] = _shaped(content["t_club"], n_classes, n_classes)
     if "anchors" in content:
         factors["anchors"] = _shaped(content["anchors"], n_classes).astype(np.int64)
     if "readings" in content:
@@ -81,6 +83,7 @@ def _read_rest(content: Mapping[str, Any], n_classes: int) -> Saved:
         interval=(_shaped(interval["low"], n_classes, n_classes), _shaped(interval["high"], n_classes, n_classes)),
         noise_rate_interval=(low, high),
         diagnostics=Diagnostics.from_dict(content["diagnostics"]),
+        t_spade=_shaped(content["t_spade"], n_classes, n_classes) if "t_spade" in content else None,
         audit=content.get("audit"),
         warnings=tuple(
             Notice(*(str(notice[f]) for f in ("code", "message", "advice"))) for notice in content["warnings"]
@@ -99,7 +102,7 @@ def _refuse_resampling(rng: np.random.Generator) -> Matrix:
     raise InputError("Expected an estimate with its data to resample, got one from a file. Estimate it again.")
 
 
-def write_estimate(path: str | Path, estimate: TransitionEstimate, level: float) -> None:
+def write_estimate(path: str | Path, estimate: TransitionEstimate, level: float | None) -> None:
     """Write an estimate as `.json`, or its matrix alone as `.npy` or `.csv`."""
     path = Path(path)
     check_writable_target(path)

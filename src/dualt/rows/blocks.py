@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError
 from dualt.labels import LabelCoder
 from dualt.rows.floats import working_dtype
+from dualt.validation import ClassNames
 
 Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 
@@ -119,7 +120,7 @@ def check_blocks(blocks: Sequence[Block]) -> None:
             )
 
 
-def coder_for(blocks: Sequence[Block], class_names: Sequence[Any] | None = None) -> LabelCoder:
+def coder_for(blocks: Sequence[Block], class_names: ClassNames | None = None) -> LabelCoder:
     """Return the coder of the labels of all blocks; without names, textual classes are those that occur in any."""
     kinds = [next(block.read_labels())[:1].copy() for block in blocks]
     textual = [labels for labels in kinds if labels.dtype.kind not in "biuf"]

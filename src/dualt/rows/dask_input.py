@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import LabelsError, ProbabilitiesError
-from dualt.labels import LabelCoder, as_label_array
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
+from dualt.label_arrays import as_label_array
+from dualt.labels import LabelCoder
+from dualt.probabilities import scale_with_warning
 from dualt.rows.blocks import ArrayBlock, check_blocks
 from dualt.rows.dask import RemoteBlock, compute, delayed, is_dask
-from dualt.validation import as_probability_table, check_probability_shape, check_same_length, names_of_columns
+from dualt.validation import (
+    ClassNames,
+    as_probability_table,
+    check_probability_shape,
+    check_same_length,
+    index_of,
+    names_of_columns,
+)
 
 
 def open_collections(
-    pred_probs: Any, noisy_labels: Any, class_names: Sequence[Any] | None, coder: LabelCoder | None = None
+    pred_probs: Any, noisy_labels: Any, class_names: ClassNames | None, coder: LabelCoder | None = None
 ) -> tuple[tuple[RemoteBlock, ...], LabelCoder]:
     """Return the blocks and the coder of Dask probabilities and of labels, Dask's or in memory.
 
     Sizes that Dask does not know are computed first. Dask labels that are cut otherwise are cut like the
-    probabilities; labels in memory travel as class numbers. A `coder` that is given is used.
+    probabilities; labels in memory travel as class numbers. A `coder` that is given is used. Where both have an index,
+    the workers compare them.
     """
     parts, names = _probability_parts(pred_probs)
     parts = [part for part in parts if part.n_rows]
@@ -33,8 +42,8 @@ def open_collections(
     open_labels = _dask_labels if is_dask(noisy_labels) else _labels_here
     labels, coder = open_labels(noisy_labels, lengths, n_classes, names if class_names is None else class_names, coder)
     blocks = tuple(
-        RemoteBlock(delayed(_blocks)(part.source, given), (part.n_rows, part.n_classes), part.dtype)
-        for part, given in zip(parts, labels, strict=True)
+        RemoteBlock(delayed(_blocks)(part.source, *given, number), (part.n_rows, part.n_classes), part.dtype)
+        for number, (part, given) in enumerate(zip(parts, labels, strict=True))
     )
     check_blocks(blocks)
     return blocks, coder
@@ -87,9 +96,9 @@ def _is_frame(collection: Any) -> bool:
 
 
 def _dask_labels(
-    noisy_labels: Any, lengths: list[int], n_classes: int, names: Sequence[Any] | None, coder: LabelCoder | None
+    noisy_labels: Any, lengths: list[int], n_classes: int, names: ClassNames | None, coder: LabelCoder | None
 ) -> tuple[list[Any], LabelCoder]:
-    """Return the labels of every partition of the probabilities, and their coder."""
+    """Return the labels of every partition of the probabilities with their index, if any, and their coder."""
     if not hasattr(type(noisy_labels), "ndim"):
         raise LabelsError(f"Expected labels as a Dask array or series, got {type(noisy_labels).__name__}.")
     if _is_frame(noisy_labels):
@@ -102,7 +111,9 @@ def _dask_labels(
     own_lengths = compute(*map(delayed(len), sources))
     check_same_length(sum(lengths), sum(own_lengths))
     arrays = [delayed(_label_array)(source, number) for number, source in enumerate(sources) if own_lengths[number]]
-    parts = _recut(arrays, [length for length in own_lengths if length], lengths)
+    indexes = [delayed(index_of)(source) for source, length in zip(sources, own_lengths, strict=True) if length]
+    cut = [length for length in own_lengths if length], lengths
+    parts = list(zip(_recut(arrays, *cut, np.concatenate), _recut(indexes, *cut, _join_indexes), strict=True))
     if coder is not None:
         return parts, coder
     if isinstance(noisy_labels.dtype, np.dtype) and noisy_labels.dtype.kind in "biuf":
@@ -114,7 +125,7 @@ def _dask_labels(
     return parts, LabelCoder.for_labels(example, n_classes, names)
 
 
-def _recut(parts: list[Any], lengths: list[int], wanted: list[int]) -> list[Any]:
+def _recut(parts: list[Any], lengths: list[int], wanted: list[int], join: Callable[[list[Any]], Any]) -> list[Any]:
     """Return the same rows in partitions of other lengths."""
     if lengths == wanted:
         return parts
@@ -122,26 +133,44 @@ def _recut(parts: list[Any], lengths: list[int], wanted: list[int]) -> list[Any]
     for low, high in pairwise(np.cumsum([0, *wanted]).tolist()):
         first, last = np.searchsorted(starts, low, "right") - 1, np.searchsorted(starts, high, "left")
         slices = [
-            delayed(itemgetter(slice(max(low - start, 0), high - start)))(part)
+            delayed(_slice)(part, max(low - start, 0), high - start)
             for part, start in zip(parts[first:last], starts[first:last].tolist(), strict=True)
         ]
-        recut.append(delayed(np.concatenate)(slices))
+        recut.append(delayed(join)(slices))
     return recut
 
 
+def _slice(rows: Any, low: int, high: int) -> Any:
+    return None if rows is None else rows[low:high]
+
+
+def _join_indexes(indexes: list[Any]) -> Any:
+    return None if indexes[0] is None else indexes[0].append(indexes[1:])
+
+
 def _labels_here(
-    noisy_labels: Any, lengths: list[int], n_classes: int, names: Sequence[Any] | None, coder: LabelCoder | None
-) -> tuple[list[NDArray[Any]], LabelCoder]:
-    """Return the class numbers of every partition, in as few bytes as will do, and the coder of these."""
+    noisy_labels: Any, lengths: list[int], n_classes: int, names: ClassNames | None, coder: LabelCoder | None
+) -> tuple[list[Any], LabelCoder]:
+    """Return the class numbers of every partition, in as few bytes as will do, with their index; and their coder."""
     labels = as_label_array(noisy_labels)
     check_same_length(sum(lengths), len(labels))
     coder = coder or LabelCoder.for_labels(labels, n_classes, names)
-    codes = np.split(coder.encode_small(labels), np.cumsum(lengths)[:-1])
-    return codes, LabelCoder(coder.names, by_name=False)
+    codes, index = coder.encode_small(labels), index_of(noisy_labels)
+    limits = pairwise(np.cumsum([0, *lengths]).tolist())
+    parts = [(codes[low:high], _slice(index, low, high)) for low, high in limits]
+    return parts, LabelCoder(coder.names, by_name=False)
 
 
-def _blocks(pred_probs: Any, labels: NDArray[Any]) -> tuple[ArrayBlock]:
-    return (ArrayBlock(as_probability_table(pred_probs)[0], labels),)
+def _blocks(pred_probs: Any, labels: NDArray[Any], index: Any, number: int) -> tuple[ArrayBlock]:
+    """Return the block of a partition, if its labels are those of its rows."""
+    rows = index_of(pred_probs)
+    if rows is not None and index is not None and not rows.equals(index):
+        raise InputError(
+            "Expected labels with the index of the probabilities, got another index or order in partition"
+            f" {number}: they may be of other rows. Reorder them by that index, or pass labels.to_numpy(), of Dask's"
+            " labels.to_dask_array(), if the rows are the same."
+        )
+    return (ArrayBlock(scale_with_warning(as_probability_table(pred_probs)[0]), labels),)
 
 
 def _label_array(labels: Any, number: int) -> NDArray[Any]:

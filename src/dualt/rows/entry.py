@@ -6,23 +6,23 @@ It stands apart from `NoisyPosterior` because it also opens the collections of D
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from dualt.errors import DualtWarning, LabelsError
-from dualt.labels import LabelCoder, as_label_array
+from dualt.label_arrays import as_label_array
+from dualt.labels import LabelCoder
+from dualt.probabilities import scale_rounded
 from dualt.rows.blocks import ArrayBlock
 from dualt.rows.dask import DaskPosterior, is_dask
 from dualt.rows.dask_input import open_collections
-from dualt.rows.floats import scale_rounded
 from dualt.rows.posterior import NoisyPosterior, Progress
-from dualt.validation import align_labels, as_probability_table, check_n_jobs, check_same_length
+from dualt.validation import ClassNames, align_labels, as_probability_table, check_n_jobs, check_same_length
 
 
 def as_posterior(
     pred_probs: Any,
     noisy_labels: Any,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
     *,
     coder: LabelCoder | None = None,
     n_jobs: int | None = 1,
@@ -46,9 +46,13 @@ def as_posterior(
     on_progress
         Told how many rows of how many a pass has read.
     out_of_fold
-        Whether the classifier had not seen the rows whose probabilities these are, if that is known.
+        Whether the classifier had not seen the rows whose probabilities these are, if that is known; by default what
+        the probabilities themselves say, as those of `dualt.cross_fit` do.
     """
     n_jobs = check_n_jobs(n_jobs)
+    # Compared, because of a data frame it may be a column of that name.
+    if out_of_fold is None and getattr(pred_probs, "out_of_fold", None) is True:
+        out_of_fold = True
     if is_dask(pred_probs):
         blocks, coder = open_collections(pred_probs, noisy_labels, class_names, coder)
         return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold)

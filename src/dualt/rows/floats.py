@@ -50,24 +50,3 @@ def entries_at(rows: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
 def rows_at(table: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
     """Return the rows of these numbers: short ones several times as fast as by indexing, without a copy of all."""
     return np.asarray(table).take(numbers, axis=0) if table.flags.c_contiguous else np.asarray(table[numbers])
-
-
-def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
-    """Return probabilities that were rounded to two decimals with rows that sum to one again; others as they are.
-
-    Rounded are those that all have at most two decimals and whose rows miss one by 0.05 at most, some by 0.01 or more.
-    """
-    if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:16]):
-        return table
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = table.sum(axis=1, dtype=np.float64)
-        excess = np.abs(sums - 1).max()
-    if not 0.005 < excess < 0.055 or not _has_two_decimals(table):
-        return table
-    return np.asarray(table / sums[:, None], dtype=table.dtype)
-
-
-def _has_two_decimals(table: NDArray[Any]) -> bool:
-    with np.errstate(invalid="ignore", over="ignore"):
-        hundredths = np.asarray(table, np.float64) * 100
-        return bool((np.abs(hundredths - np.rint(hundredths)) < 1e-4).all())

@@ -20,7 +20,7 @@ from dualt.rows.sample import sample_rows
 from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample, summarize
 from dualt.rows.threads import ordered_map
 from dualt.transition import chunk_rows
-from dualt.validation import check_n_jobs
+from dualt.validation import ClassNames, check_n_jobs
 
 Chunk: TypeAlias = tuple[NDArray[Any], Codes]
 # Told how many rows of how many a pass has read.
@@ -82,7 +82,7 @@ class NoisyPosterior:
     def from_blocks(
         cls,
         blocks: Sequence[Block],
-        class_names: Sequence[Any] | None = None,
+        class_names: ClassNames | None = None,
         *,
         n_jobs: int = 1,
         on_progress: Progress | None = None,

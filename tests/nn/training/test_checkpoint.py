@@ -176,10 +176,10 @@ def test_another_matrix_method_or_noise_is_refused(tmp_path):
     run("revision", path)
     recipe = RECIPES.get("revision", OTHERS)
     other = build_method("revision", [[0.9, 0.1], [0.3, 0.7]])
-    with pytest.raises(InputError, match="made with transition_checksum"):
+    with pytest.raises(InputError, match="made with another transition matrix"):
         train([small_network()], other, synthetic_data(), recipe, checkpoint=path, resume=True)
     same = build_method("revision", [[0.8, 0.2], [0.3, 0.7]])
-    with pytest.raises(InputError, match="made with labels_checksum"):
+    with pytest.raises(InputError, match="made with other rows or labels"):
         train([small_network()], same, synthetic_data(rate=0.3), recipe, checkpoint=path, resume=True)
     with pytest.raises(InputError, match="made with method = 'Revision', not 'CrossEntropy'"):
         train([small_network()], build_method("ce"), synthetic_data(), recipe, checkpoint=path, resume=True)

@@ -8,9 +8,11 @@ import torch
 from PIL import Image
 
 from dualt.datasets import LazyImages
+from dualt.errors import InputError
 from dualt.nn.training import Part, as_inputs
 from dualt.nn.training import inputs as module
 from dualt.nn.training.augment import shift, shift_and_flip
+from dualt.nn.training.inputs import as_bytes
 
 
 def test_bytes_are_scaled_and_channels_standardised():
@@ -21,6 +23,17 @@ def test_bytes_are_scaled_and_channels_standardised():
         for channel in range(3):
             expected = (images[sample, channel] / 255 - mean[channel]) / std[channel]
             np.testing.assert_allclose(x[row, channel], expected, atol=1e-6)
+
+
+def test_pixels_are_bytes_in_any_dtype_or_floats_up_to_one():
+    pixels = np.arange(256).reshape(4, 8, 8)
+    assert as_bytes(pixels).dtype == np.uint8
+    np.testing.assert_array_equal(as_bytes(pixels), pixels)
+    unit = (pixels / 255).astype(np.float32)
+    assert as_bytes(unit) is unit
+    for wrong in (pixels.astype(np.float32), pixels - 1, pixels + 1):
+        with pytest.raises(InputError, match="whole numbers from 0 to 255"):
+            as_bytes(wrong)
 
 
 def test_grey_images_get_a_channel_and_vectors_stay():

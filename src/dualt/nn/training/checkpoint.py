@@ -22,6 +22,12 @@ from dualt.nn.training.history import History
 from dualt.nn.training.method import Method
 
 _VERSION = 2
+# Settings that are checksums, and what another one means.
+_OF_ROWS = {
+    "features_checksum": "other rows or features",
+    "labels_checksum": "other rows or labels",
+    "transition_checksum": "another transition matrix",
+}
 
 
 @dataclass
@@ -153,6 +159,11 @@ def _check_settings(stored: Mapping[str, Any], wanted: Mapping[str, Any], path: 
     wanted = json.loads(json.dumps(wanted))
     for name in sorted({*stored, *wanted}):
         if stored.get(name) != wanted.get(name):
+            if name in _OF_ROWS:
+                raise InputError(
+                    f"The checkpoint {path} was made with {_OF_ROWS[name]}: resume with the same data, random state and"
+                    " folds, or start anew elsewhere."
+                )
             raise InputError(
                 f"The checkpoint {path} was made with {name} = {stored.get(name)!r}, not {wanted.get(name)!r}:"
                 " resume with the same settings, or start anew elsewhere."

@@ -11,6 +11,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from dualt.errors import InputError
+
 # Samples that take no more than this as float32 are converted once and stay on the device.
 _IN_MEMORY_BYTES = 4 << 30
 
@@ -87,6 +89,19 @@ def as_inputs(samples: Any, mean: ArrayLike = 0.0, std: ArrayLike = 1.0, device:
         return _standardize(np.asarray(samples[index.cpu().numpy()]), mean, std).to(device)
 
     return Inputs(len(samples), sample_shape(samples), fetch)
+
+
+def as_bytes(samples: NDArray[Any]) -> NDArray[Any]:
+    """Return whole pixels from 0 to 255 as uint8, of which x/255 is taken, and others, from 0 to 1, as they are."""
+    if samples.dtype == np.uint8 or not samples.size:
+        return samples
+    lowest, highest, whole = samples.min(), samples.max(), samples.dtype.kind in "iu"
+    if lowest < 0 or highest > (255 if whole else 1):
+        raise InputError(
+            "Expected pixels as the model was trained on, whole numbers from 0 to 255 or floats from 0 to 1, got"
+            f" {samples.dtype} from {lowest:g} to {highest:g}. Pass them as uint8, or divided by 255."
+        )
+    return samples.astype(np.uint8) if whole else samples
 
 
 def sample_shape(samples: Any) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from dualt.errors import DualtError, FileError, InputError
 from dualt.files import atomic_write, json_text, open_input, read_json
 from dualt.nn.networks import build_network
 from dualt.nn.networks.weights import read_weights
-from dualt.nn.training.inputs import as_inputs, sample_shape
+from dualt.nn.training.inputs import as_bytes, as_inputs, sample_shape
 from dualt.nn.training.prediction import predict_probs
 from dualt.nn.training.recipe import Machine
 from dualt.validation import check_class_names
@@ -49,6 +49,8 @@ class Model:
         What samples are standardised with.
     feature_names
         Columns of the table that it was trained on, in order; `None` if they had no names.
+    on_bytes
+        Whether it was trained on uint8, of which it saw x/255; models of earlier versions do not tell.
     about
         Whatever else describes the model: method, matrix, accuracy. Plain numbers, strings and lists.
     """
@@ -62,6 +64,7 @@ class Model:
     std: NDArray[np.float32]
     about: Mapping[str, Any] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
+    on_bytes: bool = False
 
     def predict_probs(self, samples: Any, machine: Machine | None = None) -> NDArray[np.float32]:
         """Return the probabilities of the clean class, (n, C)."""
@@ -69,6 +72,10 @@ class Model:
         shape = sample_shape(samples)
         if shape != self.input_shape:
             raise InputError(f"Expected samples of shape {self.input_shape}, as in training, got {shape}.")
+        if self.on_bytes and isinstance(samples, np.ndarray):
+            samples = as_bytes(samples)
+        elif isinstance(samples, np.ndarray) and samples.dtype == np.uint8 and np.max(self.mean) > 1:
+            samples = samples.astype(np.float32)  # trained on numbers like these, not on x/255
         inputs = as_inputs(samples, self.mean, self.std, device)
         if isinstance(samples, np.ndarray) and samples.dtype.kind == "f":
             _check_finite(samples)
@@ -102,6 +109,7 @@ class Model:
             "mean": np.asarray(self.mean).tolist(),
             "std": np.asarray(self.std).tolist(),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "on_bytes": self.on_bytes,
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
             "about": dict(self.about),
         }
@@ -131,7 +139,7 @@ class Model:
         features = content["feature_names"]
         return cls(
             networks, content["network"], content["options"], shape, names, mean, std, content["about"],
-            None if features is None else tuple(map(str, features)),
+            None if features is None else tuple(map(str, features)), content.get("on_bytes") is True,
         )  # fmt: skip
 
 
@@ -158,6 +166,8 @@ def _check_finite(samples: NDArray[Any]) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it."""
+    if folder.is_file():
+        raise FileError(f"Expected the name of a folder, got the file {folder}. Name another.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -5,7 +5,7 @@ const offered = (rows, row) => {
   const [given, suggested] = [rows.given[row], rows.suggested[row]];
   if (page.names.length <= FEW_CLASSES) return page.names.map((_, code) => code);
   if (rows.blind) return [];
-  const likely = [suggested, ...(page.likely[given] ?? [])].filter((code) => code !== given);
+  const likely = [suggested, ...(page.likely[given] ?? [])].filter((code) => code !== given && code !== UNCLEAR);
   return [...new Set(likely)].slice(0, 8);
 };
 
@@ -66,8 +66,11 @@ class Card {
     this.ident.textContent = identity(rows, row);
     this.ident.hidden = !this.ident.textContent;
     this.given.replaceChildren(name(given), " ", el("small", {}, `${percent(rows.right[row])} likely`));
-    this.suggested.replaceChildren(name(suggested), " ", el("small", {}, `${percent(rows.probability[row])} likely`));
+    const likely = suggested === UNCLEAR ? [] : [" ", el("small", {}, `${percent(rows.probability[row])} likely`)];
+    this.suggested.replaceChildren(name(suggested), ...likely);
     this.keep.replaceChildren(key(keyFor("keep")), "Keep ", name(given));
+    if (suggested === UNCLEAR && document.activeElement === this.take) this.node.focus({ preventScroll: true });
+    this.take.hidden = suggested === UNCLEAR;
     this.take.replaceChildren(key(keyFor("take")), "Take ", name(suggested));
     this.keep.setAttribute("aria-pressed", chosen === given);
     this.take.setAttribute("aria-pressed", chosen === suggested);

@@ -141,7 +141,7 @@ class Review {
 
   decide(code) {
     const row = this.visible[this.position];
-    if (row === undefined) return;
+    if (row === undefined || code === UNCLEAR) return;
     this.choices.choose(row, code);
     const done = code === this.rows.given[row] ? "kept as" : "changed to";
     if (this.sieve.byState) this.sift();

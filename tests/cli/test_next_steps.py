@@ -1,0 +1,135 @@
+"""The commands that a command prints to go on with: they run as they are, on the same data, with the same matrix."""
+
+import csv
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from dualt import noise
+from dualt.cli import app
+
+NAMES = np.array(["c", "a", "b"])
+WORDS = {"c": "cup milk", "a": "fox hen", "b": "ship wave"}
+
+
+def run(*arguments, **options):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def steps(result):
+    """Return the printed commands as lists of words, without `dualt` and the remark behind them."""
+    lines = [line.split("   ")[0].strip() for line in result.stdout.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("dualt ")]
+
+
+def fill_in(path, true):
+    with Path(path).open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    with Path(path).open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "true": true[int(row["index"])]} for row in rows)
+
+
+@pytest.fixture
+def true(tmp_path, monkeypatch):
+    """Names in an order of their own, as arrays, as a table of texts and numbers, and as pictures."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DUALT_CACHE", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 240)
+    given = NAMES[noise.corrupt(clean, noise.pair(3, 0.25), random_state=1)]
+    np.save("probs.npy", np.eye(3)[clean] * 0.7 + rng.dirichlet(np.ones(3), 240) * 0.3)
+    Path("labels.txt").write_text("\n".join(given))
+    Path("names.txt").write_text("\n".join(NAMES))
+    rows = [[f"t{row}", WORDS[NAMES[code]], given[row], code + rng.normal() / 9] for row, code in enumerate(clean)]
+    with Path("tickets.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["ticket", "text", "queue", "x_1"], *rows])
+    for row in range(60):
+        Path("digits", given[row]).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((6, 6), 80 * clean[row], np.uint8)).save(Path("digits", given[row], f"{row:03}.png"))
+    return NAMES[clean]
+
+
+def test_class_names_are_not_forgotten(true):
+    named = ["probs.npy", "labels.txt", "--classes", "names.txt"]
+    shown = steps(run("estimate", *named))
+    assert shown[0] == ["issues", *named]
+    assert json.loads(run(*shown[0], "--json").stdout)["class_names"] == NAMES.tolist()
+    for step in shown[1:]:
+        assert step[1:5] == named
+    (step,) = steps(run("audit", "labels.txt", "--probs", "probs.npy", *named[2:], "-o", "a.csv", "--size", 50))
+    assert step == ["estimate", *named, "--verified", "a.csv"]
+
+
+def test_how_the_matrix_is_found_is_not_forgotten(true):
+    named = ["probs.npy", "labels.txt", "--classes", "names.txt"]
+    run("audit", "labels.txt", "--size", 60, "-o", "audit.csv")
+    fill_in("audit.csv", true)
+    chosen = ["-e", "top-count", "--set", "share=0.2", "--verified", "audit.csv", "--level", "0.8"]
+    for command in ("estimate", "issues"):
+        for step in steps(run(command, *named, *chosen)):
+            assert step[1:13] == [*named, *chosen]
+    run("estimate", *named, "-o", "t.json")
+    more = ["--transition", "t.json", "--top", "5"]
+    for step in steps(run("issues", *named, *more)):
+        assert step[1:9] == [*named, *more]
+
+
+@pytest.mark.parametrize(
+    ("audited", "next_step"),
+    [
+        (["tickets.csv", "--label", "queue", "--id", "ticket", "--text", "text"], ["tickets.csv", "--label", "queue",
+         "--id", "ticket", "--text", "text"]),
+        (["digits"], ["digits"]),
+        (["labels.txt"], ["PROBS", "labels.txt"]),
+        (["tickets.csv", "--label", "queue"], ["PROBS", "tickets.csv", "--label", "queue"]),
+    ],
+)  # fmt: skip
+def test_an_audit_without_probabilities_leads_to_an_estimate(true, audited, next_step):
+    (step,) = steps(run("audit", *audited, "--size", 40, "-o", "an audit.csv"))
+    assert step == ["estimate", *next_step, "--verified", "an audit.csv"]
+    fill_in("an audit.csv", true if audited[0] != "digits" else images_true(true))
+    run(*(word.replace("PROBS", "probs.npy") for word in step), "--classes", "names.txt")
+
+
+def images_true(true):
+    return [true[int(path.stem)] for path in sorted(Path("digits").glob("*/*.png"))]
+
+
+@pytest.mark.parametrize("output", ["p.npy", "p.csv"])
+def test_made_probabilities_lead_to_issues(true, output):
+    said = run("probs", "tickets.csv", "--label", "queue", "--features", "x_*", "--id", "ticket", "-o", output)
+    (step,) = steps(said)
+    assert step == ["issues", output, *(["tickets.csv"] if output == "p.npy" else []), "--label", "queue", "--id",
+                    "ticket"]  # fmt: skip
+    found = json.loads(run(*step, "--json").stdout)
+    alone = json.loads(run("issues", "tickets.csv", "--label", "queue", "--features", "x_*", "--json").stdout)
+    assert [row["index"] for row in found["issues"]] == [row["index"] for row in alone["issues"]]
+
+
+def test_what_came_from_standard_input_is_called_so(true):
+    text = Path("tickets.csv").read_text()
+    named = ["--label", "queue", "--features", "x_*", "-v"]
+    read = run("issues", "-", *named, "-o", "i.csv", input=text)
+    assert "/dualt-" not in read.output
+    assert "- has no probabilities" in read.stderr
+    assert steps(read) == []
+    assert "The flagged labels are in i.csv." in read.stdout
+    written = run("issues", "tickets.csv", *named, "-o", "-")
+    assert "/dualt-" not in written.output
+    assert "are in" not in written.stderr
+    assert "dualt issues tickets.csv --label queue --features 'x_*' --report report.html" in written.stderr
+    drawn = run("audit", "-", "--label", "queue", "--size", 9, "-o", "-", input=text)
+    assert drawn.stderr == "9 labels to check in -: fill in the column 'true'.\n"
+    assert len(drawn.stdout.splitlines()) == 10
+    refused = CliRunner().invoke(app, ["issues", "-", "--label", "nope", "--features", "x_*"], input=text)
+    assert refused.exit_code == 2
+    assert "Unknown column of - 'nope'" in refused.stderr
