@@ -38,7 +38,7 @@ docs: .venv/docs
 
 bench: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
-	$(BIN)/python bench/page.py estimate issues coverage classifier training floor real
+	$(BIN)/python bench/page.py estimate threads issues coverage classifier training floor real
 
 bench-scale: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'

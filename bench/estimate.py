@@ -122,10 +122,13 @@ def measure_threads(shape: tuple[int, int]) -> dict[str, tuple[float, float]]:
 
     probs, labels = make_inputs(*shape)
     found = {}
-    for name, function in (("estimate", dualt.estimate_transition), ("find issues", dualt.find_label_issues)):
+    for name, function in (
+        ("matrix, default", dualt.estimate_transition),
+        ("wrong labels found", dualt.find_label_issues),
+    ):
         runs = {n_jobs: partial(function, probs, labels, n_jobs=n_jobs) for n_jobs in (1, 2)}
         times: dict[int, list[tuple[float, ...]]] = {1: [], 2: []}
-        for n_jobs in (1, 2) * 6:
+        for n_jobs in (1, 2) * 11:
             before = perf_counter(), process_time(), thread_time()
             runs[n_jobs]()
             after = perf_counter(), process_time(), thread_time()
@@ -156,8 +159,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--threads", action="store_true", help="two threads beside one, at 1,000,000 × 100")
     if parser.parse_args().threads:
+        print(f"{machine()}, then two\n")
+        print("| 1,000,000 × 100 | two threads, × faster | CPU times allow |\n| --- | --- | --- |")
         for name, (wall, allowed) in apart(measure_threads, (1_000_000, 100)).items():
-            print(f"{name}: two threads are {wall:.2f} times as fast as one ({allowed:.2f} by CPU time)", flush=True)
+            print(f"| {name} | {wall:.2f} | {allowed:.2f} |", flush=True)
         return
     print(f"{machine()}, CPU time\n")
     print(

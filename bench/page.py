@@ -24,6 +24,7 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "t
 ESTIMATORS = comparable(n_classes=10)
 COMMANDS = {
     "estimate": "bench/estimate.py",
+    "threads": "bench/estimate.py --threads",
     "issues": "bench/issues.py",
     "coverage": "bench/coverage.py",
     "classifier": "bench/classifier.py",

@@ -225,14 +225,16 @@ class EarlyPosterior:
 
     def __call__(self, probs: NDArray[Any], n_jobs: int = 1) -> NDArray[Any]:
         """Return the posterior (n_samples, n_classes)."""
-        if n_jobs > 1:
-            return np.concatenate(_in_threads(self, probs, n_jobs))
-        return self._kernel.posterior(probs) if self._kernel else self._posterior(probs)
+        if not self._kernel:
+            return self._posterior(probs)
+        posterior = np.empty(probs.shape, self._matrix.dtype)
+        _in_threads(self._kernel.posterior, n_jobs, probs, posterior)
+        return posterior
 
     def clearest(self, probs: NDArray[Any], n_jobs: int = 1) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Return the most probable class of every row, the first of equals, and its posterior."""
         if n_jobs > 1:
-            best, sureness = zip(*_in_threads(self.clearest, probs, n_jobs), strict=True)
+            best, sureness = zip(*_in_threads(self.clearest, n_jobs, probs), strict=True)
             return np.concatenate(best), np.concatenate(sureness)
         return self._kernel.clearest(probs) if self._kernel else _largest(self._posterior(probs))
 
@@ -269,10 +271,12 @@ class EarlyPosterior:
         return posterior
 
 
-def _in_threads(function: Callable[[NDArray[Any]], Any], rows: NDArray[Any], n_jobs: int) -> list[Any]:
-    """Return what the function finds of equal parts of the rows, each in a thread of its own."""
+def _in_threads(function: Callable[..., Any], n_jobs: int, *arrays: NDArray[Any]) -> list[Any]:
+    """Return what the function finds of equal parts of the arrays' rows, each in a thread of its own."""
+    if n_jobs == 1:
+        return [function(*arrays)]
     with ThreadPoolExecutor(n_jobs) as pool:
-        return list(pool.map(function, np.array_split(rows, n_jobs)))
+        return list(pool.map(function, *(np.array_split(array, n_jobs) for array in arrays)))
 
 
 def _largest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:

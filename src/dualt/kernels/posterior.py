@@ -108,11 +108,13 @@ class PosteriorKernel:
         self._dtype = transition.dtype
         self._read = getattr(kernels.library, f"read_posterior_{kernels.TYPES[transition.dtype]}")
 
-    def posterior(self, probs: NDArray[Any]) -> NDArray[Any]:
-        """Return the posterior of every row."""
-        posterior = np.empty(probs.shape, self._dtype)
-        self._call(probs, posterior=posterior)
-        return posterior
+    def posterior(self, probs: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the posterior of every row, in `out` if given: contiguous rows of the matrix's type."""
+        out = np.empty(probs.shape, self._dtype) if out is None else out
+        if out.shape != probs.shape or out.dtype != self._dtype or not out.flags.c_contiguous:
+            raise ValueError(f"Expected room for {probs.shape} of {self._dtype}, got {out.shape} of {out.dtype}.")
+        self._call(probs, posterior=out)
+        return out
 
     def clearest(self, probs: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Return the most probable class of every row, the first of equals, and its posterior."""
