@@ -15,6 +15,9 @@ from faulty import content, dualt, one_line
 
 pytest.importorskip("torch")
 
+# Of a run that has ended after a checkpoint.
+KEPT = ["checkpoints/asked.json", "checkpoints/ce.safetensors"]
+
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
@@ -44,18 +47,21 @@ def undisturbed(table, tmp_path_factory):
 
 
 def test_control_c_while_a_checkpoint_is_written(table, out, undisturbed):
-    error = train(table, out, fault="interrupt-at-fsync", at=2, code=130)
+    error = train(
+        table, out, fault="interrupt-at-fsync", at=3, code=130
+    )  # what was asked, and a first one, are written
     assert one_line(error).startswith("interrupted: ")
-    assert list(content(out)) == ["checkpoints/ce.safetensors"], "the first one stands; nothing claims to be a model"
+    assert list(content(out)) == KEPT, "the first one stands; nothing claims to be a model"
     train(table, out, "--resume")
     assert weights(out) == weights(undisturbed), "taken up where it was, it comes to the same"
 
 
 def test_a_disk_that_is_really_full(table, small_disk):
-    """There is room for a first checkpoint, not for a second beside it."""
+    """There is room for what was asked and a first checkpoint, not for a second beside it."""
+    os.truncate(small_disk / "before", (small_disk / "before").stat().st_size - 4096)
     error = train(table, small_disk, code=2)
     assert "No space left on device" in one_line(error)
-    assert list(content(small_disk)) == ["before", "checkpoints/ce.safetensors"], "to be taken up with --resume"
+    assert list(content(small_disk)) == ["before", *KEPT], "to be taken up with --resume"
 
 
 def reproduce(out, **options):
