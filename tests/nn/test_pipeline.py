@@ -202,6 +202,14 @@ def test_auto_goes_by_the_estimate(matrix, expected):
     assert chosen_by_auto(estimate, "the classifier has learned too little") == "ce"
 
 
+def test_classes_that_may_overlap_speak_against_a_claim_not_against_a_method():
+    estimate = estimated(dualt.noise.pair(4, 0.4))
+    readings = replace(estimate.fit.readings, overlap=True)
+    doubtful = replace(estimate, fit=replace(estimate.fit, readings=readings))
+    assert doubtful.noise_rate_range[0] == 0 < estimate.noise_rate_range[0]
+    assert chosen_by_auto(estimate, None) == chosen_by_auto(doubtful, None) == "forward"
+
+
 def test_data_that_fit_many_matrices_need_a_method_without_one():
     rng = np.random.default_rng(0)
     unsure = rng.dirichlet(np.full(4, 8.0), size=2_000)

@@ -94,8 +94,8 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
     layers = _count_layers(posterior, reader, limits)
     # Of few examples those that count may not be sure enough to show noise.
-    sharp = posterior.n_samples >= 3 * _LEAST_MEMBERS * posterior.n_classes or not agreement_rises(few)
-    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, sharp=sharp)
+    overlap = posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes and agreement_rises(few)
+    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, overlap=overlap)
 
 
 def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:
@@ -223,8 +223,8 @@ def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np
     return _Counted(rows[0], rows[1], (rows[2] + rows[3]) / 2, rows[3])
 
 
-def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float, sharp: bool) -> Fit:
-    """Return the fit of counted layers, with the readings between which it lies; none is sure unless it is `sharp`."""
+def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float, overlap: bool) -> Fit:
+    """Return the fit of counted layers, with the readings between which it lies."""
     counts = _reaching(layers)
     concentrations = np.array([spread_concentration(count) for count in counts])
     counted = _counted(counts, shrink, concentrations)
@@ -235,7 +235,7 @@ def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt
     least = np.maximum(0, (pooled_rates(counts[-1]) - doubt) / (1 - doubt))
     rate_of_sure, rate_of_all = (1 - np.trace(count) / max(count.sum(), 1) for count in (counts[-1], counts[0]))
     evidence = min(1.0, max(0.0, (rate_of_sure - doubt) / (1 - doubt)) / max(rate_of_all, 1e-9))
-    if evidence < _MAYBE_NONE or not sharp:
+    if evidence < _MAYBE_NONE:
         least = np.zeros_like(least)
     most = np.maximum(least, 1 - (np.diagonal(counted.likely) + np.diagonal(counted.everyone)) / 2)
     readings = Readings(
@@ -245,6 +245,7 @@ def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt
         most_support=counts[min(1, len(counts) - 1)].sum(axis=1),
         seldom_sure=mean_sureness < _LIKELY,
         trust=_trust(evidence, alike),
+        overlap=overlap,
     )
     transition = _blend(counted, grown)
     resample = partial(_resampled, layers, shrink, concentrations, grown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
@@ -254,7 +254,10 @@ def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
     """
     if doubt is not None:
         return "dividemix" if doubt == estimate.undecided else "ce"
-    if estimate.noise_rate < LITTLE_NOISE or estimate.noise_rate_range[0] == 0:
+    # Classes that may overlap speak against a claim, not against a method that helps if labels are wrong.
+    readings = estimate.fit.readings and replace(estimate.fit.readings, overlap=False)
+    low = estimate.noise_rate_range[0] if readings is None else readings.range(estimate.clean_prior, 0.95)[0]
+    if estimate.noise_rate < LITTLE_NOISE or low <= 0:
         return "ce"
     kept = np.diagonal(estimate.transition)
     mistaken = (estimate.transition - np.diag(kept)).max(axis=1) / np.maximum(kept, 1e-12)

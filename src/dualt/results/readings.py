@@ -44,6 +44,8 @@ class Readings:
     trust : float
         How far the structure of the matrix may decide which labels are wrong, from 0 (the probabilities alone
         decide) to 1 (Bayes' rule through the matrix does).
+    overlap : bool
+        Whether classes that overlap may explain the least noise too, so that the range starts at none.
     """
 
     least: Floats
@@ -52,20 +54,21 @@ class Readings:
     most_support: NDArray[np.int64]
     seldom_sure: bool
     trust: float
+    overlap: bool = False
 
     def class_ranges(self, level: float) -> tuple[Floats, Floats]:
         """Return (low, high), each (n_classes,): the readings with their sampling error."""
         z = NormalDist().inv_cdf(0.5 + level / 2)
         low = self.least - z * np.sqrt(_variance(self.least, self.least_support))
         high = self.most + z * np.sqrt(_variance(self.most, self.most_support))
-        return np.where(self.least > 0, np.maximum(low, 0), 0), np.minimum(high, 1)
+        return np.where((self.least > 0) & (not self.overlap), np.maximum(low, 0), 0), np.minimum(high, 1)
 
     def range(self, prior: Floats, level: float) -> tuple[float, float]:
         """Return (low, high) for the share of wrong labels among examples whose classes have the shares `prior`."""
         z = NormalDist().inv_cdf(0.5 + level / 2)
         low = prior @ self.least - z * np.sqrt(prior**2 @ _variance(self.least, self.least_support))
         high = prior @ self.most + z * np.sqrt(prior**2 @ _variance(self.most, self.most_support))
-        return max(0.0, float(low)), min(1.0, float(high))
+        return 0.0 if self.overlap else max(0.0, float(low)), min(1.0, float(high))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
@@ -76,7 +79,8 @@ class Readings:
         """Return the readings that `to_dict` has returned."""
         least, most = (np.array(content[name], np.float64) for name in ("least", "most"))
         of_least, of_most = (np.array(content[name], np.int64) for name in ("least_support", "most_support"))
-        return cls(least, most, of_least, of_most, bool(content["seldom_sure"]), float(content["trust"]))
+        overlap = bool(content.get("overlap", False))  # which earlier versions have not written
+        return cls(least, most, of_least, of_most, bool(content["seldom_sure"]), float(content["trust"]), overlap)
 
 
 def _variance(rates: Floats, support: NDArray[np.int64]) -> Floats:
@@ -109,7 +113,7 @@ def _at_chance(estimate: TransitionEstimate) -> bool:
 def nothing_sure(estimate: TransitionEstimate) -> bool:
     """Tell whether even the surest examples show no wrong labels: none may be wrong, or errors that are repeated."""
     readings = estimate.fit.readings
-    return readings is not None and not readings.least.any()
+    return readings is not None and (readings.overlap or not readings.least.any())
 
 
 def told_as_range(estimate: TransitionEstimate) -> bool:
