@@ -130,7 +130,7 @@ def test_a_loaded_estimate_scores_labels_as_the_saved_one_did(data, tmp_path):
     restored = with_audit(loaded)
     np.testing.assert_array_equal(restored.audit.transition_interval(0.8), estimate.audit.transition_interval(0.8))
     np.testing.assert_array_equal(restored.audit.support(), estimate.audit.support())
-    first, second = (dualt.find_label_issues(probs, given, known) for known in (estimate, restored))
+    first, second = (dualt.find_label_issues(probs, given, known) for known in (estimate, loaded))
     for column in ("probability_right", "suggested", "is_issue", "by_pair"):
         np.testing.assert_array_equal(getattr(second, column), getattr(first, column))
     assert with_audit(estimate) is estimate
