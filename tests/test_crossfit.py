@@ -105,6 +105,19 @@ def test_a_row_without_a_label_is_never_flagged(missing):
         dualt.find_label_issues(probs, labels, verified=(np.arange(20), given[:20]))
 
 
+def test_an_estimate_leaves_out_rows_without_a_label():
+    texts, given, _ = texts_of(wrong=0.15)
+    labels = pd.Series(given.astype(object), index=[f"row {row}" for row in range(90)])
+    labels.iloc[[0, 50]] = None
+    probs = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
+    found = dualt.estimate_transition(probs, labels.sample(frac=1, random_state=0))
+    alone = dualt.estimate_transition(probs[probs.labelled], labels[probs.labelled])
+    np.testing.assert_array_equal(found.transition, alone.transition)
+    assert (found.summary.n_samples, found.out_of_fold) == (88, True)
+    with pytest.raises(InputError, match=r"probs\[probs.labelled\]"):
+        dualt.estimate_transition(probs, labels, verified=(np.arange(20), given[:20]))
+
+
 def test_an_estimate_knows_that_the_probabilities_are_out_of_fold():
     features, labels = load_iris(return_X_y=True)
     probs = cross_fit(features, labels, model=GaussianNB())

@@ -21,6 +21,7 @@ from dualt.estimators.top_count import top_count
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
+from dualt.rows.labelled import with_labels
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary, SummaryOnly
 from dualt.validation import ClassNames, check_class_names
@@ -95,7 +96,8 @@ def estimate_transition(
         A classifier's probabilities of the *given* label, best out-of-fold. Array, memory map, list or
         data frame.
     noisy_labels : (n_samples,)
-        Given labels: class numbers from 0, class names, or one-hot rows.
+        Given labels: class numbers from 0, class names, or one-hot rows. None may be missing, unless the
+        probabilities are those of `dualt.cross_fit`: then such a row is left out.
     estimator
         One of `dualt.estimators.ESTIMATORS`; by default `clean-count`.
     class_names
@@ -123,7 +125,8 @@ def estimate_transition(
     array([[0.8, 0.2],
            [0.2, 0.8]])
     """
-    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
+    probs, labels, _ = with_labels(pred_probs, noisy_labels, verified)
+    posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
     estimate = estimate_posterior(posterior, estimator, **options)
     return estimate if verified is None else estimate_verified(posterior, estimate, verified)
 

@@ -17,11 +17,11 @@ from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
 from dualt.issues.in_sample import rank_dynamics
 from dualt.issues.label_issues import LabelIssues
-from dualt.issues.labelled import with_labels
 from dualt.issues.opinions import BayesScorer, CalibratedScorer, PooledScorer
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
+from dualt.rows.labelled import with_labels
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
 from dualt.validation import ClassNames, check_count, check_fraction, check_transition, index_of
 
@@ -129,16 +129,11 @@ def find_label_issues(
             return replace(found, index=index_of(noisy_labels))
         class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
-    probs, labels, rows = with_labels(pred_probs, noisy_labels)
+    probs, labels, rows = with_labels(pred_probs, noisy_labels, verified)
     posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs)
     if verified is not None:
         if transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
-        if rows is not None:
-            raise InputError(
-                "Expected a label for every row where some are verified, got rows without. Pass probs[probs.labelled],"
-                " the labels of these rows, and row numbers among them."
-            )
         transition, estimator = estimate_verified(posterior, estimate_posterior(posterior, estimator), verified), None
     if not isinstance(posterior, DaskPosterior):
         found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)

@@ -171,7 +171,7 @@ def basis(estimate: TransitionEstimate, level: float = 0.95) -> str:
         return f"{reason}: {between(*estimate.noise_rate_range)} may be wrong"
     if nothing_sure(estimate):
         return f"best guess {estimate.noise_rate:.1%}; {CANNOT_TELL}: check a sample (dualt audit)"
-    return f"best guess {estimate.noise_rate:.1%}; these data fit all of them, and a checked sample would decide"
+    return f"best guess {estimate.noise_rate:.1%}; any rate between fits these data, and a checked sample would decide"
 
 
 def between(low: float, high: float) -> str:
