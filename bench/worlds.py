@@ -4,6 +4,7 @@ Real labels are read from the folder $DUALT_REAL_NOISE, else ../shared/data/real
 
     cifar10n-aggregate.npz   CIFAR-10N (Wei et al. 2022), majority of three people: pred_probs, given, clean
     cifar10n-votes.npz       the same, single votes: votes (50,000 × 3), clean, in CIFAR-10's own order
+    cifar10h-counts.npy      CIFAR-10H (Peterson et al. 2019): how many of some 50 people gave each class, test images
     labelme.npz              LabelMe (Rodrigues & Pereira 2017): features, votes (−1 = none), clean
     hausa-news.tsv           news titles in Hausa (Hedderich et al. 2020): text, given by a keyword rule, clean
     cifar100-sym20.npz       CIFAR-100, made noise, a network that is right in a third: pred_probs, given, clean
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from floor import DATA, NOISES, Data, Problem, chosen_rows, class_conditional, posterior_of
 from numpy.typing import NDArray
+from patches import patch_features
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -32,6 +34,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
+from dualt.datasets import load_dataset
 from dualt.errors import FileError
 from dualt.files import atomic_write
 from dualt.rows.counts import normalize_counts
@@ -74,7 +77,7 @@ def read(name: str) -> Any:
     """Open a file of real labels, or say that it is not there."""
     if not (REAL / name).exists():
         raise FileError(f"there is no {name} in {REAL}; DUALT_REAL_NOISE names the folder")
-    return np.load(REAL / name, allow_pickle=False) if name.endswith(".npz") else REAL / name
+    return REAL / name if name.endswith(".tsv") else np.load(REAL / name, allow_pickle=False)
 
 
 def cifar10n_aggregate() -> Problem:
@@ -91,6 +94,25 @@ def cifar10n_vote(person: int, rows: int) -> Problem:
         raise FileError("the votes are not in the order of the images")
     given = data["votes"][chosen, person].astype(int)
     return happened(posterior_of("cifar10", features, given, person), given, clean)
+
+
+def cifar10h(kind: str, seed: int) -> Problem:
+    """Return one vote drawn per image, or the rarest of five: nothing in the library was chosen by these labels."""
+    counts = read("cifar10h-counts.npy")
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    features, clean = _cifar10_test()
+    rng = np.random.default_rng(seed)
+    drawn = (shares.cumsum(axis=1)[:, None] > rng.random((len(shares), 5, 1))).argmax(axis=2)
+    of_same = (drawn[:, :, None] == drawn[:, None]).sum(axis=2)
+    rarest = of_same.argmin(axis=1) if kind == "rarest" else np.zeros(len(drawn), np.intp)
+    given = drawn[np.arange(len(drawn)), rarest]
+    return happened(posterior_of("cifar10", features, given, seed), given, clean)
+
+
+@cache
+def _cifar10_test() -> Data:
+    data = load_dataset("cifar10")
+    return patch_features(np.asarray(data.test_x, np.float32) / np.float32(255)), np.asarray(data.test_y)
 
 
 def cifar100_sym20() -> Problem:
@@ -142,14 +164,23 @@ def load(name: str, rows: int) -> Data:
     return DATA[name](rows)
 
 
-def cases(seeds: list[int], draws: list[int], *, quick: bool) -> Iterator[Case]:
-    """Yield all problems, in the order of the tables."""
+def of_people(draws: list[int], *, quick: bool) -> Iterator[Case]:
+    """Yield the problems whose labels people gave."""
     yield Case("CIFAR-10N", "cifar10n-aggregate", 0, cifar10n_aggregate)
     for kind in ("vote", "majority"):
         for seed in draws:
             yield Case(f"LabelMe {kind}", f"labelme-{kind}", seed, partial(labelme, kind, seed))
-    if not quick:
-        yield Case("CIFAR-10N vote", "cifar10n-vote", 2, partial(cifar10n_vote, 2, 12_000))
+    if quick:
+        return
+    yield Case("CIFAR-10N vote", "cifar10n-vote", 2, partial(cifar10n_vote, 2, 12_000))
+    for kind in ("vote", "rarest"):
+        for seed in draws:
+            yield Case("CIFAR-10H", f"cifar10h-{kind}", seed, partial(cifar10h, kind, seed))
+
+
+def cases(seeds: list[int], draws: list[int], *, quick: bool) -> Iterator[Case]:
+    """Yield all problems, in the order of the tables."""
+    yield from of_people(draws, quick=quick)
     yield Case("Hausa", "hausa-news", 0, hausa_news)
     yield Case("CIFAR-100 weak", "cifar100-sym20", 0, cifar100_sym20)
     for seed in seeds:
