@@ -12,16 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualt.audit.design import Weights
+from dualt.audit.design import Floats, Ints, Weights
 from dualt.audit.prediction_powered import mean_interval, share_intervals
-
-Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[Any]
+from dualt.labels import Codes
 
 _STEPS, _CLOSE = 1000, 1e-7
 
@@ -147,7 +143,7 @@ def solve_joint(shares: Floats, transition: Floats) -> Floats:
 def accuracy_by_audit(
     predicted: Codes,
     given: Codes,
-    rows: NDArray[np.intp],
+    rows: Ints,
     true: Codes,
     weights: Weights,
     *,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.files import not_utf8, open_input
-from dualt.io.cells import unguard_cell
+from dualt.io.cells import is_number, unguard_cell
 from dualt.io.tables import LABEL_COLUMNS, NotNumbersError, Table, labels_of
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -85,8 +85,8 @@ class TextTable(Table):
         columns = [list(map(unguard_cell, cells)) for cells in self._read_cells(places)]
         if self.decimal == ".":
             return columns
-        is_number = _DECIMAL_COMMA.fullmatch
-        return [[cell.replace(",", ".") if is_number(cell) else cell for cell in cells] for cells in columns]
+        is_decimal = _DECIMAL_COMMA.fullmatch
+        return [[cell.replace(",", ".") if is_decimal(cell) else cell for cell in cells] for cells in columns]
 
     def _read_plain(self, stream: IO[str], numbers: list[int], label: int | None) -> tuple[NDArray[Any], Any]:
         fields: list[Any] = [("numbers", np.float64, (len(numbers),))] if numbers else []
@@ -132,7 +132,7 @@ class TextTable(Table):
         for line, cells in self._rows():
             short = len(cells) <= max([*numbers, *([] if label is None else [label])])
             texts = {place: cells[place] for place in numbers if place < len(cells)}
-            wrong = [place for place, text in texts.items() if not _is_number(text.replace(self.decimal, "."))]
+            wrong = [place for place, text in texts.items() if not is_number(text.replace(self.decimal, "."))]
             if (short or wrong) and len(cells) != self.n_columns:
                 return self._wrong_length(line, cells)
             if wrong:
@@ -197,23 +197,15 @@ def _is_header(
     if len(numbered) > 1 and numbered == [str(number) for number in range(len(numbered))]:
         return True
     first, second = ([cell.replace(decimal, ".") for cell in cells] for cells in (first, second))
-    if any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=False)):
+    if any(not is_number(a) and is_number(b) for a, b in zip(first, second, strict=False)):
         return True
-    if any(map(_is_number, first)) or not (named or any(cell.lower() in LABEL_COLUMNS for cell in first)):
+    if any(map(is_number, first)) or not (named or any(cell.lower() in LABEL_COLUMNS for cell in first)):
         return False
     if named or len(first) > 1:
         return True
     others = {row[0].strip() for row in chain([second] if second else [], rest)}
     alike = len(first[0]) == 1 and any(len(other) == 1 for other in others)  # y and n
     return bool(others) and first[0] not in others and not alike
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def cell_spans(text: str, delimiter: str) -> Iterator[list[tuple[int, int]]]:
