@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,15 +66,25 @@ class TextTable(Table):
 
     def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield all rows at once, parsed in one pass."""
-        read = self._read_plain if self.decimal == "." else self._read_commas
+        fields: list[Any] = [("numbers", np.float64, (len(numbers),))] if len(numbers) else []
+        places = [*numbers]
+        if label is not None:
+            fields, places = [*fields, ("label", object)], [*places, label]
+        converters: Any = None if self.decimal == "." else dict.fromkeys(numbers, self._number)
         try:
-            with _explained(self.path), open_input(self.path, "r") as stream:
-                values, texts = read(stream, list(numbers), label)
-        except InputError:
-            raise
+            with _explained(self.path), open_input(self.path, "r") as stream, warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
+                found: Any = np.loadtxt(
+                    stream, dtype=np.dtype(fields), delimiter=self.delimiter, skiprows=self.header_lines,
+                    usecols=places, ndmin=1, comments=None, quotechar='"', converters=converters, encoding=None,
+                )  # fmt: skip
         except ValueError as error:
-            raise self._fault(list(numbers), label, str(error)) from None
-        yield values, np.empty(0) if texts is None else labels_of(list(map(unguard_cell, texts)))
+            raise self._fault(numbers, max(places), str(error)) from None
+        values = np.ascontiguousarray(found["numbers"]) if len(numbers) else np.empty((len(found), 0))
+        yield values, np.empty(0) if label is None else labels_of(list(map(unguard_cell, found["label"])))
+
+    def _number(self, cell: str) -> float:
+        return float(cell.replace(self.decimal, "."))
 
     def read_texts(self, place: int) -> list[str]:
         """Return one column as it is written."""
@@ -87,27 +97,6 @@ class TextTable(Table):
             return columns
         is_decimal = _DECIMAL_COMMA.fullmatch
         return [[cell.replace(",", ".") if is_decimal(cell) else cell for cell in cells] for cells in columns]
-
-    def _read_plain(self, stream: IO[str], numbers: list[int], label: int | None) -> tuple[NDArray[Any], Any]:
-        fields: list[Any] = [("numbers", np.float64, (len(numbers),))] if numbers else []
-        places = numbers
-        if label is not None:
-            fields, places = [*fields, ("label", object)], [*places, label]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
-            found: Any = np.loadtxt(
-                stream, dtype=np.dtype(fields), delimiter=self.delimiter, skiprows=self.header_lines,
-                usecols=places, ndmin=1, comments=None, quotechar='"',
-            )  # fmt: skip
-        values = np.ascontiguousarray(found["numbers"]) if numbers else np.empty((len(found), 0))
-        return values, None if label is None else found["label"]
-
-    def _read_commas(self, stream: IO[str], numbers: list[int], label: int | None) -> tuple[NDArray[Any], Any]:
-        columns = self._read_cells(numbers if label is None else [*numbers, label])
-        values = np.empty((len(columns[0]), len(numbers)))
-        for number, texts in enumerate(columns[: len(numbers)]):
-            values[:, number] = [float(text.replace(self.decimal, ".")) for text in texts]
-        return values, None if label is None else columns[-1]
 
     def _read_cells(self, places: Sequence[int]) -> list[list[str]]:
         columns: list[list[str]] = [[] for _ in places]
@@ -127,13 +116,12 @@ class TextTable(Table):
                     yield line, cells
                 line = reader.line_num + 1
 
-    def _fault(self, numbers: list[int], label: int | None, reason: str) -> InputError:
+    def _fault(self, numbers: Sequence[int], last: int, reason: str) -> InputError:
         """Return what is wrong with the first row that cannot be read; the `reason` if none is found."""
         for line, cells in self._rows():
-            short = len(cells) <= max([*numbers, *([] if label is None else [label])])
             texts = {place: cells[place] for place in numbers if place < len(cells)}
             wrong = [place for place, text in texts.items() if not is_number(text.replace(self.decimal, "."))]
-            if (short or wrong) and len(cells) != self.n_columns:
+            if (wrong or len(cells) <= last) and len(cells) != self.n_columns:
                 return self._wrong_length(line, cells)
             if wrong:
                 column = wrong[0] if self.names is None else repr(self.names[wrong[0]])
