@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dualt.audit import design as d
+from dualt.audit.batches import Plan
 
 
 def test_a_larger_draw_contains_the_smaller_one():
@@ -92,11 +93,11 @@ def test_one_stratum_needs_what_the_textbook_says():
 
 
 def test_progress_says_what_is_missing():
-    sizes, spread, taken = np.array([10000]), np.array([0.5]), np.array([100])
-    reached = d.expected_half_width(taken, sizes, spread)
-    done = d.progress(0.01, 0.02, sizes, spread, taken)
+    plan, verified = Plan.of(10000, "uniform"), np.arange(100)
+    reached = d.expected_half_width(np.array([100]), plan.sizes, plan.spread)
+    done = plan.progress(0.01, 0.02, verified)
     assert (done.missing, done.needed) == (0, 100)
-    found = d.progress(reached, reached / 2, sizes, spread, taken)
+    found = plan.progress(reached, reached / 2, verified)
     assert found.needed == pytest.approx(400, rel=0.06)
     assert found.missing == found.needed - 100
 

@@ -172,7 +172,5 @@ def accuracy_by_audit(
         found = share_intervals(truth[:, None], guess[rows, None], guess.mean(keepdims=True), weights, level)
     else:
         found = mean_interval(truth, guess[rows], plain, weights, level)
-    estimate, low, high, error = (
-        float(value[0]) for value in (found.estimate, found.low, found.high, found.standard_error)
-    )
-    return Accuracy(estimate, low, high, error, plain)
+    names = ("estimate", "low", "high", "standard_error")
+    return Accuracy(**{name: float(getattr(found, name)[0]) for name in names}, against_given=plain)

@@ -9,7 +9,7 @@ too low). What a batch has shown tells only how many labels are missing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,12 @@ from dualt.audit.design import (
     Draw,
     Floats,
     Ints,
-    Progress,
     Weights,
     allocate,
     draw_rows,
+    expected_half_width,
     observed_spread,
     predicted_spread,
-    progress,
     required_size,
     wrongness_strata,
 )
@@ -35,6 +34,13 @@ from dualt.validation import check_count
 Design = Literal["uniform", "stratified"]
 # The spread of a share of which nothing is known: no share has more.
 _LARGEST_SPREAD = 0.5
+
+
+class Progress(NamedTuple):
+    """The rows that a target needs in all, and how many of them are missing."""
+
+    needed: int
+    missing: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +115,21 @@ class Plan:
         most = required_size(half_width, np.array([len(self.strata)]), np.array([_LARGEST_SPREAD]))
         return min(required_size(half_width, self.sizes, self.spread), most), most
 
-    def progress(self, reached: float, half_width: float, verified: Ints) -> Progress:
-        """Return how far the verified rows are from a half-width, by the interval that they gave."""
+    def progress(self, reached: float, target: float, verified: Ints) -> Progress:
+        """Return how far the verified rows, whose interval has the half-width `reached`, are from the `target`.
+
+        The rows that it needs come from the spreads that the batch showed, raised by what the interval is wider than
+        they promise (few wrong labels make it cautious).
+        """
+        if reached <= target:
+            return Progress(len(verified), 0)
         counts = np.bincount(self.strata[verified], minlength=len(self.spread))
         spread = self.spread if self.observed is None else self.observed
-        return progress(reached, half_width, self.sizes, spread, counts, drawn_by=self.spread)
+        promised = expected_half_width(counts, self.sizes, spread)
+        caution = max(1.0, reached / promised) if promised > 0 else 1.0
+        needed = max(required_size(target, self.sizes, spread * caution, self.spread), len(verified) + 1)
+        needed = min(needed, len(self.strata))
+        return Progress(needed, needed - len(verified))
 
 
 def counted_rate(is_wrong: Floats, weights: Weights) -> Intervals:

@@ -201,28 +201,3 @@ def expected_half_width(counts: Ints, sizes: Ints, spread: Floats) -> float:
     variance = (share**2 * (1 - counts / np.maximum(sizes, 1)) * spread**2 / np.maximum(counts, 1)).sum()
     freedom = max(int(counts.sum()) - len(sizes), 1)
     return float(stdtrit(freedom, 0.975) * np.sqrt(variance))
-
-
-class Progress(NamedTuple):
-    """The rows that a target needs in all, and how many of them are missing."""
-
-    needed: int
-    missing: int
-
-
-def progress(
-    reached: float, target: float, sizes: Ints, spread: Floats, taken: Ints, drawn_by: Floats | None = None
-) -> Progress:
-    """Return how far an audit is from the half-width `target`.
-
-    `reached` is the half-width of the interval as it stands. The rows that the target needs come from the spreads that
-    the batch showed, raised by what the interval is wider than they promise (few wrong labels make it cautious).
-    """
-    n_taken = int(taken.sum())
-    if reached <= target:
-        return Progress(n_taken, 0)
-    promised = expected_half_width(taken, sizes, spread)
-    caution = max(1.0, reached / promised) if promised > 0 else 1.0
-    needed = max(required_size(target, sizes, spread * caution, drawn_by), n_taken + 1)
-    needed = min(needed, int(sizes.sum()))
-    return Progress(needed, needed - n_taken)

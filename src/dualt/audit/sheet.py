@@ -106,12 +106,9 @@ class Sheet:
     def save(self, path: str | Path) -> None:
         """Write the CSV."""
         columns: dict[str, list[Any]] = {"index": self.rows.tolist()}
-        if self.ids is not None:
-            columns["id"] = list(map(guard_cell, self.ids.tolist()))
-        if self.texts is not None:
-            columns["text"] = list(map(guard_cell, self.texts))
-        columns |= {"given": list(map(guard_cell, self.given.tolist()))}
-        columns |= {"true": list(map(guard_cell, self.true.tolist()))} | self.how_drawn()
+        texts = {"id": self.ids, "text": self.texts, "given": self.given, "true": self.true}
+        columns |= {name: list(map(guard_cell, cells)) for name, cells in texts.items() if cells is not None}
+        columns |= self.how_drawn()
         with atomic_write(path) as stream:
             write_rows(stream, [list(columns), *zip(*columns.values(), strict=True)])
 

@@ -154,8 +154,7 @@ def _dialect(path: Path) -> tuple[str, str]:
     and the usual one does not; or into numbers with decimal commas.
     """
     usual = DELIMITERS.get(path.suffix.lower(), ",")
-    found = [(usual, _first_rows(path, usual))]
-    found += [(other, _first_rows(path, other)) for other in _OTHER_DELIMITERS if other != usual]
+    found = [(sign, _first_rows(path, sign)) for sign in dict.fromkeys((usual, *_OTHER_DELIMITERS))]
     dividing = [(sign, rows) for sign, rows in found if rows and len(rows[0]) > 1 and len({*map(len, rows)}) == 1]
     # A quote that opens inside a cell, after another delimiter: these cells are likely torn.
     dividing.sort(key=lambda one: any(map(_OPENED_INSIDE.search, chain.from_iterable(one[1]))))
