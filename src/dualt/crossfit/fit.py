@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dualt.crossfit.columns import as_texts, columns_of
 from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, group_numbers, make_folds
-from dualt.crossfit.models import Family, choose, image_families, sparse_families, table_families, text_families
+from dualt.crossfit.models import Chosen, Family, choose, image_families, sparse_families, table_families, text_families
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError, naming_extra
 from dualt.label_arrays import as_label_array, is_missing
 from dualt.labels import LabelCoder
@@ -168,13 +168,13 @@ def cross_fit(
     for number, (_, test) in enumerate(folds):
         fold_of[test] = number
     _tell_lonely(targets[rows], class_names)
+    options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
     if model is None:
         rarest = int(np.bincount(targets[rows]).min())
-        families = _families(found_kind, data, rarest, random_state, on_progress)
+        chosen = choose(_families(found_kind, data, rarest, random_state, on_progress), targets, folds, **options)
     else:
-        families = [Family(data[:] if found_kind == "images" else data, [check_classifier(model)])]
-    options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
-    chosen = choose(families, targets, folds, **options)
+        features = data[:] if found_kind == "images" else data
+        chosen = Chosen(features, check_classifier(model), np.zeros((n_rows, len(classes))), 0)
     left = folds[chosen.n_folds :]
     if len(rows) < n_rows:
         left = [*left, (rows, np.flatnonzero(targets < 0))]

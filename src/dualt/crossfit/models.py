@@ -117,10 +117,6 @@ def choose(
     over-fitting classifiers too well. More regularised ones are tried first, until the loss grows.
     """
     n_candidates, done = sum(len(family.classifiers) for family in families), 0
-    if n_candidates == 1:
-        return Chosen(
-            families[0].features, families[0].classifiers[0], np.zeros((len(labels), int(labels.max()) + 1)), 0
-        )
     n_rows = sum(len(test) for _, test in folds)
     judging = folds if n_rows <= _ALL_FOLDS_JUDGE else folds[:1]
     rows = np.concatenate([test for _, test in judging])

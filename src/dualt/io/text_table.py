@@ -170,9 +170,7 @@ def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
         return list(islice(filter(None, csv.reader(stream, delimiter=delimiter)), _LOOKED_AT))
 
 
-def _is_header(
-    first: Sequence[str], second: Sequence[str], rest: Iterator[list[str]], decimal: str = ".", *, named: bool = False
-) -> bool:
+def _is_header(first: list[str], second: list[str], rest: Iterator[list[str]], decimal: str, *, named: bool) -> bool:
     """Tell whether the first line names columns.
 
     It does if it has a word where the line below has a number; if its cells count 0, 1, 2… as data frames
