@@ -142,10 +142,10 @@ def test_cross_calibration_has_not_seen_the_row():
     folds = c.assign_folds(strata, 5, np.random.default_rng(0))
     assert np.bincount(folds[:20]).tolist() == [4] * 5
     assert np.bincount(folds[20:]).tolist() == [8] * 5
-    models, unseen = c.cross_calibrate(p, given, q, transition, true, None, folds, 0.5)
+    models, unseen = c.cross_calibrate(p, given, q, transition, true, np.ones(60), folds, 0.5)
     changed = true.copy()
     changed[folds == 0] = (true[folds == 0] + 1) % 3
-    _, again = c.cross_calibrate(p, given, q, transition, changed, None, folds, 0.5)
+    _, again = c.cross_calibrate(p, given, q, transition, changed, np.ones(60), folds, 0.5)
     np.testing.assert_array_equal(again[folds == 0], unseen[folds == 0])
     found = list(c.posteriors(models, p, given, q))
     np.testing.assert_array_equal(found[0][folds == 0], unseen[folds == 0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dualt.audit import design as d
+from dualt.audit.batches import Plan
 
 
 def test_a_larger_draw_contains_the_smaller_one():
@@ -47,10 +48,8 @@ def test_thin_strata_are_merged_with_their_neighbour():
     assert sizes.tolist() == [10, 140]
 
 
-def test_strata_are_fifths_even_with_ties_and_within_classes():
+def test_strata_are_fifths_even_with_ties():
     assert np.bincount(d.wrongness_strata(np.zeros(100))).tolist() == [20] * 5
-    classes = np.repeat([0, 1], 50)
-    assert np.bincount(d.wrongness_strata(np.random.default_rng(0).random(100), 5, classes)).tolist() == [10] * 10
     wrong = np.arange(10.0)
     assert d.wrongness_strata(wrong).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
@@ -94,11 +93,11 @@ def test_one_stratum_needs_what_the_textbook_says():
 
 
 def test_progress_says_what_is_missing():
-    sizes, spread, taken = np.array([10000]), np.array([0.5]), np.array([100])
-    reached = d.expected_half_width(taken, sizes, spread)
-    done = d.progress(0.01, 0.02, sizes, spread, taken)
+    plan, verified = Plan.of(10000, "uniform"), np.arange(100)
+    reached = d.expected_half_width(np.array([100]), plan.sizes, plan.spread)
+    done = plan.progress(0.01, 0.02, verified)
     assert (done.missing, done.needed) == (0, 100)
-    found = d.progress(reached, reached / 2, sizes, spread, taken)
+    found = plan.progress(reached, reached / 2, verified)
     assert found.needed == pytest.approx(400, rel=0.06)
     assert found.missing == found.needed - 100
 
@@ -106,7 +105,7 @@ def test_progress_says_what_is_missing():
 def test_spread_moves_from_prediction_to_what_was_seen():
     predicted = np.array([0.1, 0.4])
     residuals, strata = np.array([0.9, 0.0, -0.1]), np.array([0, 0, 0])
-    found = d.observed_spread(predicted, residuals, strata, worth=5)
+    found = d.observed_spread(predicted, residuals, strata)
     assert found[0] == pytest.approx(np.sqrt((5 * 0.01 + 0.82) / 8))
     assert found[1] == pytest.approx(0.4)
     np.testing.assert_allclose(d.predicted_spread(np.array([0.5, 0.5, 0.0]), np.array([0, 0, 1])), [0.5, 0])

@@ -12,16 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualt.audit.design import Weights
+from dualt.audit.design import Floats, Ints, Weights
 from dualt.audit.prediction_powered import mean_interval, share_intervals
-
-Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[Any]
+from dualt.labels import Codes
 
 _STEPS, _CLOSE = 1000, 1e-7
 
@@ -147,7 +143,7 @@ def solve_joint(shares: Floats, transition: Floats) -> Floats:
 def accuracy_by_audit(
     predicted: Codes,
     given: Codes,
-    rows: NDArray[np.intp],
+    rows: Ints,
     true: Codes,
     weights: Weights,
     *,
@@ -176,7 +172,5 @@ def accuracy_by_audit(
         found = share_intervals(truth[:, None], guess[rows, None], guess.mean(keepdims=True), weights, level)
     else:
         found = mean_interval(truth, guess[rows], plain, weights, level)
-    estimate, low, high, error = (
-        float(value[0]) for value in (found.estimate, found.low, found.high, found.standard_error)
-    )
-    return Accuracy(estimate, low, high, error, plain)
+    names = ("estimate", "low", "high", "standard_error")
+    return Accuracy(**{name: float(getattr(found, name)[0]) for name in names}, against_given=plain)

@@ -9,7 +9,7 @@ too low). What a batch has shown tells only how many labels are missing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from dualt.audit.design import (
     Draw,
     Floats,
     Ints,
-    Progress,
     Weights,
     allocate,
     draw_rows,
+    expected_half_width,
     observed_spread,
     predicted_spread,
-    progress,
     required_size,
-    uniform_strata,
     wrongness_strata,
 )
 from dualt.audit.prediction_powered import Intervals, share_intervals
@@ -36,6 +34,13 @@ from dualt.validation import check_count
 Design = Literal["uniform", "stratified"]
 # The spread of a share of which nothing is known: no share has more.
 _LARGEST_SPREAD = 0.5
+
+
+class Progress(NamedTuple):
+    """The rows that a target needs in all, and how many of them are missing."""
+
+    needed: int
+    missing: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +66,12 @@ class Plan:
     @classmethod
     def of(cls, n_samples: int, design: Design, wrong: Floats | None = None) -> Plan:
         """Plan the first batch; `wrong` is the predicted probability of each label to be wrong, if one is known."""
-        if design == "stratified" and wrong is None:
+        if design == "uniform":
+            strata = np.zeros(n_samples, np.intp)
+        elif wrong is None:
             raise InputError("Expected probabilities to stratify by, got none. Pass --probs, or --design uniform.")
-        stratified = design == "stratified" and wrong is not None
-        strata = wrongness_strata(wrong) if stratified and wrong is not None else uniform_strata(n_samples)
+        else:
+            strata = wrongness_strata(wrong)
         n_strata = int(strata.max()) + 1
         spread = np.full(n_strata, _LARGEST_SPREAD) if wrong is None else predicted_spread(wrong, strata)
         return cls(strata, spread, np.zeros(n_strata, np.intp))
@@ -85,7 +92,8 @@ class Plan:
                 "Expected the strata of the earlier batch, got others. Pass the same labels, probabilities and"
                 " --design as before, or begin a new audit in another file."
             )
-        return replace(self, taken=np.bincount(sheet.strata[_once(sheet.rows)], minlength=len(self.spread)))
+        once = np.unique(sheet.rows, return_index=True)[1]
+        return replace(self, taken=np.bincount(sheet.strata[once], minlength=len(self.spread)))
 
     def with_observed(self, residuals: Floats, rows: Ints, wrong: Floats | None = None) -> Plan:
         """Return the plan with the spreads that verified rows have shown, and predictions calibrated by them."""
@@ -94,32 +102,36 @@ class Plan:
 
     def draw(self, total: int, seed: int) -> Draw:
         """Draw `total` rows, those of earlier batches among them."""
-        n_samples = len(self.strata)
-        if not 1 <= total <= n_samples:
-            raise InputError(f"Expected a sample of 1 to {n_samples:,} rows, got {total}.")
+        if not 1 <= total <= len(self.strata):
+            raise InputError(f"Expected a sample of 1 to {len(self.strata):,} rows, got {total}.")
         counts = allocate(self.sizes, self.spread, total, taken=self.taken)
         return draw_rows(self.strata, counts, check_count(seed, "a random state", least=0))
 
-    def needed(self, half_width: float, level: float = 0.95) -> tuple[int, int]:
+    def needed(self, half_width: float) -> tuple[int, int]:
         """Return how many labels the half-width of the noise rate's interval needs before any was verified.
 
         The first number holds if the predictions are right, the second if they say nothing.
         """
-        most = required_size(half_width, np.array([len(self.strata)]), np.array([_LARGEST_SPREAD]), level=level)
-        return min(required_size(half_width, self.sizes, self.spread, level=level), most), most
+        most = required_size(half_width, np.array([len(self.strata)]), np.array([_LARGEST_SPREAD]))
+        return min(required_size(half_width, self.sizes, self.spread), most), most
 
-    def progress(self, reached: float, half_width: float, verified: Ints, level: float = 0.95) -> Progress:
-        """Return how far the verified rows are from a half-width, by the interval that they gave."""
+    def progress(self, reached: float, target: float, verified: Ints) -> Progress:
+        """Return how far the verified rows, whose interval has the half-width `reached`, are from the `target`.
+
+        The rows that it needs come from the spreads that the batch showed, raised by what the interval is wider than
+        they promise (few wrong labels make it cautious).
+        """
+        if reached <= target:
+            return Progress(len(verified), 0)
         counts = np.bincount(self.strata[verified], minlength=len(self.spread))
         spread = self.spread if self.observed is None else self.observed
-        return progress(reached, half_width, self.sizes, spread, counts, level=level, drawn_by=self.spread)
+        promised = expected_half_width(counts, self.sizes, spread)
+        caution = max(1.0, reached / promised) if promised > 0 else 1.0
+        needed = max(required_size(target, self.sizes, spread * caution, self.spread), len(verified) + 1)
+        needed = min(needed, len(self.strata))
+        return Progress(needed, needed - len(verified))
 
 
-def counted_rate(is_wrong: Floats, weights: Weights, level: float = 0.95) -> Intervals:
+def counted_rate(is_wrong: Floats, weights: Weights) -> Intervals:
     """Return the share of wrong labels as the verified rows alone tell it, without predictions."""
-    nothing = np.zeros((len(is_wrong), 1))
-    return share_intervals(is_wrong[:, None], nothing, np.zeros(1), weights, level)
-
-
-def _once(rows: Ints) -> Ints:
-    return np.unique(rows, return_index=True)[1]
+    return share_intervals(is_wrong[:, None], np.zeros((len(is_wrong), 1)), np.zeros(1), weights)

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.audit.calibration_fit import BAYES, Point, VerifiedColumns, likely_scale, maximise, softmax
-
-Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[Any]
+from dualt.audit.design import Floats, Ints
+from dualt.labels import Codes
 
 # Smaller probabilities are noise of the classifier: their logarithms must not decide.
 _SMALLEST = 1e-4
@@ -126,7 +125,8 @@ def fit_calibration(
     scale
         τ; by default chosen by marginal likelihood.
     """
-    data = VerifiedColumns.of(_features(probs, given, clean, transition), given, true, _normalised(weights, len(true)))
+    weights = np.ones(len(true)) if weights is None else weights * (len(true) / weights.sum())
+    data = VerifiedColumns.of(_features(probs, given, clean, transition), given, true, weights)
     start = Point(BAYES, np.zeros((len(transition), len(transition))))
     if scale is None:
         scale = likely_scale(data, start)
@@ -140,8 +140,8 @@ def cross_calibrate(
     clean: NDArray[Any],
     transition: Floats,
     true: Codes,
-    weights: Floats | None,
-    folds: NDArray[np.intp],
+    weights: Floats,
+    folds: Ints,
     scale: float,
 ) -> tuple[list[Calibration], Floats]:
     """Return a calibration without each fold, and the posterior of every verified row by the one that has not seen it.
@@ -151,16 +151,15 @@ def cross_calibrate(
     models, unseen = [], np.empty(probs.shape)
     for fold in range(int(folds.max()) + 1):
         out, rest = folds == fold, folds != fold
-        weights_of_rest = None if weights is None else weights[rest]
         model = fit_calibration(
-            probs[rest], given[rest], clean[rest], transition, true[rest], weights_of_rest, scale=scale
+            probs[rest], given[rest], clean[rest], transition, true[rest], weights[rest], scale=scale
         )
         unseen[out] = model.posterior(probs[out], given[out], clean[out])
         models.append(model)
     return models, unseen
 
 
-def assign_folds(strata: NDArray[np.intp], n_folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def assign_folds(strata: Ints, n_folds: int, rng: np.random.Generator) -> Ints:
     """Return a fold for each verified row, at random and evenly within the strata of the draw.
 
     A fold is then a random sample of the rows that its calibration has not seen, which is what makes intervals from
@@ -185,8 +184,3 @@ def _features(probs: NDArray[Any], given: Codes, clean: NDArray[Any], transition
     """Return what θ multiplies, (n_rows, n_classes, 4)."""
     by_label = np.log(_seen(transition)).T
     return np.stack((_log(clean), by_label[given], np.eye(len(transition))[given], _log(probs)), axis=-1)
-
-
-def _normalised(weights: Floats | None, n_rows: int) -> Floats:
-    """Return weights that sum to the number of rows."""
-    return np.ones(n_rows) if weights is None else weights * (n_rows / weights.sum())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[Any]
+from dualt.audit.design import Floats
+from dualt.labels import Codes
 
 # Bayes' rule as it stands, and how firmly it is believed: a ridge of 2/m on the mean loss of m rows.
 BAYES = np.array([1.0, 1.0, 0.0, 0.0])
@@ -36,7 +35,7 @@ class Column(NamedTuple):
 
     label: int
     features: Floats
-    true: NDArray[np.intp]
+    true: Codes
     weights: Floats
 
 

@@ -92,12 +92,11 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
-        verified = {name: values.tolist() for name, values in self.verified._asdict().items()}
         return {
             "n_verified": len(self),
             "rows": self.rows.tolist(),
             "joint": self.joint.tolist(),
-            "verified": verified,
+            "verified": {name: values.tolist() for name, values in self.verified._asdict().items()},
             "weights": {name: values.tolist() for name, values in self.weights._asdict().items()},
             "calibration": self.calibration.to_dict(),
         }
@@ -166,8 +165,8 @@ def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit
         joint[:, labels] += by_all.T
     # Verified rows enter by the model that has not seen them; in the joint they are known.
     *of_folds, of_all = posteriors((*models, full), *of_rows)
-    _add_rows(predicted, given, unseen - np.mean(of_folds, axis=0))
-    _add_rows(joint, given, np.eye(n_classes)[true] - of_all)
+    np.add.at(predicted.T, given, unseen - np.mean(of_folds, axis=0))
+    np.add.at(joint.T, given, np.eye(n_classes)[true] - of_all)
     verified = Verified(given, true, unseen, np.maximum(predicted, 0) / n_samples)
     return AuditResult(audit.rows, verified, weights, full, np.maximum(joint, 0))
 
@@ -194,10 +193,6 @@ def _sum_chunk(models: Sequence[Calibration], probs: NDArray[Any], given: Codes)
         sums = np.add.reduceat(found[order], starts)
         total += sums
     return labels, (total - sums) / (len(models) - 1), sums
-
-
-def _add_rows(joint: Floats, given: Codes, rows: Floats) -> None:
-    np.add.at(joint.T, given, rows)
 
 
 def _draw(transition: Floats, support: NDArray[np.int64], rng: np.random.Generator) -> Floats:

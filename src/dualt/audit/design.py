@@ -9,7 +9,7 @@ m_h/N_h.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,38 +87,27 @@ class Weights(NamedTuple):
         return cls(inverse / inverse.sum(), probability, np.zeros(len(probability), np.intp))
 
 
-def merge_thin(strata: Ints, sizes: Ints, least: int = 2) -> tuple[Ints, Ints]:
-    """Return strata and sizes in which every stratum has at least `least` verified rows, by merging neighbours."""
+def merge_thin(strata: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+    """Return strata and sizes in which every stratum has at least two verified rows, by merging neighbours."""
     counts = np.bincount(strata, minlength=len(sizes))
     new, group, seen = np.empty(len(sizes), np.intp), 0, 0
     for stratum, count in enumerate(counts):
         new[stratum] = group
         seen += count
-        if seen >= least:
+        if seen >= 2:
             group, seen = group + 1, 0
     new[new == group] = max(group - 1, 0)
     return new[strata], np.bincount(new, weights=sizes).astype(np.intp)
 
 
-def uniform_strata(n_samples: int) -> Ints:
-    """Return one stratum for all rows."""
-    return np.zeros(n_samples, np.intp)
-
-
-def wrongness_strata(wrong: Floats, n_strata: int = N_STRATA, classes: NDArray[Any] | None = None) -> Ints:
-    """Return each row's stratum: fifths of the predicted probability to be wrong, of each class if classes are given.
+def wrongness_strata(wrong: Floats) -> Ints:
+    """Return each row's stratum: fifths of the predicted probability to be wrong.
 
     Ties are split by row number, so that a stratum is never empty while there are as many rows as strata.
     """
-    if classes is None:
-        ranks = np.empty(len(wrong), np.intp)
-        ranks[np.argsort(wrong, kind="stable")] = np.arange(len(wrong))
-        return ranks * n_strata // max(len(wrong), 1)
-    strata = np.empty(len(wrong), np.intp)
-    for position, label in enumerate(np.unique(classes)):
-        members = np.flatnonzero(classes == label)
-        strata[members] = position * n_strata + wrongness_strata(wrong[members], n_strata)
-    return strata
+    ranks = np.empty(len(wrong), np.intp)
+    ranks[np.argsort(wrong, kind="stable")] = np.arange(len(wrong))
+    return ranks * N_STRATA // max(len(wrong), 1)
 
 
 def predicted_spread(wrong: Floats, strata: Ints) -> Floats:
@@ -127,12 +116,12 @@ def predicted_spread(wrong: Floats, strata: Ints) -> Floats:
     return np.sqrt(np.bincount(strata, weights=wrong * (1 - wrong)) / np.maximum(sizes, 1))
 
 
-def observed_spread(predicted: Floats, residuals: Floats, strata: Ints, worth: float = FLOOR) -> Floats:
-    """Return each stratum's spread after a batch: √mean residual², the prediction counted as `worth` rows."""
+def observed_spread(predicted: Floats, residuals: Floats, strata: Ints) -> Floats:
+    """Return each stratum's spread after a batch: √mean residual², the prediction counted as `FLOOR` rows."""
     n_strata = len(predicted)
     counts = np.bincount(strata, minlength=n_strata)
     squares = np.bincount(strata, weights=residuals**2, minlength=n_strata)
-    return np.sqrt((worth * predicted**2 + squares) / (worth + counts))
+    return np.sqrt((FLOOR * predicted**2 + squares) / (FLOOR + counts))
 
 
 def allocate(sizes: Ints, spread: Floats, total: int, *, taken: Ints | None = None) -> Ints:
@@ -176,23 +165,17 @@ def draw_rows(strata: Ints, counts: Ints, seed: int) -> Draw:
 
     The same seed and strata with larger counts give a draw that contains this one.
     """
-    numbers = permanent_numbers(len(strata), seed)
+    # The permanent numbers, and others to shuffle what was drawn.
+    numbers, shuffled = (np.random.default_rng([seed, stream]).random(len(strata)) for stream in (0, 1))
     order = np.lexsort((numbers, strata))
     sizes = np.bincount(strata, minlength=len(counts))
     starts = np.cumsum(sizes) - sizes
     rows = np.concatenate([order[start : start + count] for start, count in zip(starts, counts, strict=True)])
-    rows = rows[np.argsort(permanent_numbers(len(strata), seed, stream=1)[rows], kind="stable")]
+    rows = rows[np.argsort(shuffled[rows], kind="stable")]
     return Draw(rows, strata[rows], sizes)
 
 
-def permanent_numbers(n_samples: int, seed: int, stream: int = 0) -> Floats:
-    """Return one random number for each row, the same whenever the seed is."""
-    return np.random.default_rng([seed, stream]).random(n_samples)
-
-
-def required_size(
-    half_width: float, sizes: Ints, spread: Floats, *, level: float = 0.95, drawn_by: Floats | None = None
-) -> int:
+def required_size(half_width: float, sizes: Ints, spread: Floats, drawn_by: Floats | None = None) -> int:
     """Return the fewest rows, allocated by `allocate`, with t·√(Σ (N_h/N)²·(1 − m_h/N_h)·S_h²/m_h) ≤ half_width.
 
     All rows if no fewer will do. `drawn_by` are the spreads that rows are allocated by, if they are others.
@@ -203,52 +186,18 @@ def required_size(
         return high
     while low < high:
         middle = (low + high) // 2
-        counts = allocate(sizes, drawn_by, middle)
-        if expected_half_width(counts, sizes, spread, level) <= half_width:
+        if expected_half_width(allocate(sizes, drawn_by, middle), sizes, spread) <= half_width:
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def expected_half_width(counts: Ints, sizes: Ints, spread: Floats, level: float = 0.95) -> float:
-    """Return t·√(Σ (N_h/N)²·(1 − m_h/N_h)·S_h²/m_h), the half-width that a draw promises."""
+def expected_half_width(counts: Ints, sizes: Ints, spread: Floats) -> float:
+    """Return t·√(Σ (N_h/N)²·(1 − m_h/N_h)·S_h²/m_h), the half-width at 95 % that a draw promises."""
     from scipy.special import stdtrit
 
     share = sizes / sizes.sum()
     variance = (share**2 * (1 - counts / np.maximum(sizes, 1)) * spread**2 / np.maximum(counts, 1)).sum()
     freedom = max(int(counts.sum()) - len(sizes), 1)
-    return float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
-
-
-class Progress(NamedTuple):
-    """What a batch reached: the half-width, the rows that the target needs in all, and how many are missing."""
-
-    half_width: float
-    needed: int
-    missing: int
-
-
-def progress(
-    reached: float,
-    target: float,
-    sizes: Ints,
-    spread: Floats,
-    taken: Ints,
-    *,
-    level: float = 0.95,
-    drawn_by: Floats | None = None,
-) -> Progress:
-    """Return how far an audit is from the half-width `target`.
-
-    `reached` is the half-width of the interval as it stands. The rows that the target needs come from the spreads that
-    the batch showed, raised by what the interval is wider than they promise (few wrong labels make it cautious).
-    """
-    n_taken = int(taken.sum())
-    if reached <= target:
-        return Progress(reached, n_taken, 0)
-    promised = expected_half_width(taken, sizes, spread, level)
-    caution = max(1.0, reached / promised) if promised > 0 else 1.0
-    needed = max(required_size(target, sizes, spread * caution, level=level, drawn_by=drawn_by), n_taken + 1)
-    needed = min(needed, int(sizes.sum()))
-    return Progress(reached, needed, needed - n_taken)
+    return float(stdtrit(freedom, 0.975) * np.sqrt(variance))

@@ -16,15 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.audit.accuracy import Accuracy, accuracy_bounds, accuracy_by_audit, accuracy_through_transition
-from dualt.audit.design import Weights
-from dualt.audit.verified_labels import (
-    Audit,
-    as_audit,
-    check_digest,
-    check_enough,
-    check_given,
-    check_rows,
-)
+from dualt.audit.verified_labels import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.inversion import NEAR_SINGULAR
 from dualt.label_arrays import as_label_array
@@ -157,7 +149,10 @@ def noisy_accuracy(
     rate = None if matrix is None else _largest_rate(transition, matrix, given)
     if matrix is not None and (len(given) < 2 or np.linalg.cond(matrix) > NEAR_SINGULAR):
         matrix = None  # it cannot be undone, or one row tells no spread
-    checked = None if verified is None else _verified(as_audit(verified), as_label_array(noisy_labels), given, coder)
+    checked = None
+    if verified is not None:
+        audit, true = check_rows(as_audit(verified), len(given), coder, lambda: labels_digest(noisy_labels), given.take)
+        checked = audit.rows, true, audit.weights(len(given))
     draws = _draws(transition) if matrix is not None else []
 
     def judged(model: Codes, rival: Codes | None = None) -> NoisyAccuracy:
@@ -182,7 +177,6 @@ def noisy_accuracy(
     return first if against is None else replace(first, difference=judged(codes[0], codes[1]))
 
 
-_Checked = tuple[NDArray[np.intp], Codes, Weights]
 _DRAWS = 50
 
 
@@ -274,14 +268,3 @@ def _encode(
     coder = LabelCoder.for_labels(example, check_n_classes(max(known, 2)), names)
     codes = [model.encode(coder) if isinstance(model, _Likeliest) else coder.encode(model) for model in read]
     return coder.encode(labels), codes, coder
-
-
-def _verified(audit: Audit, labels: NDArray[Any], given: Codes, coder: LabelCoder) -> _Checked:
-    """Return rows, true classes and weights of an audit of these labels."""
-    audit, true = check_rows(audit, len(given), coder)
-    if audit.labels_digest is not None:
-        check_digest(audit.labels_digest, labels_digest(labels), len(given))
-    if audit.given is not None:
-        check_given(coder, audit.given, given[audit.rows], audit.rows)
-    check_enough(len(audit))
-    return audit.rows, true, audit.weights(len(given))

@@ -16,15 +16,12 @@ Angelopoulos, Duchi, Zrnic, "PPI++: efficient prediction-powered inference", 202
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualt.audit.design import Weights
-
-Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[Any]
+from dualt.audit.design import Floats, Weights
+from dualt.labels import Codes
 
 # Few wrong labels tell little of the residuals' variance: the predictions' gain counts as if this many more
 # wrong labels had been found that they say nothing of.
@@ -48,11 +45,6 @@ class Intervals:
     high: Floats
     standard_error: Floats
     tuning: Floats
-
-    @property
-    def half_width(self) -> Floats:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2
 
 
 class Verified(NamedTuple):
@@ -80,39 +72,28 @@ def rate_interval(verified: Verified, weights: Weights, level: float = 0.95) -> 
     return share_intervals(wrong, predicted, total, weights, level)
 
 
-def class_rate_intervals(verified: Verified, weights: Weights, level: float = 0.95) -> Intervals:
+def class_rate_intervals(verified: Verified, weights: Weights) -> Intervals:
     """Return P(ỹ ≠ i | Y = i) of every class i: `TransitionEstimate.noise_rates`."""
     n_classes = len(verified.joint)
     is_class = np.eye(n_classes)[verified.true]
     is_other = 1 - np.eye(n_classes)[verified.given]
     of_class = verified.joint.sum(axis=1)
-    return ratio_intervals(
-        (is_class * is_other, verified.posterior * is_other, of_class - np.diagonal(verified.joint)),
-        (is_class, verified.posterior, of_class),
-        weights,
-        level,
-    )
+    part = is_class * is_other, verified.posterior * is_other, of_class - np.diagonal(verified.joint)
+    return ratio_intervals(part, (is_class, verified.posterior, of_class), weights)
 
 
 def transition_intervals(verified: Verified, weights: Weights, level: float = 0.95) -> Intervals:
     """Return T[i, j] = P(ỹ=j | Y=i), (n_classes, n_classes)."""
     n_classes = len(verified.joint)
     is_given = np.eye(n_classes)[verified.given]
-    rows = []
-    for label in range(n_classes):
+    rows, ones = [], np.ones((1, n_classes))
+    for label, of_class in enumerate(verified.joint):
         is_class = (verified.true == label).astype(np.float64)[:, None]
         predicted = verified.posterior[:, label, None]
-        of_class = verified.joint[label]
-        ones = np.ones((1, n_classes))
-        rows.append(
-            ratio_intervals(
-                (is_class * is_given, predicted * is_given, of_class),
-                (is_class * ones, predicted * ones, np.full(n_classes, of_class.sum())),
-                weights,
-                level,
-            )
-        )
-    return _stack(rows)
+        part = is_class * is_given, predicted * is_given, of_class
+        whole = is_class * ones, predicted * ones, np.full(n_classes, of_class.sum())
+        rows.append(ratio_intervals(part, whole, weights, level))
+    return Intervals(*(np.stack([getattr(row, name) for row in rows]) for name in Intervals.__dataclass_fields__))
 
 
 def share_intervals(truth: Floats, predicted: Floats, mean: Floats, weights: Weights, level: float = 0.95) -> Intervals:
@@ -251,7 +232,3 @@ def _effective_count(indicator: Floats, weights: Weights) -> Floats:
     """Return (Σ w)²/Σ w² over the rows that have the indicator (Kish): their number if all weigh the same."""
     total, squares = weights.weight @ indicator, weights.weight**2 @ indicator
     return np.asarray(np.where(squares > 0, total**2 / np.where(squares > 0, squares, 1), 0))
-
-
-def _stack(rows: list[Intervals]) -> Intervals:
-    return Intervals(*(np.stack([getattr(row, name) for row in rows]) for name in Intervals.__dataclass_fields__))

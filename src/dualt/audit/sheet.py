@@ -24,7 +24,7 @@ from dualt.audit.design import Draw, Floats, Ints
 from dualt.audit.verified_labels import Audit, and_more, check_probability
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, not_utf8, open_input
-from dualt.io.cells import guard_cell, is_row_number, unguard_cell, write_rows
+from dualt.io.cells import guard_cell, is_number, is_row_number, unguard_cell, write_rows
 from dualt.io.tables import numbers_if_all_are
 from dualt.label_arrays import as_text_array
 from dualt.labels import labels_digest
@@ -106,12 +106,9 @@ class Sheet:
     def save(self, path: str | Path) -> None:
         """Write the CSV."""
         columns: dict[str, list[Any]] = {"index": self.rows.tolist()}
-        if self.ids is not None:
-            columns["id"] = list(map(guard_cell, self.ids.tolist()))
-        if self.texts is not None:
-            columns["text"] = list(map(guard_cell, self.texts))
-        columns |= {"given": list(map(guard_cell, self.given.tolist()))}
-        columns |= {"true": list(map(guard_cell, self.true.tolist()))} | self.how_drawn()
+        texts = {"id": self.ids, "text": self.texts, "given": self.given, "true": self.true}
+        columns |= {name: list(map(guard_cell, cells)) for name, cells in texts.items() if cells is not None}
+        columns |= self.how_drawn()
         with atomic_write(path) as stream:
             write_rows(stream, [list(columns), *zip(*columns.values(), strict=True)])
 
@@ -146,14 +143,14 @@ def read_sheet(path: str | Path) -> Sheet:
     if 0 < sum(name in columns for name in _OF_DRAW) < len(_OF_DRAW):
         raise InputError(f"Expected the columns {', '.join(_OF_DRAW)} of {path} together, got some of them.")
     texts = {name: as_text_array([unguard_cell(cell) for cell in columns[name]]) for name in ("given", "true")}
-    whole = partial(_whole_numbers, columns, lines, path)
-    rows = whole("index")
-    probability = _numbers(columns, lines, path) if "probability" in columns else None
+    numbers = partial(_numbers, columns, lines, path)
+    rows = numbers("index")
+    probability = numbers("probability") if "probability" in columns else None
     if probability is not None:
         check_probability(probability)
     if "draw" not in columns:
         return _each_once(Sheet(rows, texts["given"], texts["true"], probability))
-    strata, sizes = whole("stratum"), whole("stratum_size")
+    strata, sizes = numbers("stratum"), numbers("stratum_size")
     draw = _check_draw(columns["draw"], rows, strata, sizes)
     if probability is not None:
         _check_stratum_probability(probability, rows, strata, sizes)
@@ -168,10 +165,8 @@ def _each_once(sheet: Sheet) -> Sheet:
         first.setdefault(key, place)
     verified = {row for row, true in first if true}
     kept = [place for (row, true), place in first.items() if true or row not in verified]
-    columns: dict[str, Any] = {
-        name: column[kept] for name, column in vars(sheet).items() if isinstance(column, np.ndarray)
-    }
-    return replace(sheet, **columns)
+    arrays: dict[str, Any] = {name: column for name, column in vars(sheet).items() if isinstance(column, np.ndarray)}
+    return replace(sheet, **{name: column[kept] for name, column in arrays.items()})
 
 
 def draw_digest(rows: Ints, strata: Ints, stratum_sizes: Ints) -> str:
@@ -210,28 +205,13 @@ def _read_columns(path: str | Path) -> tuple[dict[str, list[str]], list[int]]:
     return {name: list(column) for name, column in zip(header, cells, strict=True)}, [number for number, _ in table]
 
 
-def _whole_numbers(columns: dict[str, list[str]], lines: list[int], path: str | Path, name: str) -> Ints:
+def _numbers(columns: dict[str, list[str]], lines: list[int], path: str | Path, name: str) -> NDArray[Any]:
+    what = {"index": "a row number", "probability": "a number"}.get(name, "a whole number")
+    is_valid, parse = (is_number, float) if name == "probability" else (is_row_number, int)
     for number, cell in zip(lines, columns[name], strict=True):
-        if not is_row_number(cell):
-            what = "a row number" if name == "index" else "a whole number"
+        if not is_valid(cell):
             raise InputError(f"Expected {what} as {name} in line {number} of {path}, got {cell[:40]!r}.")
-    return np.array(list(map(int, columns[name])), np.intp)
-
-
-def _numbers(columns: dict[str, list[str]], lines: list[int], path: str | Path) -> Floats:
-    found = [_number(cell) for cell in columns["probability"]]
-    if None in found:
-        at = found.index(None)
-        cell = columns["probability"][at][:40]
-        raise InputError(f"Expected a number as probability in line {lines[at]} of {path}, got {cell!r}.")
-    return np.array(found, np.float64)
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+    return np.array(list(map(parse, columns[name])), np.float64 if parse is float else np.intp)
 
 
 def _check_draw(names: list[str], rows: Ints, strata: Ints, stratum_sizes: Ints) -> str:

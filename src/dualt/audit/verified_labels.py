@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,47 +49,42 @@ class Audit:
 
     rows: Ints
     true: NDArray[Any]
-    probability: Floats | None = None
-    strata: Ints | None = None
-    stratum_sizes: Ints | None = None
-    given: NDArray[Any] | None = None
-    labels_digest: str | None = None
+    probability: Floats | None
+    strata: Ints | None
+    stratum_sizes: Ints | None
+    given: NDArray[Any] | None
+    labels_digest: str | None
 
-    if TYPE_CHECKING:  # `__post_init__` makes arrays of what may be passed as lists
-
-        def __init__(
-            self,
-            rows: ArrayLike,
-            true: Any,
-            probability: ArrayLike | None = None,
-            strata: Ints | None = None,
-            stratum_sizes: Ints | None = None,
-            given: NDArray[Any] | None = None,
-            labels_digest: str | None = None,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        rows, true = np.asarray(self.rows), as_label_array(self.true)
+    def __init__(
+        self,
+        rows: ArrayLike,
+        true: Any,
+        probability: ArrayLike | None = None,
+        strata: Ints | None = None,
+        stratum_sizes: Ints | None = None,
+        given: NDArray[Any] | None = None,
+        labels_digest: str | None = None,
+    ) -> None:
+        rows, true = np.asarray(rows), as_label_array(true)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             raise InputError(f"Expected row numbers as a list of integers, got dtype {rows.dtype}, shape {rows.shape}.")
-        if (self.strata is None) != (self.stratum_sizes is None):
+        if (strata is None) != (stratum_sizes is None):
             raise InputError("Expected strata and their sizes together, got one of them.")
-        columns = (self.probability, self.strata, self.stratum_sizes, self.given)
-        for length in (len(true), *(len(column) for column in columns if column is not None)):
-            if length != len(rows):
-                raise InputError(f"Expected one value per verified row, got {len(rows)} rows and {length} values.")
-        object.__setattr__(self, "rows", rows.astype(np.intp))
-        object.__setattr__(self, "true", true)
-        if self.probability is not None:
-            object.__setattr__(self, "probability", np.asarray(self.probability, np.float64))
-            check_probability(np.asarray(self.probability, np.float64))
+        chance = None if probability is None else np.asarray(probability, np.float64)
+        for column in (true, chance, strata, stratum_sizes, given):
+            if column is not None and len(column) != len(rows):
+                raise InputError(f"Expected one value per verified row, got {len(rows)} rows and {len(column)} values.")
+        if chance is not None:
+            check_probability(chance)
+        columns = {"probability": chance, "strata": strata, "stratum_sizes": stratum_sizes, "given": given}
+        vars(self).update(rows=rows.astype(np.intp), true=true, **columns, labels_digest=labels_digest)  # it is frozen
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        how = "by strata" if self.strata is not None else "by known probabilities"
-        drawn = "at random" if self.strata is None and self.probability is None else how
+        by_chance = "at random" if self.probability is None else "by known probabilities"
+        drawn = by_chance if self.strata is None else "by strata"
         return f"Audit(n_verified={len(self)}, drawn {drawn})"
 
     def weights(self, n_samples: int) -> Weights:
@@ -103,10 +100,8 @@ class Audit:
 
     def take(self, keep: NDArray[Any]) -> Audit:
         """Return some of the rows."""
-        columns = ("rows", "true", "probability", "strata", "stratum_sizes", "given")
-        values: dict[str, Any] = {name: getattr(self, name) for name in columns}
-        some: dict[str, Any] = {name: None if value is None else value[keep] for name, value in values.items()}
-        return replace(self, **some)
+        columns = {name: column for name, column in vars(self).items() if name != "labels_digest"}
+        return replace(self, **{name: column[keep] for name, column in columns.items() if column is not None})
 
 
 def as_audit(verified: Any) -> Audit:
@@ -124,31 +119,38 @@ def as_audit(verified: Any) -> Audit:
 
 
 def check_audit(audit: Audit, posterior: NoisyPosterior) -> tuple[Audit, Codes]:
-    """Return the audit with every row once, and its true classes as codes; refuse one that is not of these data."""
-    audit, true = check_rows(audit, posterior.n_samples, posterior.coder)
-    if audit.labels_digest is not None:
-        check_digest(audit.labels_digest, posterior_digest(posterior), posterior.n_samples)
-    if audit.given is not None:
-        check_given(posterior.coder, audit.given, posterior.take(audit.rows)[1], audit.rows)
-    check_enough(len(audit))
+    """Do as `check_rows` does, and refuse rows that were not drawn at random."""
+    digest, given_of = partial(posterior_digest, posterior), lambda rows: posterior.take(rows)[1]
+    audit, true = check_rows(audit, posterior.n_samples, posterior.coder, digest, given_of)
     check_drawn_at_random(posterior, audit)
     return audit, true
 
 
-def check_rows(audit: Audit, n_samples: int, coder: LabelCoder) -> tuple[Audit, Codes]:
-    """Return the audit with every row once, and its true classes as codes: rows and classes that the data have."""
-    _check_range(audit.rows, n_samples)
-    audit = audit.take(_first_of_each(audit.rows, audit.true))
-    return audit, _encode_true(coder, audit)
+def check_rows(
+    audit: Audit, n_samples: int, coder: LabelCoder, digest: Callable[[], str], given_of: Callable[[Ints], Codes]
+) -> tuple[Audit, Codes]:
+    """Return the audit with every row once, and its true classes as codes; refuse one that is not of these data.
 
-
-def check_enough(n_verified: int) -> None:
-    """Refuse fewer than ten verified rows, and say what more would tell."""
-    if n_verified < LEAST:
+    What the audit tells of its labels is compared with the data's `digest` and the given classes of its rows.
+    """
+    outside = np.flatnonzero((audit.rows < 0) | (audit.rows >= n_samples))
+    if len(outside):
         raise InputError(
-            f"Expected at least {LEAST} verified rows, got {n_verified}. Verify {LEAST - n_verified} more; about 100"
+            f"Expected verified rows from 0 to {n_samples - 1:,}, got {audit.rows[outside[0]]} at position {outside[0]}"
+            f"{and_more(len(outside))}. Rows are counted from 0; pass the data that were audited."
+        )
+    audit = audit.take(_first_of_each(audit.rows, audit.true))
+    true = _encode_true(coder, audit)
+    if audit.labels_digest is not None:
+        check_digest(audit.labels_digest, digest(), n_samples)
+    if audit.given is not None:
+        _check_given(coder, audit.given, given_of(audit.rows), audit.rows)
+    if len(audit) < LEAST:
+        raise InputError(
+            f"Expected at least {LEAST} verified rows, got {len(audit)}. Verify {LEAST - len(audit)} more; about 100"
             " tell the noise rate to ±10 percentage points or better, 400 to ±5."
         )
+    return audit, true
 
 
 def check_drawn_at_random(posterior: NoisyPosterior, audit: Audit) -> None:
@@ -207,15 +209,6 @@ def _only_codes(probs: NDArray[Any], codes: Codes) -> Codes:
     return codes
 
 
-def _check_range(rows: Ints, n_samples: int) -> None:
-    outside = np.flatnonzero((rows < 0) | (rows >= n_samples))
-    if len(outside):
-        raise InputError(
-            f"Expected verified rows from 0 to {n_samples - 1:,}, got {rows[outside[0]]} at position {outside[0]}"
-            f"{and_more(len(outside))}. Rows are counted from 0; pass the data that were audited."
-        )
-
-
 def _first_of_each(rows: Ints, true: NDArray[Any]) -> Ints:
     """Return the places of the first of each row; a row with two truths is refused."""
     first, at = np.unique(rows, return_index=True)
@@ -251,7 +244,7 @@ def _is_known(coder: LabelCoder, value: Any) -> bool:
     return True
 
 
-def check_given(coder: LabelCoder, given: NDArray[Any], now: Codes, rows: Ints) -> None:
+def _check_given(coder: LabelCoder, given: NDArray[Any], now: Codes, rows: Ints) -> None:
     """Refuse an audit whose given labels are not those of the data."""
     try:
         bad = np.flatnonzero(coder.encode(given) != now)

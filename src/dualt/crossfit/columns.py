@@ -35,21 +35,25 @@ def columns_of(table: Any) -> Columns:
     return encode_columns(names, parts)
 
 
-def encode_columns(names: Sequence[Any], parts: Sequence[Any], decimal: str = ".") -> Columns:
-    """Return columns, each of one kind, as one array; `decimal` is the sign before decimals in texts."""
+def encode_columns(names: Sequence[Any], parts: Sequence[Any]) -> Columns:
+    """Return columns, each of one kind, as one array."""
     if not parts:
         raise InputError("Expected at least one column to learn from, got none.")
-    encoded = [_encoded(np.asarray(part), decimal) for part in parts]
-    for name, (values, _) in zip(names, encoded, strict=True):
+    columns, categorical = zip(*(_encoded(np.asarray(part)) for part in parts), strict=True)
+    for name, values in zip(names, columns, strict=True):
         if np.isinf(values).any():
             row = int(np.argmax(np.isinf(values)))
             raise InputError(f"Expected finite numbers in column {name!r}, got {values[row]} at row {row}.")
-    return Columns(
-        np.column_stack([values for values, _ in encoded]), np.array([is_category for _, is_category in encoded])
-    )
+    return Columns(np.column_stack(columns), np.array(categorical))
 
 
-def _encoded(column: NDArray[Any], decimal: str) -> tuple[NDArray[np.float64], bool]:
+def as_texts(column: NDArray[Any]) -> list[str]:
+    """Return entries of any kind as texts; a missing one is empty."""
+    missing = is_missing(column.astype(object))
+    return ["" if gone else str(value) for value, gone in zip(column.tolist(), missing, strict=True)]
+
+
+def _encoded(column: NDArray[Any]) -> tuple[NDArray[np.float64], bool]:
     if column.ndim != 1:
         raise InputError(
             f"Expected one number or category per row and column, got entries of shape {column.shape[1:]}."
@@ -59,31 +63,16 @@ def _encoded(column: NDArray[Any], decimal: str) -> tuple[NDArray[np.float64], b
     if column.dtype.kind in "Mm":
         moments = column.astype("datetime64[s]" if column.dtype.kind == "M" else "timedelta64[s]")
         return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64)), False
-    missing = is_missing(column.astype(object))
-    texts = [str(value) for value in column.tolist()]
-    numbers = _numbers(texts, missing, decimal)
-    return (_codes(texts, missing), True) if numbers is None else (numbers, False)
+    texts = as_texts(column)
+    try:  # NaN where one is missing
+        return np.array([np.nan if text.strip().lower() in _MISSING else float(text) for text in texts]), False
+    except ValueError:
+        return _codes(texts), True
 
 
-def _numbers(texts: list[str], missing: NDArray[np.bool_], decimal: str) -> NDArray[np.float64] | None:
-    """Return texts as numbers, NaN where one is missing; None if some are no numbers or all are missing."""
-    found = np.full(len(texts), np.nan)
-    for row, text in enumerate(texts):
-        if missing[row] or text.strip().lower() in _MISSING:
-            continue
-        try:
-            found[row] = float(text.replace(decimal, ".") if decimal != "." else text)
-        except ValueError:
-            return None
-    return found
-
-
-def _codes(texts: list[str], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _codes(texts: list[str]) -> NDArray[np.float64]:
     """Return the codes of categories: the more frequent, the lower; a missing one is a category of its own."""
-    names, codes, counts = np.unique(
-        np.array(["" if gone else text for text, gone in zip(texts, missing, strict=True)], dtype=object).astype(str),
-        return_inverse=True, return_counts=True,
-    )  # fmt: skip
+    names, codes, counts = np.unique(np.array(texts, dtype=str), return_inverse=True, return_counts=True)
     rank = np.empty(len(names), np.intp)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(names))
     return np.minimum(rank[codes], _MOST_CATEGORIES).astype(np.float64)

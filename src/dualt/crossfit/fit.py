@@ -5,21 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.crossfit.columns import columns_of
+from dualt.crossfit.columns import as_texts, columns_of
 from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, group_numbers, make_folds
-from dualt.crossfit.models import (
-    Family,
-    choose,
-    image_families,
-    sparse_families,
-    table_families,
-    text_families,
-)
+from dualt.crossfit.models import Chosen, Family, choose, image_families, sparse_families, table_families, text_families
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError, naming_extra
 from dualt.label_arrays import as_label_array, is_missing
 from dualt.labels import LabelCoder
@@ -27,8 +20,6 @@ from dualt.rng import check_scikit_seed
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
 Kind: TypeAlias = Literal["text", "table", "images"]
-
-_KINDS = ("text", "table", "images")
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,13 +168,13 @@ def cross_fit(
     for number, (_, test) in enumerate(folds):
         fold_of[test] = number
     _tell_lonely(targets[rows], class_names)
+    options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
     if model is None:
         rarest = int(np.bincount(targets[rows]).min())
-        families = _families(found_kind, data, rarest, random_state, on_progress)
+        chosen = choose(_families(found_kind, data, rarest, random_state, on_progress), targets, folds, **options)
     else:
-        families = [Family(data[:] if found_kind == "images" else data, [check_classifier(model)])]
-    options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
-    chosen = choose(families, targets, folds, **options)
+        features = data[:] if found_kind == "images" else data
+        chosen = Chosen(features, check_classifier(model), np.zeros((n_rows, len(classes))), 0)
     left = folds[chosen.n_folds :]
     if len(rows) < n_rows:
         left = [*left, (rows, np.flatnonzero(targets < 0))]
@@ -195,8 +186,8 @@ def cross_fit(
 
 def _as_kind(data: Any, kind: str | None) -> tuple[Kind, Any]:
     """Return the kind of the data, and the data as their models take them."""
-    if kind not in (None, *_KINDS):
-        raise UnknownNameError("kind of data", str(kind), _KINDS)
+    if kind not in (None, *get_args(Kind)):
+        raise UnknownNameError("kind of data", str(kind), get_args(Kind))
     n_dims = 2 if is_frame(data) or hasattr(data, "column_names") else len(getattr(data, "shape", ()))
     if n_dims == 0:
         data = as_array(data, "texts, a table or images", InputError)
@@ -205,9 +196,7 @@ def _as_kind(data: Any, kind: str | None) -> tuple[Kind, Any]:
         kind = {1: "text", 2: "table", 3: "images", 4: "images"}.get(n_dims)
         if kind is None:
             raise InputError(f"Expected texts, a table or images, got an array of {n_dims} dimensions.")
-    if kind != "text":
-        return kind, data  # type: ignore[return-value]
-    return "text", _texts(data)
+    return kind, _texts(data) if kind == "text" else data  # type: ignore[return-value]
 
 
 def _texts(data: Any) -> list[str]:
@@ -220,8 +209,7 @@ def _texts(data: Any) -> list[str]:
             f"Expected texts, one per row, got dtype {column.dtype} and shape {column.shape}."
             " Numbers are a table: pass them as shape (n_samples, n_columns)."
         )
-    missing = is_missing(column.astype(object))
-    return ["" if gone else str(text) for text, gone in zip(column.tolist(), missing, strict=True)]
+    return as_texts(column)
 
 
 def _families(

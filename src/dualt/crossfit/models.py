@@ -117,14 +117,10 @@ def choose(
     over-fitting classifiers too well. More regularised ones are tried first, until the loss grows.
     """
     n_candidates, done = sum(len(family.classifiers) for family in families), 0
-    if n_candidates == 1:
-        return Chosen(
-            families[0].features, families[0].classifiers[0], np.zeros((len(labels), int(labels.max()) + 1)), 0
-        )
     n_rows = sum(len(test) for _, test in folds)
     judging = folds if n_rows <= _ALL_FOLDS_JUDGE else folds[:1]
     rows = np.concatenate([test for _, test in judging])
-    best: tuple[float, Chosen] = np.inf, None  # type: ignore[assignment]
+    found: list[tuple[float, Chosen]] = []
     for family in families:
         tried: list[tuple[NDArray[np.float64], Chosen]] = []
         for number, classifier in enumerate(family.classifiers, start=1):
@@ -138,7 +134,5 @@ def choose(
         done += len(family.classifiers)
         least = min((losses for losses, _ in tried), key=np.mean)
         enough = least.mean() + least.std() / np.sqrt(len(rows))
-        chosen = next(chosen for losses, chosen in tried if losses.mean() <= enough)
-        if least.mean() < best[0]:
-            best = float(least.mean()), chosen
-    return best[1]
+        found.append((least.mean(), next(chosen for losses, chosen in tried if losses.mean() <= enough)))
+    return min(found, key=lambda one: one[0])[1]

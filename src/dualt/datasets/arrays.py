@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,17 +48,15 @@ def from_arrays(
     samples, labels = _as_samples(x, "X"), as_label_array(y)
     parts = [labels] if y_test is None else [labels, as_label_array(y_test)]
     coder = _coder(parts, class_names)
-    train_y = _encode(coder, labels, samples, "training")
+    dataset = Dataset(name, samples, _encode(coder, labels, samples, "training"), None, None, coder.names, noisy)
     if y_test is None:
-        return Dataset(name, samples, train_y, None, None, coder.names, noisy)
-    test_samples = _as_samples(x_test, "X_test")
-    if test_samples.shape[1:] != samples.shape[1:]:
+        return dataset
+    test_x = _as_samples(x_test, "X_test")
+    if test_x.shape[1:] != samples.shape[1:]:
         raise InputError(
-            f"Expected test samples like the training ones, of shape {samples.shape[1:]} each,"
-            f" got {test_samples.shape[1:]}."
+            f"Expected test samples like the training ones, of shape {samples.shape[1:]} each, got {test_x.shape[1:]}."
         )
-    test_y = _encode(coder, parts[1], test_samples, "test")
-    return Dataset(name, samples, train_y, test_samples, test_y, coder.names, noisy)
+    return replace(dataset, test_x=test_x, test_y=_encode(coder, parts[1], test_x, "test"))
 
 
 def _as_samples(x: Any, name: str) -> NDArray[Any]:

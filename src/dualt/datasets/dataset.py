@@ -99,9 +99,6 @@ def _tables(samples: Samples) -> Iterator[NDArray[np.float64]]:
     for start in range(0, len(samples), _CHUNK * step):
         chunk = samples[start : start + _CHUNK * step : step]
         scaled = chunk / 255.0 if chunk.dtype == np.uint8 else chunk.astype(np.float64)
-        if chunk.ndim == 2:
-            yield scaled
-        elif chunk.ndim == 3:
-            yield scaled.reshape(-1, 1)
-        else:
-            yield np.moveaxis(scaled, 1, -1).reshape(-1, chunk.shape[1])
+        if chunk.ndim == 3:
+            scaled = scaled[:, None]
+        yield scaled if chunk.ndim == 2 else np.moveaxis(scaled, 1, -1).reshape(-1, scaled.shape[1])

@@ -47,8 +47,7 @@ class LazyImages:
         shorter_side: int | None = None,
     ) -> None:
         pillow()
-        self._paths = np.empty(len(paths), dtype=object)
-        self._paths[:] = paths
+        self._paths = np.array(paths, dtype=object)
         self._size = size
         self._mode: Mode = mode
         self._shorter_side = shorter_side

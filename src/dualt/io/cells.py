@@ -53,3 +53,12 @@ def unguard_cell(text: str) -> str:
 def is_row_number(cell: str) -> bool:
     """Tell whether a cell counts rows: plain digits, no more than an index can hold."""
     return cell.isascii() and cell.isdecimal() and len(cell) <= 18
+
+
+def is_number(cell: str) -> bool:
+    """Tell whether Python reads a cell as a float."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

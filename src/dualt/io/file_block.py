@@ -76,8 +76,7 @@ class FileBlock:
             labels = self._labels_apart()
             return as_label_array(labels) if n_rows else labels
         if "_parse" in (self.kept or {}):
-            parts = [labels for _, labels in self._once(self.path, self._parse)]
-            return np.concatenate(parts) if parts else np.empty(0)
+            return next(self._once(self.path, self._parse))[1]  # a table that is parsed to be opened is one portion
         table = open_table(self.path, self.label, self.header)
         place = table.position(self._own_label)
         if not table.may_miss(place):
@@ -141,10 +140,11 @@ class FileBlock:
     def _table(self) -> tuple[Table, list[int], tuple[str, ...] | None]:
         own = self._own_label
         table = open_table(self.path, own or (self.ignored[0] if self.ignored else None), self.header)
-        others = [name for name in self.ignored if name in (table.names or ()) and name != own]
-        left_out = [*others, *([] if own is None else [own])]
-        if self._folder is not None and (column := self._file_column(table)) not in left_out:
-            left_out.append(column)
+        left_out = {name for name in self.ignored if name in (table.names or ())}
+        if own is not None:
+            left_out.add(own)
+        if self._folder is not None:
+            left_out.add(self._file_column(table))
         return table, *choose_columns(table, left_out, self.columns)
 
     def _portions(self) -> Iterator[Rows]:

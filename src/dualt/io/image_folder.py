@@ -55,21 +55,19 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
     folder = Path(folder)
     try:
         names = tuple(child.name for child in visible(folder) if child.is_dir())
-        strange = [] if known is None else [name for name in names if name not in known]
-        if strange:
-            raise FileError(f"Expected the classes of the training part in {folder}, got {strange[0]!r} as well.")
-        if len(names) < 2 and known is None:
-            raise FileError(
-                f"Expected a folder per class, at least two, in {folder}, got {len(names)}."
-                " Put the images of each class in a folder of its own."
-            )
         files = [
             file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")), key=natural_order)
         ]
     except OSError as error:
-        if isinstance(error, FileError):
-            raise
         raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
+    strange = [] if known is None else [name for name in names if name not in known]
+    if strange:
+        raise FileError(f"Expected the classes of the training part in {folder}, got {strange[0]!r} as well.")
+    if len(names) < 2 and known is None:
+        raise FileError(
+            f"Expected a folder per class, at least two, in {folder}, got {len(names)}."
+            " Put the images of each class in a folder of its own."
+        )
     if not files:
         raise FileError(f"Expected images ({', '.join(sorted(IMAGE_ENDINGS))}) in the folders of {folder}, got none.")
     return ClassFolder(folder, names, tuple(file.relative_to(folder).as_posix() for file in files))

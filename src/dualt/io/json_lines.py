@@ -87,9 +87,8 @@ def _labels(values: list[Any], path: Path) -> NDArray[Any]:
     for row, value in enumerate(values):
         if isinstance(value, (list, dict)):
             raise LabelsError(f"Expected one label per row of {path}, got {str(value)[:40]} in row {row}.")
-    if all(value is None or isinstance(value, (bool, int, float)) for value in values) and values != [None] * len(
-        values
-    ):
+    there = [value for value in values if value is not None]
+    if there and all(isinstance(value, (bool, int, float)) for value in there):
         return np.array([np.nan if value is None else value for value in values])
     texts = list(map(_text, values))
     # Texts that look like numbers are texts here, where numbers are written as such.

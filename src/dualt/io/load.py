@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -64,7 +64,7 @@ def load_probabilities(
 
 
 def choose_columns(
-    table: Table, exclude: Sequence[str] = (), pattern: str | None = None
+    table: Table, exclude: Collection[str] = (), pattern: str | None = None
 ) -> tuple[list[int], tuple[str, ...] | None]:
     """Return the places of a table's columns of probabilities, and the class names that they give.
 

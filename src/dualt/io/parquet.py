@@ -61,11 +61,13 @@ class ParquetTable(Table):
         number_bytes = dtype.itemsize * len(numbers)
         check_expansion(self.n_rows * (number_bytes + (0 if label is None else _LABEL_BYTES)), self.path)
         for n_rows, column_of in self._portions(places, number_bytes or dtype.itemsize):
-            values = np.empty((n_rows, len(numbers)), dtype)
-            for column, place in zip(values.T, numbers, strict=True):
-                column[:] = column_of(place).to_numpy(zero_copy_only=False)  # a missing number is NaN
-            yield values, np.empty(0) if label is None else self._labels(column_of(label))
-            del values  # before the next portion is made
+            with _explained(self.path):
+                values = np.empty((n_rows, len(numbers)), dtype)
+                for column, place in zip(values.T, numbers, strict=True):
+                    column[:] = column_of(place).to_numpy(zero_copy_only=False)  # a missing number is NaN
+                labels = np.empty(0) if label is None else self._labels(column_of(label))
+            yield values, labels
+            del values, labels  # before the next portion is made
 
     def _portions(self, places: list[int], row_bytes: int) -> Iterator[tuple[int, Callable[[int], Any]]]:
         """Yield the length of one portion of the rows after another, and what returns a column of it by its place.
@@ -94,12 +96,11 @@ class ParquetTable(Table):
                         yield len(batch), partial(self._pick, batch)
 
     def _column_of_group(self, file: Any, group: int, n_rows: int, place: int) -> Any:
-        with _explained(self.path):
-            if _is_text(file, place):
-                column = self._different_texts(file, group, place)
-            else:
-                columns = file.read_row_group(group, columns=[self.names[place]], use_threads=False)
-                column = self._pick(columns, place).combine_chunks()
+        if _is_text(file, place):
+            column = self._different_texts(file, group, place)
+        else:
+            columns = file.read_row_group(group, columns=[self.names[place]], use_threads=False)
+            column = self._pick(columns, place).combine_chunks()
         if len(column) != n_rows:
             raise FileError(f"Expected {n_rows:,} rows in a group of {self.path}, got {len(column):,}: it is damaged.")
         return column
@@ -123,8 +124,7 @@ class ParquetTable(Table):
         same = [number for number, other in enumerate(columns.schema.names) if other == name]
         column = columns.column(same[self.names[:place].count(name)])
         if pa.types.is_dictionary(column.type):
-            with _explained(self.path):
-                column.validate(full=True)  # Arrow believes the numbers of texts
+            column.validate(full=True)  # Arrow believes the numbers of texts
         return column
 
     def read_texts(self, place: int) -> list[str]:
@@ -132,8 +132,8 @@ class ParquetTable(Table):
         texts: list[str] = []
         check_expansion(self.n_rows * _LABEL_BYTES, self.path)
         for _, column_of in self._portions([place], _LABEL_BYTES):
-            column = column_of(place)
             with _explained(self.path):
+                column = column_of(place)
                 if hasattr(column, "dictionary"):  # rows of the same text share it
                     different = [*map(str, column.dictionary.to_pylist()), ""]
                     texts += [different[code] for code in column.indices.fill_null(-1).to_pylist()]
@@ -156,8 +156,7 @@ class ParquetTable(Table):
         import pyarrow as pa
 
         if hasattr(column, "dictionary") and pa.types.is_string(column.dictionary.type):
-            with _explained(self.path):
-                texts = as_text_array([*column.dictionary.to_pylist(), ""])
+            texts = as_text_array([*column.dictionary.to_pylist(), ""])
             check_expansion(self.n_rows * texts.itemsize, self.path)
             labels: NDArray[Any] = texts[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
             return labels

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ def save_corrected(
     source, target = Path(source), Path(target)
     kind, wanted = source.suffix.lower(), target.suffix.lower()
     changed = np.flatnonzero((given != corrected) & ~is_missing(given)) if given.ndim == 1 else np.arange(len(given))
-    if kind in (*TABLES, ".npz") and kind == wanted:
+    if kind == wanted and kind in _WRITERS:
         _WRITERS[kind](_Job(source, target, given, corrected, changed, column, header))
     elif wanted in TABLES and kind in TABLES and open_table(source, column, header).n_columns > 1:
         raise FileError(f"Expected a name that ends in {kind} as {source.name}, got {target.name!r}.")
@@ -86,34 +87,18 @@ def _write_text(job: _Job) -> None:
         next(rows)
     spans = [row[place] for row in rows]
     _check_rows(len(spans), job.given, job.source)
-    cells = [_unquoted(text[low:high]) for low, high in spans]
+    # Each cell as `csv` reads it, without its quotes.
+    cells = ("".join(next(csv.reader([text[low:high]], delimiter=table.delimiter), [])) for low, high in spans)
     written = dict(zip(job.given.tolist(), cells, strict=True))
-    edits = []
+    parts, place = [], 0
     for row in job.changed.tolist():
         low, high = spans[row]
         label = job.corrected[row].item()
         cell = written.get(label, guard_cell(label) if isinstance(label, str) else str(label))
-        edits.append((low, high, _quoted(cell, text[low:high], table.delimiter)))
-    with atomic_write(job.target, "wb") as stream:
-        stream.writelines(part.encode("utf-8") for part in _edited(text, edits))
-
-
-def _edited(text: str, edits: list[tuple[int, int, str]]) -> Iterator[str]:
-    place = 0
-    for low, high, new in edits:
-        yield text[place:low]
-        yield new
+        parts += [text[place:low], _quoted(cell, text[low:high], table.delimiter)]
         place = high
-    yield text[place:]
-
-
-def _unquoted(cell: str) -> str:
-    if not cell.startswith('"'):
-        return cell
-    quoted, end = cell[1:].replace('""', "\0"), ""
-    if '"' in quoted:
-        quoted, end = quoted.split('"', 1)
-    return quoted.replace("\0", '"') + end.replace("\0", '""')
+    with atomic_write(job.target, "wb") as stream:
+        stream.writelines(part.encode("utf-8") for part in (*parts, text[place:]))
 
 
 def _quoted(cell: str, like: str, delimiter: str) -> str:
@@ -125,30 +110,21 @@ def _write_json_lines(job: _Job) -> None:
     """Replace one value in each line of a changed label."""
     table = open_table(job.source)
     key = (table.names or ())[label_place(table, job.column)]
-    lines = _lines_of(job.source)
+    with open_input(job.source) as stream:
+        lines = [line.decode("utf-8") for line in stream]
     places = [number for number, line in enumerate(lines) if line.strip()]
     _check_rows(len(places), job.given, job.source)
-    values = [_value(lines[number], key) for number in places]
+    spans = [value_span(lines[number], key) for number in places]
+    values = (span and lines[number][slice(*span)] for number, span in zip(places, spans, strict=True))
     written = dict(zip(job.given.tolist(), values, strict=True))
     for row in job.changed.tolist():
-        line, label = lines[places[row]], job.corrected[row].item()
-        span = value_span(line, key)
+        line, span, label = lines[places[row]], spans[row], job.corrected[row].item()
         if span is None:
             raise FileError(f"Expected {key!r} in row {row} of {job.source}, got a line without it.")
         cell = written.get(label) or json.dumps(label, ensure_ascii=False)
         lines[places[row]] = line[: span[0]] + cell + line[span[1] :]
     with atomic_write(job.target, "wb") as stream:
         stream.writelines(line.encode("utf-8") for line in lines)
-
-
-def _lines_of(path: Path) -> list[str]:
-    with open_input(path) as stream:
-        return [line.decode("utf-8") for line in stream]
-
-
-def _value(line: str, key: str) -> str | None:
-    span = value_span(line, key)
-    return None if span is None else line[slice(*span)]
 
 
 def _write_parquet(job: _Job) -> None:

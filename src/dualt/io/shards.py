@@ -115,13 +115,15 @@ def open_shards(
     if not apart and label is None:
         raise InputError(f"Expected files of labels, or --label with a column of {probs}, got neither.")
     paths = find_shards(probs, ending)
-    label_paths: Sequence[Path | None] = find_shards(labels, ending) if apart and labels else [None] * len(paths)
-    if len(paths) != len(label_paths):
-        raise InputError(
-            f"Expected as many files of labels as of probabilities, got {len(paths)} for {probs} and"
-            f" {len(label_paths)} for {labels}."
-        )
-    pairs = zip(paths, label_paths, strict=True) if None in label_paths else pair_by_name(paths, label_paths)
+    pairs: Sequence[tuple[Path, Path | None]] = [(path, None) for path in paths]
+    if apart and labels:
+        label_paths = find_shards(labels, ending)
+        if len(paths) != len(label_paths):
+            raise InputError(
+                f"Expected as many files of labels as of probabilities, got {len(paths)} for {probs} and"
+                f" {len(label_paths)} for {labels}."
+            )
+        pairs = pair_by_name(paths, label_paths)
     opened = [_open(FileBlock(path, given, label, columns, header, tuple(ignored))) for path, given in pairs]
     first_names = opened[0][1]
     for block, names in opened[1:]:
@@ -135,16 +137,15 @@ def open_shards(
     return Shards(blocks, first_names)
 
 
-def pair_by_name(paths: Sequence[Path], others: Sequence[Path | None]) -> list[tuple[Path, Path]]:
+def pair_by_name(paths: Sequence[Path], labels: Sequence[Path]) -> list[tuple[Path, Path]]:
     """Return files in pairs: probs-1 with labels-1. Only what varies within each list counts; 01 is 1."""
-    labels = [other for other in others if other is not None]
     if len(paths) == 1:
         return [(paths[0], labels[0])]
     own, theirs = _varying(paths), _varying(labels)
     alone = [str(path) for key, path in own.items() if key not in theirs]
     if alone or len(own) != len(paths) or len(theirs) != len(labels):
         raise InputError(
-            f"Expected files that pair by name, such as probs-1.npy and labels-1.npy, got none of labels for"
+            "Expected files that pair by name, such as probs-1.npy and labels-1.npy, got none of labels for"
             f" {alone[0] if alone else paths[0]}. Rename them so that the same part varies in both."
         )
     return [(path, theirs[key]) for key, path in own.items()]

@@ -20,9 +20,10 @@ from dualt.validation import ROW_SUM_TOLERANCE, ClassNames, check_class_names, c
 
 _VERSION = 1
 _NUMBERS = ("n_samples", "sample_size")
+# The type of each array, and its number of dimensions.
 _ARRAYS = {
-    "counts": "int64", "confidence_sums": "int64", "anchor_index": "int64", "anchor_rows": "float",
-    "sample_index": "int64", "sample_labels": "int64", "sample_rows": "float",
+    "counts": ("int64", 2), "confidence_sums": ("int64", 1), "anchor_index": ("int64", 2), "anchor_rows": ("float", 3),
+    "sample_index": ("int64", 1), "sample_labels": ("int64", 1), "sample_rows": ("float", 2),
 }  # fmt: skip
 _NAMES = {"version", "class_names", "parts", *_NUMBERS, *_ARRAYS}
 
@@ -73,7 +74,7 @@ def save_summary(path: str | Path, stored: StoredSummary) -> None:
     if Path(path).suffix.lower() != ".npz":
         raise FileError(f"Expected a name that ends in .npz, got {Path(path).name!r}.")
     content: dict[str, Any] = {field.name: getattr(stored.summary, field.name) for field in fields(stored.summary)}
-    content |= {name: content[name].astype(np.int64) for name, kind in _ARRAYS.items() if kind == "int64"}
+    content |= {name: content[name].astype(np.int64) for name, (kind, _) in _ARRAYS.items() if kind == "int64"}
     parts = np.frombuffer(b"".join(stored.parts), np.uint8).reshape(len(stored.parts), -1)
     with atomic_write(path, "wb") as stream:
         np.savez(stream, version=_VERSION, class_names=np.array(stored.class_names), parts=parts, **content)
@@ -96,8 +97,7 @@ def load_summary(path: str | Path) -> StoredSummary:
 
 def _read(archive: Npz) -> StoredSummary:
     numbers: dict[str, Any] = {name: _typed(archive, name, "int64", 0).item() for name in _NUMBERS}
-    dims = {"counts": 2, "anchor_index": 2, "anchor_rows": 3, "sample_rows": 2}
-    arrays: dict[str, Any] = {name: _typed(archive, name, kind, dims.get(name, 1)) for name, kind in _ARRAYS.items()}
+    arrays: dict[str, Any] = {name: _typed(archive, name, *expected) for name, expected in _ARRAYS.items()}
     summary = PosteriorSummary(**numbers, **arrays)
     _check(summary)
     names, parts = _typed(archive, "class_names", "str", 1), _typed(archive, "parts", "uint8", 2)

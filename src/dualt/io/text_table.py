@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.files import not_utf8, open_input
-from dualt.io.cells import unguard_cell
+from dualt.io.cells import is_number, unguard_cell
 from dualt.io.tables import LABEL_COLUMNS, NotNumbersError, Table, labels_of
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -66,15 +66,25 @@ class TextTable(Table):
 
     def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield all rows at once, parsed in one pass."""
-        read = self._read_plain if self.decimal == "." else self._read_commas
+        fields: list[Any] = [("numbers", np.float64, (len(numbers),))] if len(numbers) else []
+        places = [*numbers]
+        if label is not None:
+            fields, places = [*fields, ("label", object)], [*places, label]
+        converters: Any = None if self.decimal == "." else dict.fromkeys(numbers, self._number)
         try:
-            with _explained(self.path), open_input(self.path, "r") as stream:
-                values, texts = read(stream, list(numbers), label)
-        except InputError:
-            raise
+            with _explained(self.path), open_input(self.path, "r") as stream, warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
+                found: Any = np.loadtxt(
+                    stream, dtype=np.dtype(fields), delimiter=self.delimiter, skiprows=self.header_lines,
+                    usecols=places, ndmin=1, comments=None, quotechar='"', converters=converters, encoding=None,
+                )  # fmt: skip
         except ValueError as error:
-            raise self._fault(list(numbers), label, str(error)) from None
-        yield values, np.empty(0) if texts is None else labels_of(list(map(unguard_cell, texts)))
+            raise self._fault(numbers, max(places), str(error)) from None
+        values = np.ascontiguousarray(found["numbers"]) if len(numbers) else np.empty((len(found), 0))
+        yield values, np.empty(0) if label is None else labels_of(list(map(unguard_cell, found["label"])))
+
+    def _number(self, cell: str) -> float:
+        return float(cell.replace(self.decimal, "."))
 
     def read_texts(self, place: int) -> list[str]:
         """Return one column as it is written."""
@@ -85,29 +95,8 @@ class TextTable(Table):
         columns = [list(map(unguard_cell, cells)) for cells in self._read_cells(places)]
         if self.decimal == ".":
             return columns
-        is_number = _DECIMAL_COMMA.fullmatch
-        return [[cell.replace(",", ".") if is_number(cell) else cell for cell in cells] for cells in columns]
-
-    def _read_plain(self, stream: IO[str], numbers: list[int], label: int | None) -> tuple[NDArray[Any], Any]:
-        fields: list[Any] = [("numbers", np.float64, (len(numbers),))] if numbers else []
-        places = numbers
-        if label is not None:
-            fields, places = [*fields, ("label", object)], [*places, label]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
-            found: Any = np.loadtxt(
-                stream, dtype=np.dtype(fields), delimiter=self.delimiter, skiprows=self.header_lines,
-                usecols=places, ndmin=1, comments=None, quotechar='"',
-            )  # fmt: skip
-        values = np.ascontiguousarray(found["numbers"]) if numbers else np.empty((len(found), 0))
-        return values, None if label is None else found["label"]
-
-    def _read_commas(self, stream: IO[str], numbers: list[int], label: int | None) -> tuple[NDArray[Any], Any]:
-        columns = self._read_cells(numbers if label is None else [*numbers, label])
-        values = np.empty((len(columns[0]), len(numbers)))
-        for number, texts in enumerate(columns[: len(numbers)]):
-            values[:, number] = [float(text.replace(self.decimal, ".")) for text in texts]
-        return values, None if label is None else columns[-1]
+        is_decimal = _DECIMAL_COMMA.fullmatch
+        return [[cell.replace(",", ".") if is_decimal(cell) else cell for cell in cells] for cells in columns]
 
     def _read_cells(self, places: Sequence[int]) -> list[list[str]]:
         columns: list[list[str]] = [[] for _ in places]
@@ -127,13 +116,12 @@ class TextTable(Table):
                     yield line, cells
                 line = reader.line_num + 1
 
-    def _fault(self, numbers: list[int], label: int | None, reason: str) -> InputError:
+    def _fault(self, numbers: Sequence[int], last: int, reason: str) -> InputError:
         """Return what is wrong with the first row that cannot be read; the `reason` if none is found."""
         for line, cells in self._rows():
-            short = len(cells) <= max([*numbers, *([] if label is None else [label])])
             texts = {place: cells[place] for place in numbers if place < len(cells)}
-            wrong = [place for place, text in texts.items() if not _is_number(text.replace(self.decimal, "."))]
-            if (short or wrong) and len(cells) != self.n_columns:
+            wrong = [place for place, text in texts.items() if not is_number(text.replace(self.decimal, "."))]
+            if (wrong or len(cells) <= last) and len(cells) != self.n_columns:
                 return self._wrong_length(line, cells)
             if wrong:
                 column = wrong[0] if self.names is None else repr(self.names[wrong[0]])
@@ -166,8 +154,7 @@ def _dialect(path: Path) -> tuple[str, str]:
     and the usual one does not; or into numbers with decimal commas.
     """
     usual = DELIMITERS.get(path.suffix.lower(), ",")
-    found = [(usual, _first_rows(path, usual))]
-    found += [(other, _first_rows(path, other)) for other in _OTHER_DELIMITERS if other != usual]
+    found = [(sign, _first_rows(path, sign)) for sign in dict.fromkeys((usual, *_OTHER_DELIMITERS))]
     dividing = [(sign, rows) for sign, rows in found if rows and len(rows[0]) > 1 and len({*map(len, rows)}) == 1]
     # A quote that opens inside a cell, after another delimiter: these cells are likely torn.
     dividing.sort(key=lambda one: any(map(_OPENED_INSIDE.search, chain.from_iterable(one[1]))))
@@ -183,9 +170,7 @@ def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
         return list(islice(filter(None, csv.reader(stream, delimiter=delimiter)), _LOOKED_AT))
 
 
-def _is_header(
-    first: Sequence[str], second: Sequence[str], rest: Iterator[list[str]], decimal: str = ".", *, named: bool = False
-) -> bool:
+def _is_header(first: list[str], second: list[str], rest: Iterator[list[str]], decimal: str, *, named: bool) -> bool:
     """Tell whether the first line names columns.
 
     It does if it has a word where the line below has a number; if its cells count 0, 1, 2… as data frames
@@ -197,23 +182,15 @@ def _is_header(
     if len(numbered) > 1 and numbered == [str(number) for number in range(len(numbered))]:
         return True
     first, second = ([cell.replace(decimal, ".") for cell in cells] for cells in (first, second))
-    if any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=False)):
+    if any(not is_number(a) and is_number(b) for a, b in zip(first, second, strict=False)):
         return True
-    if any(map(_is_number, first)) or not (named or any(cell.lower() in LABEL_COLUMNS for cell in first)):
+    if any(map(is_number, first)) or not (named or any(cell.lower() in LABEL_COLUMNS for cell in first)):
         return False
     if named or len(first) > 1:
         return True
     others = {row[0].strip() for row in chain([second] if second else [], rest)}
     alike = len(first[0]) == 1 and any(len(other) == 1 for other in others)  # y and n
     return bool(others) and first[0] not in others and not alike
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def cell_spans(text: str, delimiter: str) -> Iterator[list[tuple[int, int]]]:
