@@ -105,6 +105,16 @@ def test_a_row_without_a_label_is_never_flagged(missing):
         dualt.find_label_issues(probs, labels, verified=(np.arange(20), given[:20]))
 
 
+@pytest.mark.parametrize("model", [None, LogisticRegression()])
+def test_a_class_that_no_row_has(model):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    labels = np.eye(4)[(x[:, 0] > 0).astype(int) * 2]  # one-hot, of 0 and 2
+    found = cross_fit(x, labels, model=model)
+    assert found.pred_probs.shape == (60, 4)
+    np.testing.assert_allclose(found.pred_probs.sum(axis=1), 1)
+    assert not found.pred_probs[:, [1, 3]].any()
+
+
 def test_an_estimate_leaves_out_rows_without_a_label():
     texts, given, _ = texts_of(wrong=0.15)
     labels = pd.Series(given.astype(object), index=[f"row {row}" for row in range(90)])

@@ -170,8 +170,9 @@ def cross_fit(
     _tell_lonely(targets[rows], class_names)
     options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
     if model is None:
-        rarest = int(np.bincount(targets[rows]).min())
-        chosen = choose(_families(found_kind, data, rarest, random_state, on_progress), targets, folds, **options)
+        rarest = int(np.unique(targets[rows], return_counts=True)[1].min())
+        families = _families(found_kind, data, rarest, random_state, on_progress)
+        chosen = choose(families, targets, len(classes), folds, **options)
     else:
         features = data[:] if found_kind == "images" else data
         chosen = Chosen(features, check_classifier(model), np.zeros((n_rows, len(classes))), 0)

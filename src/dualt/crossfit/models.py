@@ -106,6 +106,7 @@ class Chosen(NamedTuple):
 def choose(
     families: Sequence[Family],
     labels: NDArray[np.intp],
+    n_classes: int,
     folds: Sequence[Fold],
     *,
     n_jobs: int | None,
@@ -124,7 +125,7 @@ def choose(
     for family in families:
         tried: list[tuple[NDArray[np.float64], Chosen]] = []
         for number, classifier in enumerate(family.classifiers, start=1):
-            probs = fit_folds(classifier, family.features, labels, judging, n_jobs=n_jobs)
+            probs = fit_folds(classifier, family.features, labels, judging, classes=np.arange(n_classes), n_jobs=n_jobs)
             losses = -np.log(np.maximum(probs[rows, labels[rows]], _LEAST))
             tried.append((losses, Chosen(family.features, classifier, probs, len(judging))))
             if on_progress is not None:
