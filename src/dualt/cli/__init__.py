@@ -13,15 +13,16 @@ from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.evaluate import evaluate
-from dualt.cli.guard import Command, Group, shared
+from dualt.cli.guard import Command, Group
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
-from dualt.cli.plain import say
+from dualt.cli.plain import degrade_output, say
 from dualt.cli.predict import predict
 from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
 from dualt.cli.summarize import summarize
 from dualt.cli.train import train
+from dualt.errors import DualtError, TrainingError, missing_extra
 
 # What to do after Ctrl-C.
 _GO_ON = {
@@ -35,8 +36,6 @@ class _Commands(Group):
     """Turns our errors into one line on stderr and an exit code; anything else is a bug and shows its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        from dualt.errors import DualtError, TrainingError, missing_extra
-
         try:
             return super().invoke(ctx)
         except DualtError as error:
@@ -74,7 +73,7 @@ app = typer.Typer(
 for _command in (
     demo, estimate, issues, probs, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
 ):  # fmt: skip
-    app.command(cls=Command)(shared(_command))
+    app.command(cls=Command)(_command)
 app.add_typer(data.app, name="data")
 
 
@@ -95,7 +94,5 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
-    from dualt.cli.plain import degrade_output
-
     degrade_output()
     app()
