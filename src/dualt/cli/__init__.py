@@ -64,7 +64,6 @@ def _fail(message: str, code: int) -> NoReturn:
 app = typer.Typer(
     name="dualt",
     cls=_Commands,
-    help="How noisy are your labels, which ones are wrong, and how to train well anyway.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
