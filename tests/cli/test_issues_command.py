@@ -177,6 +177,23 @@ def test_labels_that_a_review_kept_are_not_flagged_again(folder):
     assert changed not in [row["index"] for row in json.loads(result.output)["issues"]]
 
 
+@pytest.mark.parametrize("command", ["issues", "estimate"])
+def test_a_page_finds_what_was_reviewed_by_its_id_where_rows_have_moved(folder, command):
+    labels, probs = np.load("labels.npy"), np.load("probs.npy")
+    rows = pd.DataFrame(probs, columns=["p_0", "p_1", "p_2"]).assign(
+        id=[f"id-{row}" for row in range(300)], label=labels
+    )
+    rows[::-1].to_csv("moved.csv", index=False)
+    review_of(folder / "review.csv", labels, [(4, (labels[4] + 1) % 3), (5, labels[5])])
+    options = ("--label", "label", "--id", "id", "--probs", "p_*", "--reviewed", "review.csv", "--report", "r.html")
+    result = run(command, "moved.csv", *options)
+    assert result.exit_code == 0, result.output
+    numbers = json.loads((folder / "r.html").read_text().split('id="numbers">')[1].split("</script>")[0])
+    (shown,) = numbers["lists"]
+    known = {shown["ids"][place]: code for place, code in shown["known"]}
+    assert known == {"id-4": (labels[4] + 1) % 3, "id-5": labels[5]}
+
+
 def test_a_review_of_other_labels_is_refused(folder):
     labels = np.load("labels.npy")
     review_of(folder / "review.csv", (labels + 1) % 3, [(4, (labels[4] + 2) % 3)])

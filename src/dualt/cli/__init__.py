@@ -13,15 +13,16 @@ from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.evaluate import evaluate
-from dualt.cli.guard import Command, Group, shared
+from dualt.cli.guard import Command, Group
 from dualt.cli.issues import issues
 from dualt.cli.merge import merge
-from dualt.cli.plain import say
+from dualt.cli.plain import degrade_output, say
 from dualt.cli.predict import predict
 from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
 from dualt.cli.summarize import summarize
 from dualt.cli.train import train
+from dualt.errors import DualtError, TrainingError, missing_extra
 
 # What to do after Ctrl-C.
 _GO_ON = {
@@ -35,8 +36,6 @@ class _Commands(Group):
     """Turns our errors into one line on stderr and an exit code; anything else is a bug and shows its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        from dualt.errors import DualtError, TrainingError, missing_extra
-
         try:
             return super().invoke(ctx)
         except DualtError as error:
@@ -65,7 +64,6 @@ def _fail(message: str, code: int) -> NoReturn:
 app = typer.Typer(
     name="dualt",
     cls=_Commands,
-    help="How noisy are your labels, which ones are wrong, and how to train well anyway.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -74,7 +72,7 @@ app = typer.Typer(
 for _command in (
     demo, estimate, issues, probs, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
 ):  # fmt: skip
-    app.command(cls=Command)(shared(_command))
+    app.command(cls=Command)(_command)
 app.add_typer(data.app, name="data")
 
 
@@ -95,7 +93,5 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
-    from dualt.cli.plain import degrade_output
-
     degrade_output()
     app()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualt.cli.options import Classes, Header, IdColumn, Json, LabelColumn, check_targets, print_json
+from dualt.cli.guard import shared
+from dualt.cli.options import Classes, Header, IdColumn, Json, LabelColumn, output_option, print_json
 from dualt.cli.plain import say
+from dualt.errors import InputError
+from dualt.files import check_writable_target, free_name, keep_backup
 
 if TYPE_CHECKING:
     from dualt.issues import Decision
 
 
+@shared
 def apply_review(
     labels: Annotated[
         Path,
@@ -31,10 +35,8 @@ def apply_review(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="The corrected file: of the same format, or the labels alone as .npy. Of images: a CSV of moves.",
+        output_option(
+            help="The corrected file: of the same format, or the labels alone as .npy. Of images: a CSV of moves."
         ),
     ] = None,
     in_place: Annotated[
@@ -57,8 +59,6 @@ def apply_review(
     Example: `dualt apply-review data.csv suspects-review.csv --label label -o corrected.csv`
     """  # fmt: skip
     from dualt import io, issues
-    from dualt.errors import InputError
-    from dualt.files import keep_backup
 
     if io.is_class_folder(labels):
         if in_place or (output is None and not move):
@@ -68,7 +68,7 @@ def apply_review(
     if (output is None) != in_place or move:
         raise InputError("Expected either -o with a name for the corrected file, or --in-place.")
     target = labels if output is None else output
-    check_targets(target)
+    check_writable_target(target)
     given = io.load_labels(labels, column=label, header=header, missing=True)
     decisions = issues.read_review(review)
     names = io.load_class_names(classes) if classes else None
@@ -76,7 +76,7 @@ def apply_review(
     corrected = issues.apply_review(given, decisions, class_names=names, ids=ids)
     backup = keep_backup(labels) if in_place else None
     io.save_corrected(target, corrected, labels, given, column=label, header=header)
-    _tell(decisions, target, {} if backup is None else {"backup": backup}, as_json=as_json)
+    _tell(decisions, target, backup, as_json=as_json)
 
 
 def _move_images(
@@ -84,7 +84,6 @@ def _move_images(
 ) -> None:
     """Write the moves that a review asks for, or make them; `review` may be a table of moves itself."""
     from dualt import io, issues
-    from dualt.files import free_name
 
     decisions: list[Decision] = []
     if io.is_moves(review):
@@ -95,13 +94,12 @@ def _move_images(
         corrected = issues.apply_review(images.labels, decisions, class_names=names, ids=images.files)
         moves = io.plan_moves(images, corrected.tolist())
     if not move and output is not None:
-        check_targets(output)
         io.save_moves(output, moves)
-        _tell(decisions, output, {}, as_json=as_json)
+        _tell(decisions, output, as_json=as_json)
         return
     beside = folder.resolve() if folder.name in ("", "..") else folder
     undo = output or free_name(beside.with_name(f"{beside.name}-undo.csv"))
-    check_targets(undo)
+    check_writable_target(undo)
     moved = io.make_moves(folder, moves, undo)
     if as_json:
         print_json({"reviewed": len(decisions), "moved": moved, "undo": str(undo) if moved else None})
@@ -112,12 +110,12 @@ def _move_images(
         say("Every image is in its folder already: none moved.")
 
 
-def _tell(decisions: Sequence[Decision], target: Path, more: dict[str, Any], *, as_json: bool) -> None:
+def _tell(decisions: Sequence[Decision], target: Path, backup: Path | None = None, *, as_json: bool) -> None:
     changed = sum(decision.old != decision.new for decision in decisions)
     if as_json:
-        written = {name: str(value) for name, value in more.items()}
-        print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **written})
+        kept = {} if backup is None else {"backup": str(backup)}
+        print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **kept})
     else:
-        kept_as = "".join(f"; as it was: {value}" for value in more.values())
+        kept_as = "" if backup is None else f"; as it was: {backup}"
         plural = "" if len(decisions) == 1 else "s"
         say(f"{len(decisions):,} label{plural} reviewed, {changed:,} changed; written to {target}{kept_as}")

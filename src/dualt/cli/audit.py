@@ -6,39 +6,41 @@ import glob
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
 from dualt.cli.audit_progress import Reached, Told
-from dualt.cli.grouping import typed, with_groups
 from dualt.cli.groups import Data, Page, tell_missing
+from dualt.cli.guard import shared
 from dualt.cli.learning import Learning
-from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, check_targets, print_json
-from dualt.cli.plain import is_standard_stream, say
+from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, output_option, print_json
+from dualt.cli.plain import is_standard_stream, say, typed
+from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
+from dualt.files import keep_backup
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from dualt.audit import Sheet
-    from dualt.audit.batches import Plan
+    from dualt.audit.batches import Design, Plan
     from dualt.issues import LabelIssues
     from dualt.rows import NoisyPosterior
 
 _SIZE = 200
 
 
-@with_groups
+@shared
 def audit(
     labels: Annotated[
         Path, typer.Argument(metavar="LABELS", help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="CSV to fill in: index, given, true, how drawn.")],
+    output: Annotated[Path, output_option(help="CSV to fill in: index, given, true, how drawn.")],
     page: Page,
-    size: Annotated[int | None, typer.Option("--size", help=f"How many labels to check. Default: {_SIZE}.")] = None,
+    size: Annotated[int | None, typer.Option(help=f"How many labels to check. Default: {_SIZE}.")] = None,
     more: Annotated[
-        int | None, typer.Option("--more", help="Add this many to the file of --output, which keeps its true labels.")
+        int | None, typer.Option(help="Add this many to the file of --output, which keeps its true labels.")
     ] = None,
     design: Annotated[
         str | None,
@@ -52,7 +54,7 @@ def audit(
     header: Header = None,
     id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS that names the rows.")] = None,
     probs: Annotated[
-        Path | None, typer.Option("--probs", help="Predicted probabilities, to draw by: a file, or columns of LABELS.")
+        Path | None, typer.Option(help="Predicted probabilities, to draw by: a file, or columns of LABELS.")
     ] = None,
     classes: Classes = None,
     n_jobs: Annotated[int, typer.Option(help="Number of threads that read the probabilities.")] = 1,
@@ -66,16 +68,13 @@ def audit(
 
     Example: `dualt audit labels.npy --probs probs.npy --size 200 -o audit.csv --report audit.html --target 0.02`
     """
-    from dualt.files import keep_backup
-
     _check_options(size, more, target, page, probs)
-    check_targets(output, page.report)
     data = _data(labels, probs, label=label, header=header, classes=classes, id_column=id_column, n_jobs=n_jobs)
     rows = _Rows.read(data, page)
     earlier = _earlier(output, rows.given, adding=more is not None)
     design = _design(design, earlier, probs)
     if probs is None:
-        rows.tell_missing()
+        tell_missing(rows.labelled, len(rows.given))
         plan, found, reached = _plan(rows, design, earlier)
     else:
         with data.opened(page.text_column) as posterior:
@@ -86,14 +85,16 @@ def audit(
         total = len(earlier.rows) + more
     sheet = rows.sheet(plan, total, random_state, earlier)
     if found is not None:
-        page.write(found.transition_estimate, found, data.image_folder, audit=sheet)
+        page.write(found, data.image_folder, audit=sheet)
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
     told = Told(plan, sheet, reached, target)
     if as_json:
         written = {"output": str(output), "report": page.report and str(page.report), "design": design}
         written |= {} if backup is None else {"backup": str(backup)}
-        print_json(written | rows.named(sheet) | told.as_dict())
+        ids = {} if sheet.ids is None else {"ids": sheet.ids.tolist()}
+        texts = {} if sheet.texts is None else {"texts": sheet.texts}
+        print_json(written | {"indices": sheet.rows.tolist()} | ids | texts | told.as_dict())
         return
     told.show()
     if backup is not None:
@@ -122,7 +123,6 @@ def _inputs(data: Data, probs: Path | None, text: str | None) -> str:
 
 
 def _check_options(size: int | None, more: int | None, target: float | None, page: Page, probs: Path | None) -> None:
-    from dualt.errors import InputError
     from dualt.validation import check_fraction
 
     if page.report is not None and probs is None:
@@ -146,7 +146,6 @@ class _Rows(NamedTuple):
         import numpy as np
 
         from dualt import io
-        from dualt.errors import LabelsError
         from dualt.label_arrays import as_label_array, is_missing
 
         path = data.labels or data.probs
@@ -159,19 +158,6 @@ class _Rows(NamedTuple):
             # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
             given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
         return cls(given, labelled, data.ids(len(given)), data.column(page.text_column, len(given)))
-
-    def tell_missing(self) -> None:
-        import numpy as np
-
-        missing = np.setdiff1d(np.arange(len(self.given)), self.labelled)
-        if len(missing):
-            tell_missing(missing.tolist(), len(self.given))
-
-    def among_labelled(self, sheet: Sheet) -> Sheet:
-        """Return a sheet whose rows are counted among those that have a label."""
-        import numpy as np
-
-        return replace(sheet, rows=np.searchsorted(self.labelled, sheet.rows))
 
     def sheet(self, plan: Plan, total: int, random_state: int, earlier: Sheet | None) -> Sheet:
         """Draw, and return the sheet to fill in, with what was filled in before."""
@@ -186,19 +172,11 @@ class _Rows(NamedTuple):
         sheet = replace(sheet, texts=texts)
         return sheet if earlier is None else sheet.with_true_of(earlier)
 
-    def named(self, sheet: Sheet) -> dict[str, Any]:
-        """Return the drawn rows for machines."""
-        rows = sheet.rows.tolist()
-        known = {"ids": self.ids, "texts": self.texts}
-        columns = {name: [column[row] for row in rows] for name, column in known.items() if column is not None}
-        return {"indices": rows, **columns}
-
 
 def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
     """Return the sheet to add to; refuse to write over one that a person has worked on."""
     from dualt.audit import read_sheet
     from dualt.audit.verified_labels import check_digest
-    from dualt.errors import DualtError, InputError
     from dualt.labels import labels_digest
 
     if adding:
@@ -219,24 +197,19 @@ def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None
     return None
 
 
-def _design(wanted: str | None, earlier: Sheet | None, probs: Path | None) -> Literal["uniform", "stratified"]:
+def _design(wanted: str | None, earlier: Sheet | None, probs: Path | None) -> Design:
     """Return the design that is wanted, else that of the earlier batch, else the best that can be had."""
-    from dualt.errors import UnknownNameError
-
     if wanted is not None:
         if wanted not in ("uniform", "stratified"):
             raise UnknownNameError("design", wanted, ("uniform", "stratified"))
-        return cast("Literal['uniform', 'stratified']", wanted)
+        return cast("Design", wanted)
     if earlier is not None and earlier.strata is not None:
         return "stratified" if earlier.strata.any() else "uniform"
     return "uniform" if probs is None else "stratified"
 
 
 def _plan(
-    rows: _Rows,
-    design: Literal["uniform", "stratified"],
-    earlier: Sheet | None,
-    posterior: NoisyPosterior | None = None,
+    rows: _Rows, design: Design, earlier: Sheet | None, posterior: NoisyPosterior | None = None
 ) -> tuple[Plan, LabelIssues | None, Reached | None]:
     """Return the plan of the next batch, what is predicted of the labels, and what the batches before have reached."""
     from dualt.audit.batches import Plan, counted_rate
@@ -249,7 +222,7 @@ def _plan(
     plan = Plan.of(len(given), design, None if found is None else 1 - found.probability_right.astype(float))
     if earlier is None:
         return plan, found, None
-    earlier = rows.among_labelled(earlier)
+    earlier = replace(earlier, rows=rows.labelled.searchsorted(earlier.rows))
     plan = plan.after(earlier)
     if len(earlier.filled) < LEAST:
         return plan, found, None

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Header, Json, LabelColumn, RandomState, print_json
+from dualt.cli.guard import shared
+from dualt.cli.options import Header, Json, LabelColumn, RandomState, output_option, print_json
 from dualt.cli.plain import say
+from dualt.errors import InputError, LabelsError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,18 +19,15 @@ if TYPE_CHECKING:
 _MOST_CLASSES = 10_000
 
 
+@shared
 def corrupt(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Labels: .npy, .npz, .csv, .tsv, .parquet or .txt.")],
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            help="The same file with noisy labels if it ends as LABELS, else these alone: .npy, .csv, .txt.",
-        ),
+        output_option(help="The same file with noisy labels if it ends as LABELS, else these alone: .npy, .csv, .txt."),
     ],
     noise: Annotated[
-        str | None, typer.Option("--noise", help="sym-0.2, pair-0.45 (or pair-45, in percent), random-0.3, clean.")
+        str | None, typer.Option(help="sym-0.2, pair-0.45 (or pair-45, in percent), random-0.3, clean.")
     ] = None,
     transition: Annotated[Path | None, typer.Option(help="A matrix instead: .json, .npy or .csv.")] = None,
     n_classes: Annotated[int | None, typer.Option(help="Number of classes, if not all of them occur.")] = None,
@@ -44,11 +43,8 @@ def corrupt(
 
     Example: `dualt corrupt labels.npy --noise pair-0.45 -o noisy.npy`
     """
-    import numpy as np
-
     from dualt import io
     from dualt import noise as noises
-    from dualt.errors import InputError
     from dualt.label_arrays import as_label_array
 
     if (noise is None) == (transition is None):
@@ -64,7 +60,8 @@ def corrupt(
         io.save_corrected(output, noisy, labels, given, column=label, header=header)
     else:
         io.save_labels(output, noisy)
-    changed = int((noisy != given).any(axis=1).sum() if given.ndim == 2 else np.count_nonzero(noisy != given))
+    differs = noisy != given
+    changed = int((differs.any(axis=1) if differs.ndim == 2 else differs).sum())
     result = {"n_samples": len(given), "n_changed": changed, "output": str(output), "transition": matrix.tolist()}
     if as_json:
         print_json(result)
@@ -74,17 +71,13 @@ def corrupt(
 
 def _count_classes(labels: NDArray[Any]) -> int:
     """Return the number of classes: columns of one-hot labels, distinct names, or the largest class number plus one."""
-    import numpy as np
-
-    from dualt.errors import LabelsError
-
     if labels.ndim == 2:
         return int(labels.shape[1])
     if labels.dtype.kind not in "iuf":
-        return len(np.unique(labels))
+        return len(set(labels.tolist()))
     usable = (labels >= 0) & (labels < _MOST_CLASSES)
     if not usable.all():
-        row = int(np.argmin(usable))
+        row = int(usable.argmin())
         raise LabelsError(
             f"Expected class numbers from 0 to {_MOST_CLASSES - 1}, got {labels[row]} at row {row}."
             " Pass names as text, or a matrix with --transition."

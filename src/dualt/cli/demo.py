@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Json, RandomState, check_targets, print_json, save_report
+from dualt.cli.guard import shared
+from dualt.cli.options import Json, RandomState, print_json, save_report
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
 
 
+@shared
 def demo(
-    noise: Annotated[str, typer.Option("--noise", help="sym-0.2, pair-0.45, random-0.3 or clean.")] = "pair-0.3",
-    report: Annotated[Path, typer.Option("--report", help="Where to write the page.")] = Path("demo-report.html"),
+    noise: Annotated[str, typer.Option(help="sym-0.2, pair-0.45, random-0.3 or clean.")] = "pair-0.3",
+    report: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("demo-report.html"),
     network: Annotated[bool, typer.Option(help="Train networks too, if torch is installed.")] = True,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     random_state: RandomState = 0,
@@ -44,7 +46,6 @@ def demo(
     from dualt.rows import as_posterior
     from dualt.transition import l1_error
 
-    check_targets(report)
     pixels, digits = load_digits(return_X_y=True)
     features, test_features, clean, test_clean = train_test_split(
         pixels, digits, test_size=0.25, stratify=digits, random_state=random_state
@@ -59,7 +60,7 @@ def demo(
     found = find_posterior_issues(posterior, estimates[DEFAULT_ESTIMATOR])
     blind = [estimate for name, estimate in estimates.items() if name not in known]
     images = np.rint(features.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
-    save_report(report, estimates[DEFAULT_ESTIMATOR], found, comparison=blind, images=images, title="Digits, demo")
+    save_report(report, found, comparison=blind, images=images, title="Digits, demo")
     models: dict[str, Any] = {"plain": model, "robust": RobustClassifier(model, random_state=random_state)}
     models |= _networks(random_state) if network else {}
     accuracy = {
@@ -131,4 +132,4 @@ def _show(
     else:
         missing = "pip install 'dualt\\[train]'" if network else "left out (--no-network)"
         out.print(f"[dim]5. A network on the same images: {missing}[/]")
-    out.print("\n[bold]Next[/]\n dualt issues data.csv --label label --text title   [dim]the same for your own data[/]")
+    picture.show_next(out, {"dualt issues data.csv --label label --text title": "the same for your own data"})

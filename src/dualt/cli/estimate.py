@@ -7,26 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualt.cli.grouping import with_groups
 from dualt.cli.groups import Data, Estimation, Page
+from dualt.cli.guard import shared
 from dualt.cli.learning import Learning
-from dualt.cli.options import Json, check_targets, print_estimate
+from dualt.cli.options import Json, output_option, print_estimate
 
 if TYPE_CHECKING:
     from dualt.results import TransitionEstimate
     from dualt.rows import NoisyPosterior
 
 
-@with_groups
+@shared
 def estimate(
     estimation: Estimation,
     data: Data,
     page: Page,
     learning: Learning,
     compare: Annotated[bool, typer.Option("--compare", help="Run every estimator and show them side by side.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write all as .json, or the matrix as .npy or .csv.")
-    ] = None,
+    output: Annotated[Path | None, output_option(help="Write all as .json, or the matrix as .npy or .csv.")] = None,
     as_json: Json = False,
 ) -> None:
     """Estimate how noisy the labels are: the transition matrix, with intervals and plain words.
@@ -39,7 +37,6 @@ def estimate(
     """
     from dualt.issues import find_posterior_issues
 
-    check_targets(output, page.report)
     named = learning.as_typed(data, page.text_column)
     data = learning.completed(data, page.text_column)
     with data.opened(page.text_column) as posterior:
@@ -50,7 +47,8 @@ def estimate(
         found = data.describe(found, posterior, page)
     if output is not None:
         chosen.save(output, level=estimation.level)
-    page.write(chosen, found, data.image_folder, comparison=tuple(others.values()), level=estimation.level)
+    if found is not None:
+        page.write(found, data.image_folder, comparison=tuple(others.values()), level=estimation.level)
     print_estimate(chosen, others, estimation.level, as_json=as_json)
     if not as_json:
         inputs = f"{named} {estimation.as_typed()}".rstrip()
@@ -66,12 +64,9 @@ def _compare(posterior: NoisyPosterior, chosen: TransitionEstimate) -> dict[str,
 
 
 def _show_next(inputs: str, defaulted: bool, *, compared: bool, written: tuple[Path | None, Path | None]) -> None:
-    from rich.markup import escape
-
     from dualt.cli import picture
     from dualt.estimators import DEFAULT_ESTIMATOR
 
-    inputs = escape(inputs)
     steps = {f"dualt issues {inputs}": "which labels are wrong, and what they should be"}
     if not compared:
         steps[f"dualt estimate {inputs} --compare"] = "every estimator side by side"
@@ -83,5 +78,4 @@ def _show_next(inputs: str, defaulted: bool, *, compared: bool, written: tuple[P
             f"\n[dim]{DEFAULT_ESTIMATOR} is the default: of the estimators that hold both for noise that depends on the"
             " class and for noise that depends on the example, it errs least.[/]"
         )
-    lines = [f"{command}   [dim]{what}[/]" for command, what in steps.items()]
-    picture.show_next(out, [*lines, *(f"Written: {escape(str(path))}" for path in filter(None, written))])
+    picture.show_next(out, steps | {f"Written: {path}": "" for path in filter(None, written)})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.groups import tell_missing
+from dualt.cli.groups import among_labelled, tell_missing
+from dualt.cli.guard import shared
 from dualt.cli.options import Classes, Json, LabelColumn, Level, print_json
 from dualt.cli.plain import say
+from dualt.errors import InputError, LabelsError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dualt.audit import Audit, NoisyAccuracy
 
 
+@shared
 def evaluate(
     predictions: Annotated[
         Path, typer.Argument(metavar="PREDICTIONS", help="Predicted classes, or probabilities, of the test rows.")
@@ -82,10 +84,7 @@ def _labelled(
     given: NDArray[Any], models: Sequence[NDArray[Any]], audit: Audit | None
 ) -> tuple[NDArray[Any], list[NDArray[Any]], Audit | None]:
     """Return labels, predictions and audit of the rows that have a label; the others are told on stderr."""
-    import numpy as np
-
     from dualt.audit.verified_labels import check_digest
-    from dualt.errors import LabelsError
     from dualt.label_arrays import is_missing
     from dualt.labels import labels_digest
 
@@ -95,15 +94,13 @@ def _labelled(
     for model in models:
         if len(model) != len(given):
             raise LabelsError(f"Expected one prediction per label, got {len(model):,} and {len(given):,}.")
-    tell_missing(np.flatnonzero(missing).tolist(), len(given))
-    there = np.flatnonzero(~missing)
+    labelled = (~missing).nonzero()[0]
+    tell_missing(labelled, len(given))
     if audit is not None:
         if audit.labels_digest is not None:
             check_digest(audit.labels_digest, labels_digest(given), len(given))
-        if not np.isin(audit.rows, there).all():
-            raise LabelsError("Expected rows with a label in the audit, got one that has none.")
-        audit = replace(audit, rows=np.searchsorted(there, audit.rows), labels_digest=None)
-    return given[there], [model[there] for model in models], audit
+        audit = among_labelled(audit, labelled)
+    return given[labelled], [model[labelled] for model in models], audit
 
 
 def _predictions(path: Path) -> NDArray[Any]:
@@ -111,7 +108,6 @@ def _predictions(path: Path) -> NDArray[Any]:
     import numpy as np
 
     from dualt import io
-    from dualt.errors import InputError
     from dualt.io.load import TABLES, label_place
     from dualt.io.tables import NotNumbersError, check_no_missing
 
@@ -150,17 +146,10 @@ def _show(found: NoisyAccuracy) -> None:
     if found.through_transition is not None:
         through = found.through_transition
         say(f"Through the matrix: {through.estimate:.1%} ({through.low:.1%} to {through.high:.1%}), if {ASSUMPTION}.")
-    if found.difference is not None:
-        _show_difference(found)
+    if found.difference is not None and found.difference.interval is not None:
+        low, high = found.difference.interval
+        verdicts = {"first": "The first model is better", "second": "The second model is better"}
+        verdict = verdicts.get(found.better or "", "Which model is better cannot be told")
+        say(f"{verdict}: first less second {100 * low:+.1f} to {100 * high:+.1f} percentage points.")
     if found.audited is None:
         say("To settle it: `dualt audit LABELS -o audit.csv`, then --verified audit.csv.")
-
-
-def _show_difference(found: NoisyAccuracy) -> None:
-    difference = found.difference
-    interval = None if difference is None else difference.interval
-    if difference is None or interval is None:
-        return
-    lead = f"{100 * interval[0]:+.1f} to {100 * interval[1]:+.1f} percentage points"
-    verdict = {"first": "The first model is better", "second": "The second model is better"}
-    say(f"{verdict.get(found.better or '', 'Which model is better cannot be told')}: first less second {lead}.")

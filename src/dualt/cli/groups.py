@@ -1,7 +1,7 @@
 """Groups of options that several commands share: the data, the estimate, the report.
 
-A command takes a group as one parameter (`data: Data`); see `dualt.cli.grouping`. Each option is thus written once, and
-a command that takes a group offers all of its options.
+A command takes a group as one parameter (`data: Data`); see `dualt.cli.guard`. Each option is thus written once, and a
+command that takes a group offers all of its options.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ import logging
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.grouping import typed
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
-from dualt.cli.plain import say
+from dualt.cli.plain import say, typed
 from dualt.cli.progress import rows_progress
+from dualt.errors import LabelsError
 
 if TYPE_CHECKING:
-    from dualt.io import Shards
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dualt.audit import Audit
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
     from dualt.rows import NoisyPosterior
@@ -34,10 +37,23 @@ _log = logging.getLogger(__name__)
 _SHOWN = 12
 
 
-def tell_missing(missing: Sequence[int], n_rows: int) -> None:
-    """Say on stderr which rows have no label and are left out."""
-    shown = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
-    _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
+def tell_missing(labelled: NDArray[np.intp], n_rows: int) -> None:
+    """Say on stderr which rows, if any, have no label and are left out."""
+    import numpy as np
+
+    missing = np.setdiff1d(np.arange(n_rows), labelled).tolist()
+    if missing:
+        shown = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
+        _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
+
+
+def among_labelled(audit: Audit, labelled: NDArray[np.intp], named: str = "") -> Audit:
+    """Return an audit whose rows are counted among those that have a label."""
+    import numpy as np
+
+    if not np.isin(audit.rows, labelled).all():
+        raise LabelsError(f"Expected rows with a label in the audit{named}, got one that has none.")
+    return replace(audit, rows=np.searchsorted(labelled, audit.rows), labels_digest=None)
 
 
 @dataclass(frozen=True)
@@ -84,6 +100,8 @@ class Data:
             yield self._posterior(on_progress, [name for name in (self.id_column, *ignored) if name])
 
     def _posterior(self, on_progress: Progress | None, ignored: list[str]) -> NoisyPosterior:
+        import numpy as np
+
         from dualt import io
         from dualt.rows import NoisyPosterior
 
@@ -98,28 +116,18 @@ class Data:
             ignored=ignored,
         )  # fmt: skip
         names = io.load_class_names(self.classes) if self.classes else shards.class_names
-        self._tell_missing(shards)
+        labelled, n_rows = io.labelled_rows(shards.blocks)
+        if labelled is not None and self.dask:
+            first = np.setdiff1d(np.arange(n_rows), labelled)[0]
+            raise LabelsError(f"Expected a label in every row with --dask, got none at row {first}.")
+        if labelled is not None:
+            tell_missing(labelled, n_rows)
         if not self.dask:
             return NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=self.n_jobs, on_progress=on_progress)
         from dualt.rows.dask import DaskPosterior
 
         blocks = io.divide(shards.blocks)
         return DaskPosterior.of(NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress))
-
-    def _tell_missing(self, shards: Shards) -> None:
-        """Say on stderr which rows have no label and are left out."""
-        import numpy as np
-
-        from dualt import io
-        from dualt.errors import LabelsError
-
-        rows, n_rows = io.labelled_rows(shards.blocks)
-        if rows is None:
-            return
-        missing = np.setdiff1d(np.arange(n_rows), rows)
-        if self.dask:
-            raise LabelsError(f"Expected a label in every row with --dask, got none at row {missing[0]}.")
-        tell_missing(missing.tolist(), n_rows)
 
     @property
     def image_folder(self) -> Path | None:
@@ -138,8 +146,6 @@ class Data:
 
     def describe(self, found: LabelIssues, posterior: NoisyPosterior, page: Page) -> LabelIssues:
         """Return issues under the row numbers of the files, with the ids, texts and images of their rows."""
-        from dataclasses import replace
-
         from dualt import io
 
         rows, n_rows = io.labelled_rows(posterior.blocks)
@@ -213,33 +219,21 @@ class Estimation:
         return typed(options)
 
     def estimate(self, posterior: NoisyPosterior) -> TransitionEstimate:
-        """Estimate the matrix, corrected by the verified labels if there are any."""
-        from dualt.estimators import estimate_posterior
+        """Estimate the matrix; if labels were verified, correct it by them and say how many of them counted."""
+        from dualt.audit import read_sheet
+        from dualt.estimators import estimate_posterior, estimate_verified
+        from dualt.io import labelled_rows
 
         chosen = estimate_posterior(posterior, self.estimator, **parse_settings(self.settings or []))
-        return chosen if self.verified is None else _use_verified(posterior, chosen, self.verified)
-
-
-def _use_verified(posterior: NoisyPosterior, chosen: TransitionEstimate, path: Path) -> TransitionEstimate:
-    """Correct the estimate by an audit, and say how many of its rows counted."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from dualt.audit import read_sheet
-    from dualt.errors import LabelsError
-    from dualt.estimators import estimate_verified
-    from dualt.io import labelled_rows
-
-    sheet = read_sheet(path)
-    audit, (numbers, _) = sheet.audit(), labelled_rows(posterior.blocks)
-    if numbers is not None:
-        if not np.isin(audit.rows, numbers).all():
-            raise LabelsError(f"Expected rows with a label in the audit {path}, got one that has none.")
-        audit = replace(audit, rows=np.searchsorted(numbers, audit.rows), labels_digest=None)
-    corrected = estimate_verified(posterior, chosen, audit)
-    say(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {path} are verified.", err=True)
-    return corrected
+        if self.verified is None:
+            return chosen
+        sheet = read_sheet(self.verified)
+        audit, (labelled, _) = sheet.audit(), labelled_rows(posterior.blocks)
+        if labelled is not None:
+            audit = among_labelled(audit, labelled, f" {self.verified}")
+        corrected = estimate_verified(posterior, chosen, audit)
+        say(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {self.verified} are verified.", err=True)
+        return corrected
 
 
 @dataclass(frozen=True)
@@ -272,19 +266,16 @@ class Page:
         files = match_files(self.images, len(found), found.ids, found.given_names)
         return [files[row].relative_to(self.images).as_posix() for row in range(len(found))]
 
-    def decided(self, found: LabelIssues, ids: Sequence[Any] | None = None) -> dict[int, str]:
+    def decided(self, found: LabelIssues) -> dict[int, str]:
         """Return what the earlier review decided, by row number."""
         from dualt.issues.review import decided_labels, read_review
 
         if self.reviewed is None:
             return {}
-        return decided_labels(read_review(self.reviewed), found.given_names, ids)
+        return decided_labels(read_review(self.reviewed), found.given_names, found.ids)
 
-    def write(
-        self, estimate: TransitionEstimate | None, found: LabelIssues | None, folder: Path | None = None, **options: Any
-    ) -> None:
+    def write(self, found: LabelIssues, folder: Path | None = None, **options: Any) -> None:
         """Write the page, if one is wanted; `folder` has the images if `--images` names no others."""
         if self.report is not None:
-            if found is not None:
-                options.setdefault("reviewed", self.decided(found, options.get("ids")))
-            save_report(self.report, estimate, found, images=self.images or folder, text=self.text, **options)
+            options["reviewed"] = self.decided(found)
+            save_report(self.report, found, images=self.images or folder, text=self.text, **options)

@@ -1,4 +1,4 @@
-"""What all commands share: a check of their paths, `-` for standard input and output, `--verbose` and `--quiet`."""
+"""What all commands share: options in groups, checks of paths, `-` for standard streams, `--verbose` and `--quiet`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dualt.cli.plain import clean, standard_streams
+from dualt.errors import DualtWarning, InputError
+from dualt.files import check_outputs, check_writable_target
 
-_OUTPUTS = ("output", "outputs", "report")
+_OUTPUTS = ("output", "outputs", "report", "folder")
 _DASH = Path("-")
 _PAGES = (".html", ".htm")
 _TEXT_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
-_VERBOSE = Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")]
-_QUIET = Annotated[bool, typer.Option("--quiet", help="No notices and no progress on stderr.")]
 
 
 class PlainFlags:
@@ -47,13 +48,29 @@ class Group(PlainFlags, TyperGroup):
     """A command with commands below it."""
 
 
+@dataclass(frozen=True)
+class _Said:
+    """How much is said on stderr."""
+
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="No notices and no progress on stderr.")] = False
+
+
 def shared(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with all that commands share; its paths called output or report are written."""
-    own = signature(command, eval_str=True)
-    more = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
-        for name, annotation in (("verbose", _VERBOSE), ("quiet", _QUIET))
-    ]
+    """Return the command with all that commands share, and an option for every field of its groups.
+
+    A group is a parameter whose type is a dataclass. Paths called output or report are files to be written, one called
+    folder is written into.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name in groups:
+            parameters += _parameters_of(groups[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+    parameters += _parameters_of(_Said)
 
     @wraps(command)
     def run(*, verbose: bool = False, quiet: bool = False, **values: Any) -> None:
@@ -63,31 +80,35 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
             if _DASH in values.values():
                 stack.enter_context(_standard_streams(values))
             _check_paths(values)
-            _check_page(page)
+            if page not in (None, _DASH) and page.suffix.lower() not in _PAGES:  # no browser would open it
+                raise InputError(f"Expected --report to end in {' or '.join(_PAGES)}, got {page}.")
+            for name, group in groups.items():
+                values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
             command(**values)
 
-    keyword_only = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own.parameters.values()]
-    run.__signature__ = own.replace(parameters=[*keyword_only, *more])  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in [*keyword_only, *more]}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
-class _Once(logging.Filter):
-    """Lets each notice pass once: what reads a file again says the same of it again."""
+def _parameters_of(group: Any) -> Iterator[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = Parameter.empty if field.default is MISSING else field.default
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+
+
+class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
+    """Shows notices without control characters, each once: what reads a file again says the same of it again."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.passed: set[str] = set()
+        super().__init__(sys.stderr)
+        self.shown: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        known = said in self.passed
-        self.passed.add(said)
-        return not known
-
-
-class _Cleaned(logging.Formatter):
-    """Notices without control characters."""
+        said, n_shown = record.getMessage(), len(self.shown)
+        self.shown.add(said)
+        return len(self.shown) > n_shown
 
     def format(self, record: logging.LogRecord) -> str:
         return clean(super().format(record))
@@ -96,11 +117,7 @@ class _Cleaned(logging.Formatter):
 @contextmanager
 def _notices(level: int) -> Iterator[None]:
     """Show what the library logs from this level on stderr, and what it warns of, as lines without code."""
-    from dualt.errors import DualtWarning
-
-    log, handler = logging.getLogger("dualt"), logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Cleaned())
-    handler.addFilter(_Once())
+    log, handler = logging.getLogger("dualt"), _Notices()
     before, propagated = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(level)
@@ -130,8 +147,6 @@ def _standard_streams(values: dict[str, Any]) -> Iterator[None]:
 
     What a command prints besides goes to stderr then.
     """
-    from dualt.errors import InputError
-
     dashes = [name for name, value in values.items() if value == _DASH]
     read, written = ([name for name in dashes if (name in _OUTPUTS) == output] for output in (False, True))
     if len(read) > 1 or len(written) > 1:
@@ -155,34 +170,24 @@ def _standard_streams(values: dict[str, Any]) -> Iterator[None]:
             typer.echo(target.read_bytes(), nl=False)
 
 
-def _check_page(path: Path | None) -> None:
-    """Refuse a name of a page by which no browser would open it."""
-    from dualt.errors import InputError
-
-    if path is not None and path != _DASH and path.suffix.lower() not in _PAGES:
-        raise InputError(f"Expected --report to end in {' or '.join(_PAGES)}, got {path}.")
-
-
 def _check_paths(values: dict[str, Any]) -> None:
-    """Refuse an output that is an input or another output."""
-    from dualt.files import check_outputs
-
+    """Refuse an output that is an input or another output, or a file that cannot be written, before any is read."""
     written = [path for name in _OUTPUTS for path in _paths(values.get(name))]
     if written:
-        read = (path for name, value in values.items() if name not in _OUTPUTS for path in _paths(value))
-        check_outputs(written, [file for path in read for file in _files(path)])
+        read = (path.expanduser() for name, value in values.items() if name not in _OUTPUTS for path in _paths(value))
+        check_outputs([path.expanduser() for path in written], [file for path in read for file in _files(path)])
+    for path in written:
+        if path != values.get("folder"):
+            check_writable_target(path)
 
 
-def _paths(value: Any) -> Iterator[Path]:
-    for each in value if isinstance(value, list) else [value]:
-        # DATA of train and predict is a text: the name of a data set, or a path.
-        if isinstance(each, (Path, str)):
-            yield Path(each).expanduser()
+def _paths(value: Any) -> list[Path]:
+    # DATA of train and predict is a text: the name of a data set, or a path.
+    return [Path(each) for each in (value if isinstance(value, list) else [value]) if isinstance(each, (Path, str))]
 
 
 def _files(path: Path) -> list[Path]:
     """Return the files that a path stands for, or itself if it will be refused later."""
-    from dualt.errors import InputError
     from dualt.io import find_shards
 
     try:

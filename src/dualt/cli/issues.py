@@ -7,31 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.grouping import typed, with_groups
 from dualt.cli.groups import Data, Estimation, Page
+from dualt.cli.guard import shared
 from dualt.cli.learning import Learning
-from dualt.cli.options import Json, check_targets, print_json
-from dualt.cli.plain import say
+from dualt.cli.options import Json, output_option, print_json
+from dualt.cli.plain import say, typed
+from dualt.errors import InputError
 
 if TYPE_CHECKING:
-    from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
 
-_SHOWN = 12
 
-
-@with_groups
+@shared
 def issues(
     estimation: Estimation,
     data: Data,
     page: Page,
     learning: Learning,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the flagged labels as .csv, .json or .parquet.")
-    ] = None,
+    output: Annotated[Path | None, output_option(help="Write the flagged labels as .csv, .json or .parquet.")] = None,
     export: Annotated[
-        str | None,
-        typer.Option("--export", metavar="TOOL", help="Write -o as tasks for label-studio, argilla or hf (datasets)."),
+        str | None, typer.Option(metavar="TOOL", help="Write -o as tasks for label-studio, argilla or hf (datasets).")
     ] = None,
     transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
     top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
@@ -51,7 +46,7 @@ def issues(
     Example: `dualt issues data.csv --label label --text title --report report.html`
     """
     from dualt import io
-    from dualt.errors import InputError
+    from dualt.cli import picture
     from dualt.issues import find_posterior_issues
     from dualt.issues.exchange import check_tool, export_issues, label_studio_interface
     from dualt.transition import match_transition
@@ -60,7 +55,6 @@ def issues(
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     if export is not None:
         check_tool(export, output)
-    check_targets(output, page.report)
     options = {"--transition": transition, "--top": top, "--threshold": threshold, "--reviewed": page.reviewed}
     words = [learning.as_typed(data, page.text_column), estimation.as_typed(), typed(options)]
     data = learning.completed(data, page.text_column)
@@ -68,13 +62,12 @@ def issues(
         if transition is None:
             source: Any = estimation.estimate(posterior)
         else:
-            matrix, names = io.load_named_transition(transition)
-            source = match_transition(matrix, names, posterior.coder.names)
+            source = match_transition(*io.load_named_transition(transition), posterior.coder.names)
         found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
     found = data.describe(found, posterior, page)
-    decided = page.decided(found, found.ids)
+    decided = page.decided(found)
     found = found.without([row for row, label in decided.items() if label == found.class_names[found.given[row]]])
-    page.write(found.transition_estimate, found, data.image_folder, reviewed=decided, level=estimation.level)
+    page.write(found, data.image_folder, level=estimation.level)
     pictures = data.image_folder if found.images is None else page.images
     if output is not None and export is not None:
         export_issues(output, found, export, pictures)
@@ -83,8 +76,9 @@ def issues(
     if as_json:
         print_json(_claimed(found.transition_estimate, estimation.level) | found.to_dict())
         return
-    _show(found, estimation.level)
-    _show_next(" ".join(filter(None, words)), output, page.report, any_flagged=len(found.indices) > 0)
+    out = picture.console()
+    picture.show_issues(out, found, estimation.level)
+    picture.show_next(out, _next_steps(" ".join(filter(None, words)), output, page.report, len(found.indices)))
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
@@ -103,44 +97,10 @@ def _claimed(estimate: TransitionEstimate | None, level: float) -> dict[str, Any
     }
 
 
-def _show(found: LabelIssues, level: float) -> None:
-    from dualt.cli import picture
-    from dualt.results.readings import basis, finding
-
-    out = picture.console()
-    estimate, n_flagged, n_labelled = found.transition_estimate, len(found.indices), f"{found.n_labelled:,}"
-    if estimate is None:
-        headline = f"About {found.expected_count:,.0f} of {n_labelled} labels are wrong"
-        reason = f"{found.expected_count / found.n_labelled:.1%}"
-    else:
-        headline, reason = finding(estimate), basis(estimate, level)
-    out.print(f"\n[bold]{headline}[/] ({reason}).")
-    if n_flagged:
-        n_unclear = int((found.suggested == found.given)[found.indices].sum())
-        unclear = f"; for {n_unclear:,} of them no other class is likelier" if n_unclear else ""
-        out.print(f"{n_flagged:,} of {n_labelled} are flagged, most suspect first{unclear}.\n")
-        for table in (picture.issues_table(found, _SHOWN), picture.pairs_table(found, _SHOWN)):
-            if table.row_count:
-                out.print(table)
-    else:
-        out.print(f"None of the {n_labelled} labels is flagged.")
-    if estimate is not None:
-        picture.show_notices(out, estimate.warnings)
-
-
-def _show_next(inputs: str, output: Path | None, report: Path | None, *, any_flagged: bool) -> None:
-    from rich.markup import escape
-
-    from dualt.cli import picture
-
-    if any_flagged:
-        table, page = f"{inputs} -o issues.csv", f"{inputs} --report report.html"
-        steps = [
-            f"dualt issues {escape(table)}   [dim]all of them, as a table[/]" if output is None
-            else f"The flagged labels are in {escape(str(output))}.",
-            f"dualt issues {escape(page)}   [dim]review them in a browser[/]" if report is None
-            else f"Review them in a browser: {escape(str(report))}",
-        ]  # fmt: skip
-    else:
-        steps = [f"Written: {escape(str(path))}" for path in (output, report) if path is not None]
-    picture.show_next(picture.console(), steps)
+def _next_steps(inputs: str, output: Path | None, report: Path | None, n_flagged: int) -> dict[str, str]:
+    if not n_flagged:
+        return {f"Written: {path}": "" for path in (output, report) if path is not None}
+    table = {f"dualt issues {inputs} -o issues.csv": "all of them, as a table"}
+    page = {f"dualt issues {inputs} --report report.html": "review them in a browser"}
+    steps = table if output is None else {f"The flagged labels are in {output}.": ""}
+    return steps | (page if report is None else {f"Review them in a browser: {report}": ""})

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.options import Json, Level, Settings, check_targets, parse_settings, print_estimate
+from dualt.cli.guard import shared
+from dualt.cli.options import Json, Level, Settings, output_option, parse_settings, print_estimate
 from dualt.cli.plain import say
 
 
+@shared
 def merge(
     summaries: Annotated[
         list[Path], typer.Argument(metavar="SUMMARY...", help="Files that `dualt summarize` or `merge` has written.")
@@ -21,9 +23,7 @@ def merge(
     level: Level = 0.95,
     outputs: Annotated[
         list[Path] | None,
-        typer.Option(
-            "-o", "--output", help="Write the merged summary as .npz, all as .json, the matrix as .npy or .csv. Repeat."
-        ),
+        output_option(help="Write the merged summary as .npz, all as .json, the matrix as .npy or .csv. Repeat."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -40,7 +40,6 @@ def merge(
 
     check_fraction(level, "--level")
     targets = outputs or []
-    check_targets(*targets)
     merged = io.merge_summaries([io.load_summary(path) for path in summaries])
     chosen = estimate_summary(merged.summary, merged.class_names, estimator, **parse_settings(settings or []))
     names = [name for name, entry in ESTIMATORS.items() if entry.reads_once] if compare else []

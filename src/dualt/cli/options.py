@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dualt.cli.plain import say
+from dualt.errors import InputError
+from dualt.files import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualt.audit import Sheet
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
 
 _log = logging.getLogger(__name__)
 
+output_option = partial(typer.Option, "-o", "--output")
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
@@ -36,8 +40,7 @@ Header = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
 DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt."),
+    Path | None, typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt.")
 ]
 
 
@@ -54,47 +57,28 @@ RandomState = Annotated[
 
 
 def save_report(
-    path: Path,
-    estimate: TransitionEstimate | None,
-    issues: LabelIssues | None = None,
-    *,
-    comparison: Sequence[TransitionEstimate] = (),
-    audit: Sheet | None = None,
-    images: Any = None,
-    text: Path | None = None,
-    ids: Sequence[Any] | None = None,
-    labels_digest: str | None = None,
-    reviewed: Mapping[int | str, str] | None = None,
-    level: float = 0.95,
-    title: str = "Label report",
+    path: Path, found: LabelIssues, *, images: Any = None, text: Path | None = None, **options: Any
 ) -> None:
-    """Write the page of an estimate and its issues, with what there is to look at."""
-    from dualt.errors import InputError
-    from dualt.report import image_previews, listed, text_previews, write_report
+    """Write the page of the issues and their estimate, with what there is to look at."""
+    from dualt.report import image_previews, listed, text_previews
 
     if images is not None and text is not None:
         raise InputError("Expected --images or --text, got both.")
-    previews = None
-    if issues is not None:
-        ids = issues.ids if ids is None else ids
-        shown = {*listed(issues, reviewed=reviewed, ids=ids).tolist(), *([] if audit is None else audit.rows.tolist())}
-        if images is not None:
-            names = ids if issues.images is None else issues.images
-            previews = image_previews(images, shown, n_samples=len(issues), ids=names, labels=issues.given_names)
-        elif text is not None:
-            previews = text_previews(text if issues.texts is None else issues.texts, shown, n_samples=len(issues))
-    write_report(
-        path, estimate, issues, comparison=comparison, audit=audit, previews=previews, ids=ids,
-        labels_digest=labels_digest, reviewed=reviewed, level=level, title=title,
-    )  # fmt: skip
+    if images is not None or text is not None:
+        shown = {*listed(found, reviewed=options.get("reviewed"), ids=found.ids).tolist()}
+        if options.get("audit") is not None:
+            shown.update(options["audit"].rows.tolist())
+        if text is not None:
+            previews = text_previews(text if found.texts is None else found.texts, shown, n_samples=len(found))
+        else:
+            names = found.ids if found.images is None else found.images
+            previews = image_previews(images, shown, n_samples=len(found), ids=names, labels=found.given_names)
+        options["previews"] = previews
+    found.to_report(path, **options)
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     """Return the options that `--set NAME=VALUE` gives; a value that is not a Python literal is taken as text."""
-    import ast
-
-    from dualt.errors import InputError
-
     options: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -109,8 +93,6 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
 
 def print_json(content: Any) -> None:
     """Print `content` as JSON on stdout; numbers that are not finite are null, with a notice."""
-    from dualt.files import json_text
-
     text = json_text(content)
     if text != json.dumps(content, indent=1):
         _log.warning("Numbers that are infinite, or not numbers, are null in the JSON.")
@@ -131,12 +113,3 @@ def print_estimate(
     picture.show_estimate(out, chosen, level)
     if others:
         picture.show_comparison(out, others, level)
-
-
-def check_targets(*paths: Path | None) -> None:
-    """Refuse files that cannot be written, before anything is computed."""
-    from dualt.files import check_writable_target
-
-    for path in paths:
-        if path is not None:
-            check_writable_target(path)

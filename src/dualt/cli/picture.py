@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
+from rich.padding import Padding, PaddingDimensions
 from rich.table import Table
 from rich.text import Text
 
@@ -104,16 +104,38 @@ def confusions_table(estimate: TransitionEstimate) -> Table:
     """Return the largest off-diagonal entries."""
     table = _table("\nLargest confusions", "true class", "is given as", "how often>")
     names = estimate.class_names
-    for true, given, share in _largest_off_diagonal(estimate.transition, _LISTED):
+    for true, given, share in _largest_off_diagonal(estimate.transition):
         table.add_row(_name(names[true]), _name(names[given]), f"{share:.1%}")
     return table
 
 
-def issues_table(found: LabelIssues, limit: int) -> Table:
+def show_issues(out: Console, found: LabelIssues, level: float) -> None:
+    """Print the headline, the most suspect labels, the pairs of classes they are in, and the notices."""
+    estimate, n_flagged, n_labelled = found.transition_estimate, len(found.indices), f"{found.n_labelled:,}"
+    if estimate is None:
+        headline = f"About {found.expected_count:,.0f} of {n_labelled} labels are wrong"
+        reason = f"{found.expected_count / found.n_labelled:.1%}"
+    else:
+        headline, reason = finding(estimate), basis(estimate, level)
+    out.print(f"\n[bold]{headline}[/] ({reason}).")
+    if n_flagged:
+        n_unclear = int((found.suggested == found.given)[found.indices].sum())
+        unclear = f"; for {n_unclear:,} of them no other class is likelier" if n_unclear else ""
+        out.print(f"{n_flagged:,} of {n_labelled} are flagged, most suspect first{unclear}.\n")
+        for table in (issues_table(found), pairs_table(found)):
+            if table.row_count:
+                out.print(table)
+    else:
+        out.print(f"None of the {n_labelled} labels is flagged.")
+    if estimate is not None:
+        show_notices(out, estimate.warnings)
+
+
+def issues_table(found: LabelIssues) -> Table:
     """Return the most suspect labels and the class each should have: unclear where none is likelier than its label."""
     named = [] if found.ids is None else ["id"]
     table = _table("Most suspect", "row>", *named, "given", "right with>", "should be", "with>")
-    for row in found.indices[:limit].tolist():
+    for row in found.indices[:_LISTED].tolist():
         given, suggested = found.given[row], found.suggested[row]
         likelier = _name(found.class_names[suggested]), f"{found.suggested_probability[row]:.1%}"
         table.add_row(
@@ -126,19 +148,19 @@ def issues_table(found: LabelIssues, limit: int) -> Table:
     return table
 
 
-def pairs_table(found: LabelIssues, limit: int) -> Table:
+def pairs_table(found: LabelIssues) -> Table:
     """Return the pairs of classes with the most wrong labels."""
     table = _table("\nWhere they are", "given", "should be", "about>")
     names = found.class_names
-    for given, true, count in _largest_off_diagonal(found.by_pair, limit):
+    for given, true, count in _largest_off_diagonal(found.by_pair):
         if count >= 0.5:
             table.add_row(_name(names[given]), _name(names[true]), f"{count:,.0f}")
     return table
 
 
-def _table(title: str, *headers: str) -> Table:
+def _table(title: str, *headers: str, padding: PaddingDimensions = (0, 2, 0, 0)) -> Table:
     """Return an empty table without lines: names bold, columns whose header ends in ">" right-aligned."""
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table = Table(title=title, title_justify="left", box=None, padding=padding)
     for header in headers:
         if header.endswith(">"):
             table.add_column(header[:-1], justify="right")
@@ -147,11 +169,11 @@ def _table(title: str, *headers: str) -> Table:
     return table
 
 
-def _largest_off_diagonal(matrix: NDArray[np.float64], limit: int) -> Iterator[tuple[int, int, float]]:
+def _largest_off_diagonal(matrix: NDArray[np.float64]) -> Iterator[tuple[int, int, float]]:
     """Yield row, column and value of the largest entries outside the diagonal, largest first."""
     off = np.array(matrix)
     np.fill_diagonal(off, 0)
-    for place in np.argsort(-off, axis=None)[:limit]:
+    for place in np.argsort(-off, axis=None)[:_LISTED]:
         row, column = divmod(int(place), len(off))
         yield row, column, float(off[row, column])
 
@@ -164,13 +186,16 @@ def show_notices(out: Console, found: Sequence[Notice]) -> None:
         out.print(Padding(f"[yellow]•[/] {escape(notice.message)} [dim]{escape(notice.advice)}[/]", (0, 0, 0, 1)))
 
 
-def show_next(out: Console, steps: Sequence[str]) -> None:
-    """Print what to do next, each step on a line that can be copied whole; what came by a pipe is gone by then."""
-    steps = [step for step in steps if not is_standard_stream(step)]
-    if steps:
+def show_next(out: Console, steps: Mapping[str, str]) -> None:
+    """Print what to do next: commands, each on a line that can be copied whole with what it is for, and sentences.
+
+    What came by a pipe is gone by then.
+    """
+    shown = {step: what for step, what in steps.items() if not is_standard_stream(step)}
+    if shown:
         out.print("\n[bold]Next[/]")
-    for step in steps:
-        out.print(f" {step}", soft_wrap=True)
+    for step, what in shown.items():
+        out.print(f" {escape(step)}" + (f"   [dim]{what}[/]" if what else ""), soft_wrap=True)
 
 
 def show_comparison(out: Console, estimates: Mapping[str, TransitionEstimate], level: float) -> None:
@@ -207,10 +232,8 @@ def comparison_table(estimates: Mapping[str, TransitionEstimate], level: float) 
 
 def disagreement_table(estimates: Mapping[str, TransitionEstimate]) -> Table:
     """Return the mean row distance Σ|A − B| / C between every two estimates, shaded."""
-    table = Table(title="\nHow far apart they are: Σ|A − B| / C, from 0 to 2", title_justify="left", box=None)
-    table.add_column("", style="bold")
-    for name in estimates:
-        table.add_column(name, justify="right")
+    names = [f"{name}>" for name in estimates]
+    table = _table("\nHow far apart they are: Σ|A − B| / C, from 0 to 2", "", *names, padding=(0, 1))
     for name, a in estimates.items():
         cells = []
         for b in estimates.values():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
+import shlex
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -39,6 +41,14 @@ def clean(text: str) -> str:
 def say(text: str, *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print a line for people, on stdout or on stderr, without control characters but its own style."""
     typer.secho(clean(text), err=err, nl=nl, **style)
+
+
+def typed(options: Mapping[str, Any]) -> str:
+    """Return options as one types them: True is a flag, a list repeats its option, and None was not given."""
+    given = [(option, value) for option, value in options.items() if value is not None]
+    lists = [(option, value if isinstance(value, list) else [value]) for option, value in given]
+    words = [(option,) if each is True else (option, str(each)) for option, values in lists for each in values]
+    return shlex.join(word for pair in words for word in pair)
 
 
 def degrade_output() -> None:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dualt.cli.options import Json, print_json
+from dualt.cli.guard import shared
+from dualt.cli.options import Json, output_option, print_json
 from dualt.cli.plain import say
+from dualt.errors import FileError, InputError
+from dualt.files import atomic_write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,22 +21,19 @@ if TYPE_CHECKING:
     from dualt.nn.training.model import Model
 
 
+@shared
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `dualt train` wrote.")],
     data: Annotated[
-        str,
-        typer.Argument(metavar="DATA", help="Samples: .npy, .npz (X), a table, a folder of images, or a data set."),
+        str, typer.Argument(metavar="DATA", help="Samples: .npy, .npz (X), a table, a folder of images, or a data set.")
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Classes and probabilities as .csv, or probabilities as .npy.")
-    ],
+    output: Annotated[Path, output_option(help="Classes and probabilities as .csv, or probabilities as .npy.")],
     label: Annotated[
-        str | None,
-        typer.Option("--label", help="Column of a table that is no feature; needless where columns match by name."),
+        str | None, typer.Option(help="Column of a table that is no feature; needless where columns match by name.")
     ] = None,
-    size: Annotated[int | None, typer.Option("--size", help="Resize images to this many pixels a side.")] = None,
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where named data sets live.")] = None,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda, ...")] = "auto",
+    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where named data sets live.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     as_json: Json = False,
 ) -> None:
     """Predict the clean class of every sample.
@@ -43,14 +43,11 @@ def predict(
 
     Example: `dualt predict model/ new.csv -o predictions.csv`
     """
-    from dualt.errors import FileError
-    from dualt.files import check_writable_target
     from dualt.nn.training import Machine
     from dualt.nn.training.model import Model
 
     if output.suffix not in (".csv", ".npy"):
         raise FileError(f"Expected a name that ends in .csv or .npy, got {output.name!r}.")
-    check_writable_target(output)
     loaded = Model.load(model)
     samples = _read(data, loaded, label, size, data_dir)
     probs, labels = loaded.predict_probs(samples.values, Machine(device)), samples.labels
@@ -102,7 +99,6 @@ def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
     import numpy as np
 
     from dualt.datasets.images import LazyImages, image_size_and_mode
-    from dualt.errors import InputError
     from dualt.io import is_class_folder, list_images, read_class_folder
 
     if len(model.input_shape) != 3:
@@ -124,7 +120,6 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
     """Return the columns that the model was trained on, by name where it knows their names, else by place."""
     import numpy as np
 
-    from dualt.errors import InputError
     from dualt.io.load import choose_columns, open_table
 
     table = open_table(path, features[0] if features else label)
@@ -147,7 +142,6 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
 def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None = None) -> None:
     import numpy as np
 
-    from dualt.files import atomic_write
     from dualt.io.cells import guard_cell, write_rows
     from dualt.io.image_folder import FILE_COLUMN
 

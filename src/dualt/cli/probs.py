@@ -8,27 +8,26 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.grouping import with_groups
 from dualt.cli.groups import Data
+from dualt.cli.guard import shared
 from dualt.cli.learning import Learning
-from dualt.cli.options import Header, IdColumn, Json, LabelColumn, check_targets, print_json
+from dualt.cli.options import Header, IdColumn, Json, LabelColumn, output_option, print_json
+from dualt.cli.raw_data import load_raw
+from dualt.files import read_json
 
 
-@with_groups
+@shared
 def probs(
     data: Annotated[
         Path,
         typer.Argument(metavar="DATA", help="A table (.csv, .tsv, .parquet, .jsonl) or images in a folder per class."),
     ],
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", help="Ids, labels and probabilities as .csv or .parquet, or these alone as .npy."
-        ),
+        Path, output_option(help="Ids, labels and probabilities as .csv or .parquet, or these alone as .npy.")
     ],
     learning: Learning,
     label: LabelColumn = None,
-    text: Annotated[str | None, typer.Option("--text", help="Column of texts to learn from.")] = None,
+    text: Annotated[str | None, typer.Option(help="Column of texts to learn from.")] = None,
     id_column: IdColumn = None,
     header: Header = None,
     n_jobs: Annotated[int, typer.Option(help="Number of folds that are fitted at once.")] = 1,
@@ -43,18 +42,15 @@ def probs(
 
     Example: `dualt probs data.csv --label label --text title -o probs.csv`
     """
-    import numpy as np
-
     from dualt.io.arrays import read_npy
     from dualt.io.probability_files import check_ending, save_probabilities
 
     check_ending(output)
-    check_targets(output)
     source = Data(data, label=label, id_column=id_column, header=header, n_jobs=n_jobs)
-    raw = learning.load(source, text)
-    made, beside = learning.make(source, text, raw), raw.beside
-    told = made.describe()
-    save_probabilities(output, np.asarray(read_npy(made.probs)), told["class_names"], beside)
+    raw = load_raw(source, text, learning)
+    made = learning.make(source, text, raw)
+    told = read_json(made.with_suffix(".json"))
+    save_probabilities(output, read_npy(made), told["class_names"], raw.beside)
     if as_json:
         print_json(told | {"output": str(output)})
         return
@@ -71,8 +67,6 @@ def probs(
     if data.is_dir() or output.suffix.lower() == ".npy":
         given = replace(source, probs=output, labels=data)
     else:  # the labels are in the table of probabilities too, below a header
-        given = Data(output, label=list(beside)[-1], id_column=id_column)
-    inputs = escape(given.as_typed())
-    picture.show_next(
-        out, [f"dualt issues {inputs}   [dim]which labels are wrong[/]", f"Written: {escape(str(output))}"]
-    )
+        given = Data(output, label=list(raw.beside)[-1], id_column=id_column)
+    steps = {f"dualt issues {given.as_typed()}": "which labels are wrong", f"Written: {output}": ""}
+    picture.show_next(out, steps)

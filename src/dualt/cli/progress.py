@@ -27,19 +27,13 @@ def steps_progress() -> Iterator[OnProgress | None]:
     if console is None:
         yield None
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress
 
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+        progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(), progress.TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as bars:
+    with progress.Progress(*columns, console=console, transient=True) as bars:
         task = bars.add_task("preparing", total=None)
 
         def advance(what: str, done: int, total: int) -> None:

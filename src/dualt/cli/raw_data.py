@@ -8,14 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dualt.errors import InputError
+from dualt.errors import DualtError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dualt.cli.groups import Data
+    from dualt.cli.learning import Learning
     from dualt.crossfit.fit import Kind
-    from dualt.io.tables import Table
 
 # Images of one size up to this are taken as they are, others resized to so many pixels a side.
 _LARGEST_SIDE, _USUAL_SIDE = 48, 32
@@ -31,18 +31,17 @@ class Raw(NamedTuple):
     beside: Mapping[str, Sequence[Any]]
 
 
-def load_raw(data: Data, text: str | None, features: str | None, group: str | None, size: int | None) -> Raw:
+def load_raw(data: Data, text: str | None, learning: Learning) -> Raw:
     """Read what is learnt from: images in a folder per class, or columns of one table."""
     from dualt import io
 
     if io.is_class_folder(data.probs):
-        if features or group:
+        if learning.features or learning.group:
             raise InputError("Expected --features and --group with a table, got them with a folder of images.")
-        return _load_images(data.probs, size)
+        return _load_images(data.probs, learning.size)
     if io.is_sharded(data.probs):
         raise InputError(f"Expected one table, or images in a folder per class, got {data.probs}.")
-    table = io.open_table(data.probs, data.label or text or data.id_column, data.header)
-    return _load_table(table, data, text, features, group)
+    return _load_table(data, text, learning.features, learning.group)
 
 
 def _load_images(folder: Path, size: int | None) -> Raw:
@@ -64,12 +63,13 @@ def _load_images(folder: Path, size: int | None) -> Raw:
     )  # fmt: skip
 
 
-def _load_table(table: Table, data: Data, text: str | None, features: str | None, group: str | None) -> Raw:
+def _load_table(data: Data, text: str | None, features: str | None, group: str | None) -> Raw:
     import numpy as np
 
     from dualt import io
     from dualt.io.load import choose_columns, label_place
 
+    table = io.open_table(data.probs, data.label or text or data.id_column, data.header)
     at = label_place(table, data.label)
     label = table.names[at] if table.names else ""
     labels = io.load_labels(data.probs, column=data.label, header=data.header, missing=True)
@@ -107,20 +107,11 @@ def _typed(columns: Sequence[Sequence[str]]) -> NDArray[Any]:
     return values
 
 
-def check_id_column(data: Data) -> None:
-    """Refuse an `--id` that the table has not: where probabilities are kept, it may not be read again."""
-    from dualt import io
-
-    if data.id_column is not None and not io.is_class_folder(data.probs):
-        io.open_table(data.probs, data.id_column, data.header).position(data.id_column)
-
-
 def has_probabilities(data: Data, text: str) -> bool:
     """Tell whether the other columns of a table are probabilities: numbers, of which those of a row sum to one."""
     import numpy as np
 
     from dualt import io
-    from dualt.errors import DualtError
     from dualt.io.load import TABLES, choose_columns, label_place
 
     if io.is_sharded(data.probs) or data.probs.suffix.lower() not in TABLES:

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualt.cli.guard import shared
 from dualt.cli.options import Json, print_json
 from dualt.cli.plain import say
+from dualt.errors import InputError
 
 if TYPE_CHECKING:
-    from dualt.reproduce import Experiment, Result, RunSpec, SweepOptions, SweepProgress
+    from dualt.reproduce import Experiment, RunSpec, SweepOptions, SweepProgress
 
 _LIST = "A comma between names."
 
 
+@shared
 def reproduce(
     experiment: Annotated[
         str,
@@ -34,21 +37,18 @@ def reproduce(
     profile: Annotated[
         str,
         typer.Option(
-            "--profile",
-            help="smoke (seconds), laptop (two cores), paper (as its authors ran it), paper-text (as it says).",
+            help="smoke (seconds), laptop (two cores), paper (as its authors ran it), paper-text (as it says)."
         ),
     ] = "laptop",
-    datasets: Annotated[str | None, typer.Option("--datasets", help=f"Only these. {_LIST}")] = None,
+    datasets: Annotated[str | None, typer.Option(help=f"Only these. {_LIST}")] = None,
     noise: Annotated[
-        str | None,
-        typer.Option("--noise", help=f"Instead of the paper's: sym-20, pair-45, a matrix file, given. {_LIST}"),
+        str | None, typer.Option(help=f"Instead of the paper's: sym-20, pair-45, a matrix file, given. {_LIST}")
     ] = None,
-    methods: Annotated[str | None, typer.Option("--methods", help=f"Instead of the paper's. {_LIST}")] = None,
+    methods: Annotated[str | None, typer.Option(help=f"Instead of the paper's. {_LIST}")] = None,
     estimators: Annotated[
-        str | None,
-        typer.Option("--estimators", help=f"Instead of T and dual-T: t,joint-held-out,true. {_LIST}"),
+        str | None, typer.Option(help=f"Instead of T and dual-T: t,joint-held-out,true. {_LIST}")
     ] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="How many, from 0.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many, from 0.")] = None,
     change: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,10 +58,10 @@ def reproduce(
         ),
     ] = None,
     n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Processes, which share the processor.")] = 1,
-    dask: Annotated[str | None, typer.Option("--dask", help="Run on this cluster instead: tcp://host:8786")] = None,
+    dask: Annotated[str | None, typer.Option(help="Run on this cluster instead: tcp://host:8786")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try again what failed before.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Show what there is, and run nothing.")] = False,
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where the data sets live.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where the data sets live.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run a figure or table of the paper, and set it beside the published numbers.
@@ -70,7 +70,6 @@ def reproduce(
 
     Example: `dualt reproduce table1 --datasets mnist --noise pair-45 --seeds 3 --out reproduction/`
     """
-    from dualt.errors import InputError
     from dualt.reproduce import PAPER_EXPERIMENTS, SweepOptions, load_experiment, runs_of
 
     lists = {"datasets": datasets, "noise": noise, "methods": methods, "estimators": estimators}
@@ -133,6 +132,7 @@ def _reproduce(experiment: Experiment, out: Path, options: SweepOptions, *, show
     """Run one experiment and render it; return it as plain data, or nothing if there is nothing to render."""
     from dualt.reproduce import Store, render, results_of, run_sweep, runs_of
     from dualt.reproduce.spec import GIVEN
+    from dualt.reproduce.tables import to_markdown
 
     if not show:
         runs = _possible(runs_of(experiment), options.data_dir)
@@ -150,7 +150,8 @@ def _reproduce(experiment: Experiment, out: Path, options: SweepOptions, *, show
         return {}
     files = render(experiment, results, out)
     if not quiet:
-        _show(experiment, results, files)
+        say(to_markdown(experiment, results))
+        say(f"Written: {', '.join(map(str, files))}\n")
     return {
         "experiment": experiment.name,
         "profile": experiment.profile,
@@ -186,13 +187,8 @@ def _bar(name: str, *, shown: bool) -> Iterator[Callable[[SweepProgress], None] 
     elif not console.is_terminal:
         yield _print_line
     else:
-        columns = (
-            TextColumn(name),
-            BarColumn(),
-            TextColumn("{task.percentage:.0f} %"),
-            TextColumn("{task.fields[state]}"),
-        )
-        with Progress(*columns, console=console) as bars:
+        shown_beside = TextColumn("{task.percentage:.0f} %"), TextColumn("{task.fields[state]}")
+        with Progress(TextColumn(name), BarColumn(), *shown_beside, console=console) as bars:
             # By cost: a matrix that is read off costs nothing beside 200 epochs.
             task = bars.add_task(name, total=1.0, state="starts")
 
@@ -213,17 +209,6 @@ def _state(progress: SweepProgress) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 90
-        else f"{seconds / 60:.0f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} h"
-    )
-
-
-def _show(experiment: Experiment, results: Sequence[Result], files: Sequence[Path]) -> None:
-    from dualt.reproduce.tables import to_markdown
-
-    say(to_markdown(experiment, results))
-    say(f"Written: {', '.join(map(str, files))}\n")
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

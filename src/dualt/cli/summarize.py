@@ -5,20 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from dualt.cli.grouping import with_groups
 from dualt.cli.groups import Data
-from dualt.cli.options import Json, check_targets, print_json
+from dualt.cli.guard import shared
+from dualt.cli.options import Json, output_option, print_json
 from dualt.cli.plain import say
 
 
-@with_groups
+@shared
 def summarize(
     data: Data,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the summary: .npz.")] = Path(
-        "summary.npz"
-    ),
+    output: Annotated[Path, output_option(help="Where to write the summary: .npz.")] = Path("summary.npz"),
     as_json: Json = False,
 ) -> None:
     """Read a part of the data once and keep what the estimators need of it, a few megabytes.
@@ -30,7 +26,6 @@ def summarize(
     """
     from dualt import io
 
-    check_targets(output)
     with data.opened() as posterior:
         stored = io.StoredSummary.of(posterior.summary, posterior.coder.names)
     io.save_summary(output, stored)

@@ -9,27 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.grouping import with_groups
-from dualt.cli.options import Json, RandomState, print_json
+from dualt.cli.guard import shared
+from dualt.cli.options import Json, RandomState, output_option, print_json
 from dualt.cli.plain import say
 from dualt.cli.trained import keep, show
 from dualt.cli.training import Samples, Training
 
 if TYPE_CHECKING:
-    from dualt.datasets import Dataset, Split
     from dualt.nn.config import TrainingConfig
-    from dualt.nn.pipeline import RobustRun
     from dualt.nn.training import EpochRecord
 
 
-@with_groups
+@shared
 def train(
     samples: Samples,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model, the run and its checkpoints.")],
+    folder: Annotated[Path, output_option(help="Folder for the model, the run and its checkpoints.")],
     training: Training,
-    tensorboard: Annotated[
-        Path | None, typer.Option("--tensorboard", help="Folder for TensorBoard's curves of every stage.")
-    ] = None,
+    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's curves of every stage.")] = None,
     random_state: RandomState = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where an interrupted run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the folder.")] = False,
@@ -43,65 +39,48 @@ def train(
 
     On several processes: `torchrun --nproc-per-node 2 -m dualt train mnist -o model/`
     """
-    from dualt.nn.training.folder import held_folder
+    from dualt.nn.pipeline import train_robustly, training_data
+    from dualt.nn.training.distributed import joined_world
+    from dualt.nn.training.folder import CHECKPOINTS, held_folder
+    from dualt.nn.training.tensorboard import tensorboard_log
 
     dataset = samples.load()
     config = training.config(dataset.class_names, samples.validation_fraction, random_state)
     split = samples.split(dataset, random_state)
-    with held_folder(output, config.asked, resume=resume, overwrite=overwrite), _resumable(output, overwrite=overwrite):
-        run = _run(dataset, split, config, output, tensorboard, resume=resume, quiet=as_json)
-        if run is None:
+    with held_folder(folder, config.asked, resume=resume, overwrite=overwrite), _resumable(folder, overwrite=overwrite):
+        with (
+            joined_world() as world,
+            _progress(config, len(split.train_noisy), shown=world.is_main and not as_json) as shown,
+            tensorboard_log(tensorboard if world.is_main else None, shown) as on_epoch,
+        ):
+            run = train_robustly(
+                training_data(split, dataset, config.machine),
+                dataset.n_classes,
+                config,
+                class_names=dataset.class_names,
+                # The labels of one's own data are clean only by name; those corrupted here were known before.
+                clean_labels=None if split.transition is None else split.train_clean,
+                folder=folder / CHECKPOINTS,
+                resume=resume,
+                on_epoch=on_epoch,
+            )
+        if not world.is_main:
             return
-        content = keep(run, dataset, split, output)
+        content = keep(run, dataset, split, folder)
     if as_json:
         print_json(content)
     else:
-        show(run, content, output)
-
-
-def _run(
-    dataset: Dataset,
-    split: Split,
-    config: TrainingConfig,
-    output: Path,
-    tensorboard: Path | None,
-    *,
-    resume: bool,
-    quiet: bool,
-) -> RobustRun | None:
-    """Train, with a bar; of several processes all but the main one return `None`."""
-    from dualt.nn.pipeline import train_robustly, training_data
-    from dualt.nn.training.distributed import joined_world
-    from dualt.nn.training.folder import CHECKPOINTS
-    from dualt.nn.training.tensorboard import tensorboard_log
-
-    with (
-        joined_world() as world,
-        _progress(config, len(split.train_noisy), shown=world.is_main and not quiet) as shown,
-        tensorboard_log(tensorboard if world.is_main else None, shown) as on_epoch,
-    ):
-        run = train_robustly(
-            training_data(split, dataset, config.machine),
-            dataset.n_classes,
-            config,
-            class_names=dataset.class_names,
-            # The labels of one's own data are clean only by name; those that were corrupted here were known before.
-            clean_labels=None if split.transition is None else split.train_clean,
-            folder=output / CHECKPOINTS,
-            resume=resume,
-            on_epoch=on_epoch,
-        )
-        return run if world.is_main else None
+        show(run, content, folder)
 
 
 @contextmanager
-def _resumable(output: Path, *, overwrite: bool) -> Iterator[None]:
+def _resumable(folder: Path, *, overwrite: bool) -> Iterator[None]:
     """Say how to go on, where a user interrupts."""
     try:
         yield
     except KeyboardInterrupt:
         instead = " instead of --overwrite" if overwrite else ""
-        text = f"every whole epoch is in {output}; the same command with --resume{instead} goes on from there."
+        text = f"every whole epoch is in {folder}; the same command with --resume{instead} goes on from there."
         say(f"interrupted: {text}", fg="red", err=True)
         raise typer.Exit(130) from None
 

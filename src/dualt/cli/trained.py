@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dualt.files import atomic_write, json_text
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
@@ -12,9 +15,6 @@ if TYPE_CHECKING:
 
 def keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[str, Any]:
     """Write the model, the run and its page into `output`, and return the run as plain data."""
-    import numpy as np
-
-    from dualt.files import atomic_write, json_text
     from dualt.nn.training.inputs import sample_shape
     from dualt.nn.training.model import Model
     from dualt.transition import l1_error
@@ -36,7 +36,7 @@ def keep(run: RobustRun, dataset: Dataset, split: Split, output: Path) -> dict[s
         std=dataset.std,
         about={name: content[name] for name in names},
         feature_names=dataset.feature_names,
-        on_bytes=split.train_x.dtype == np.uint8,
+        on_bytes=split.train_x.dtype == "uint8",
     ).save(output)
     with atomic_write(output / "run.json") as stream:
         stream.write(json_text(content) + "\n")
@@ -54,11 +54,11 @@ def _write_report(run: RobustRun, dataset: Dataset, split: Split, path: Path) ->
     from dualt.cli.options import save_report
     from dualt.nn.all_rows import issues_of_all_rows
 
-    found = issues_of_all_rows(run, dataset, split)
+    found = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
     images = None
     if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
         images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
-    save_report(path, run.estimate, found, images=images, ids=dataset.ids, title=dataset.name)
+    save_report(path, found, images=images, title=dataset.name)
 
 
 def show(run: RobustRun, content: dict[str, Any], output: Path) -> None:

@@ -31,13 +31,11 @@ class Samples:
     data: Annotated[str, typer.Argument(metavar="DATA", help="Name of a data set, or a folder, .npz or table.")]
     label: LabelColumn = None
     id_column: IdColumn = None
-    size: Annotated[int | None, typer.Option("--size", help="Resize images to this many pixels a side.")] = None
+    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None
     data_dir: DataDir = None
-    n_samples: Annotated[int | None, typer.Option("--n-samples", help="Use only so many samples.")] = None
-    validation_fraction: Annotated[float, typer.Option("--validation-fraction", help="Share set aside.")] = 0.2
-    noise: Annotated[str | None, typer.Option("--noise", help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = (
-        None
-    )
+    n_samples: Annotated[int | None, typer.Option(help="Use only so many samples.")] = None
+    validation_fraction: Annotated[float, typer.Option(help="Share set aside.")] = 0.2
+    noise: Annotated[str | None, typer.Option(help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = None
 
     def load(self) -> Dataset:
         """Return the data set."""
@@ -73,50 +71,41 @@ class Training:
     estimator: Annotated[
         str | None, typer.Option("--estimator", "-e", help="How the matrix is found. Default: as for `dualt estimate`.")
     ] = None
-    transition: Annotated[Path | None, typer.Option("--transition", help="A known matrix instead.")] = None
+    transition: Annotated[Path | None, typer.Option(help="A known matrix instead.")] = None
     network: Annotated[str, typer.Option("--network", "-n", help="mlp, lenet, resnet18, ...")] = "mlp"
-    width: Annotated[float, typer.Option("--width", help="Width of the network, relative to the published one.")] = 1.0
-    weights: Annotated[str | None, typer.Option("--weights", help="Start from a .safetensors file, or 'imagenet'.")] = (
-        None
-    )
+    width: Annotated[float, typer.Option(help="Width of the network, relative to the published one.")] = 1.0
+    weights: Annotated[str | None, typer.Option(help="Start from a .safetensors file, or 'imagenet'.")] = None
     recipe: Annotated[
-        str, typer.Option("--recipe", help="default, which suits the size of the data, or paper: all as published.")
+        str, typer.Option(help="default, which suits the size of the data, or paper: all as published.")
     ] = "default"
-    epochs: Annotated[int | None, typer.Option("--epochs", help=f"Of every stage. {_OF_RECIPE}")] = None
-    batch_size: Annotated[int | None, typer.Option("--batch-size", help=f"Samples per step. {_OF_RECIPE}")] = None
-    optimizer: Annotated[str | None, typer.Option("--optimizer", help=f"sgd or adam. {_OF_RECIPE}")] = None
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help=_OF_RECIPE)] = None
-    momentum: Annotated[float | None, typer.Option("--momentum", help=f"Of sgd. {_OF_RECIPE}")] = None
-    weight_decay: Annotated[float | None, typer.Option("--weight-decay", help=_OF_RECIPE)] = None
-    patience: Annotated[int | None, typer.Option("--patience", help="Stop after so many epochs in vain.")] = None
-    folds: Annotated[
-        int | None, typer.Option("--folds", help="Learn the posterior out of fold in so many; 1: in sample.")
-    ] = None
-    augment: Annotated[str | None, typer.Option("--augment", help="shift, or shift-flip for photographs.")] = None
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda, ...")] = "auto"
-    precision: Annotated[str, typer.Option("--precision", help="float32, or bf16 for mixed precision.")] = "float32"
+    epochs: Annotated[int | None, typer.Option(help=f"Of every stage. {_OF_RECIPE}")] = None
+    batch_size: Annotated[int | None, typer.Option(help=f"Samples per step. {_OF_RECIPE}")] = None
+    optimizer: Annotated[str | None, typer.Option(help=f"sgd or adam. {_OF_RECIPE}")] = None
+    learning_rate: Annotated[float | None, typer.Option(help=_OF_RECIPE)] = None
+    momentum: Annotated[float | None, typer.Option(help=f"Of sgd. {_OF_RECIPE}")] = None
+    weight_decay: Annotated[float | None, typer.Option(help=_OF_RECIPE)] = None
+    patience: Annotated[int | None, typer.Option(help="Stop after so many epochs in vain.")] = None
+    folds: Annotated[int | None, typer.Option(help="Learn the posterior out of fold in so many; 1: in sample.")] = None
+    augment: Annotated[str | None, typer.Option(help="shift, or shift-flip for photographs.")] = None
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto"
+    precision: Annotated[str, typer.Option(help="float32, or bf16 for mixed precision.")] = "float32"
     channels_last: Annotated[bool, typer.Option("--channels-last", help="Memory layout for convolutions.")] = False
-    n_jobs: Annotated[int | None, typer.Option("--n-jobs", help="Number of CPU threads.")] = None
+    n_jobs: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = None
 
     def config(self, class_names: Sequence[str], validation_fraction: float, random_state: int) -> TrainingConfig:
         """Return the configuration, with the matrix in the order of the classes."""
+        from dualt import io
         from dualt.nn.config import TrainingConfig
+        from dualt.transition import match_transition
 
+        known = None if self.transition is None else io.load_named_transition(self.transition)
         # Options and fields of one name; the others are made of them.
         shared = {name: value for name, value in vars(self).items() if name in TrainingConfig.__dataclass_fields__}
         made: dict[str, Any] = {
-            "transition": self._known_transition(class_names),
+            "transition": None if known is None else match_transition(*known, class_names),
             "network_options": {} if self.width == 1 else {"width": self.width},
             "method_options": parse_settings(self.method_settings or []),
             "validation_fraction": validation_fraction,
             "random_state": random_state,
         }
         return TrainingConfig(**cast("Any", shared | made))
-
-    def _known_transition(self, class_names: Sequence[str]) -> Any:
-        if self.transition is None:
-            return None
-        from dualt import io
-        from dualt.transition import match_transition
-
-        return match_transition(*io.load_named_transition(self.transition), class_names)

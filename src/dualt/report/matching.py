@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +54,24 @@ def match_files(
     raise InputError(f"Expected files in {folder} whose names tell their rows, got {files[0].name!r}. {_REMEDY}")
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn errors of the file system into `FileError`."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
 def _files(folder: Path) -> list[Path]:
     """Return the files in a folder, sorted; those in folders inside it class by class."""
-    try:
-        nested = [
-            sorted((file for file in child.rglob("*") if file.is_file()), key=natural_order)
-            if child.is_dir()
-            else [child]
-            for child in visible(folder)
-        ]
-    except OSError as error:
-        raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
-    files = [file for group in nested for file in group if not file.name.startswith(".")]
+    files: list[Path] = []
+    with reading(folder):
+        for child in visible(folder):
+            inside = (file for file in child.rglob("*") if file.is_file() and not file.name.startswith("."))
+            files += sorted(inside, key=natural_order) if child.is_dir() else [child]
     if not files:
         raise InputError(f"Expected image files in {folder}, got none.")
     return files

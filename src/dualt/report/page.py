@@ -123,8 +123,9 @@ def render_report(
         n_shown=len(content["matrix"]["classes"]),
         distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
         version=__version__,
+        numbers=Markup(script_json(content)),  # noqa: S704
         **_finding(estimate, shown, wrong, level),
-        **_embedded(content),
+        **_embedded(),
     )
     # A lone surrogate in a class name has no UTF-8 form.
     return page.encode("utf-8", "replace").decode("utf-8")
@@ -156,15 +157,21 @@ def _finding(estimate: TransitionEstimate | None, shown: Estimate, wrong: NDArra
     }
 
 
-def _embedded(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the style, the script and its numbers, and the policy that allows them."""
-    style, script = _joined(_STYLES), _script()
-    return {
-        "style": Markup(style),  # noqa: S704
-        "script": Markup(script),  # noqa: S704
-        "numbers": Markup(script_json(content)),  # noqa: S704
-        "policy": _policy(style, script),
-    }
+@cache
+def _embedded() -> dict[str, str]:
+    """Return the style, the script, and the policy that allows these two by their hashes."""
+    folder = files("dualt.report") / "templates"
+    style, script = (
+        "\n".join((folder / name).read_text(encoding="utf-8") for name in names) for names in (_STYLES, _SCRIPTS)
+    )
+    script = f'(() => {{\n"use strict";\n{script}}})();\n'
+    digests = [hashlib.sha256(content.encode()).digest() for content in (style, script)]
+    style_hash, script_hash = (f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
+    policy = (
+        f"default-src 'none'; script-src {script_hash}; style-src {style_hash}; img-src data:;"
+        " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
+    return {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704
 
 
 def _suspects(
@@ -192,25 +199,3 @@ def _environment() -> Environment:
     )
     environment.filters.update(percent=words.percent, count=words.count, class_name=words.class_name)
     return environment
-
-
-@cache
-def _joined(names: tuple[str, ...]) -> str:
-    folder = files("dualt.report") / "templates"
-    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
-
-
-def _script() -> str:
-    return f'(() => {{\n"use strict";\n{_joined(_SCRIPTS)}}})();\n'
-
-
-def _policy(style: str, script: str) -> str:
-    return (
-        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:;"
-        " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
-    )
-
-
-def _source(content: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii")
-    return f"'sha256-{digest}'"

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError
+from dualt.errors import InputError
 from dualt.files import open_input
 from dualt.io.arrays import read_npy
-from dualt.report.matching import match_files
+from dualt.report.matching import match_files, reading
 from dualt.report.png import encode_png, thumbnail
 
 TEXT_LIMIT = 2_000
@@ -67,16 +67,21 @@ def image_previews(
         If a file cannot be read.
     """
     wanted = [int(index) for index in indices]
-    if isinstance(source, (str, Path)) and Path(source).is_dir():
-        return _from_folder(match_files(Path(source), n_samples, ids, labels), wanted, Path(source))
-    if isinstance(source, (str, Path)) and Path(source).suffix.lower() != ".npy":
-        raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
-    pixels = read_npy(source) if isinstance(source, (str, Path)) else np.asanyarray(source)
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        if path.is_dir():
+            files = match_files(path, n_samples, ids, labels)
+            with reading(path):
+                content = _of_one_page((row, _embed(files[row])) for row in wanted)
+            return Previews("image", content, names={row: files[row].relative_to(path).as_posix() for row in wanted})
+        if path.suffix.lower() != ".npy":
+            raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
+        source = read_npy(path)
+    pixels = np.asanyarray(source)
     _check_pixels(pixels, n_samples)
     if pixels.ndim == 4 and pixels.shape[3] == 1:
         pixels = pixels[..., 0]
-    content = {index: _uri("png", encode_png(thumbnail(pixels[index]))) for index in wanted}
-    _check_total(sum(map(len, content.values())))
+    content = _of_one_page((row, _uri("png", encode_png(thumbnail(pixels[row])))) for row in wanted)
     return Previews("image", content, pixelated=max(pixels.shape[1:3]) < _PIXELATED_BELOW)
 
 
@@ -101,17 +106,13 @@ def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *,
 def _read_lines(path: Path, wanted: set[int]) -> tuple[dict[int, str], int]:
     found, count = {}, 0
     try:
-        with open_input(path, "r") as stream:
+        with reading(path), open_input(path, "r") as stream:
             for line in stream:
                 if count in wanted:
                     found[count] = line.rstrip("\r\n")
                 count += 1
     except UnicodeDecodeError:
         raise InputError(f"Expected {path} to be UTF-8 text, near line {count + 1} it is not.") from None
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
     return found, count
 
 
@@ -129,18 +130,17 @@ def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
         raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
 
 
-def _from_folder(files: Mapping[int, Path], wanted: list[int], folder: Path) -> Previews:
+def _of_one_page(images: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """Return the images by row number; refuse more than one page should hold."""
     content, total = {}, 0
-    try:
-        for index in wanted:
-            content[index] = _embed(files[index])
-            total += len(content[index])
-            _check_total(total)
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
-    return Previews("image", content, names={index: files[index].relative_to(folder).as_posix() for index in wanted})
+    for row, image in images:
+        content[row], total = image, total + len(image)
+        if total > TOTAL_LIMIT:
+            raise InputError(
+                f"Expected at most {TOTAL_LIMIT // 2**20} MB of images in one page, got more."
+                " List fewer examples, or pass smaller images."
+            )
+    return content
 
 
 def _embed(file: Path) -> str:
@@ -166,11 +166,3 @@ def _image_kind(content: bytes) -> str | None:
 
 def _uri(kind: str, content: bytes) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
-
-
-def _check_total(size: int) -> None:
-    if size > TOTAL_LIMIT:
-        raise InputError(
-            f"Expected at most {TOTAL_LIMIT // 2**20} MB of images in one page, got more."
-            " List fewer examples, or pass smaller images."
-        )

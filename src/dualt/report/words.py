@@ -22,6 +22,13 @@ _VERDICTS = (
 )
 
 
+_CONDITIONING = (
+    (10, "well conditioned: corrections through it are safe"),
+    (100, "workable: corrections through it magnify errors somewhat"),
+    (np.inf, "badly conditioned: corrections through it magnify errors a lot"),
+)
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage with as many decimals as a reader needs.
 
@@ -115,11 +122,5 @@ def facts(estimate: Estimate) -> list[Markup]:
 def _conditioning(number: float) -> Markup:
     if not np.isfinite(number) or number > 1e6:
         return Markup("The matrix cannot be inverted: some classes leave the same labels.")
-    words = (
-        "well conditioned: corrections through it are safe"
-        if number < 10
-        else "workable: corrections through it magnify errors somewhat"
-        if number < 100
-        else "badly conditioned: corrections through it magnify errors a lot"
-    )
+    words = next(words for limit, words in _CONDITIONING if number < limit)
     return Markup("The matrix is {} (condition number {}).").format(words, f"{number:,.1f}")
