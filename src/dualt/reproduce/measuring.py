@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from dualt.datasets.synthetic import noisy_posterior
 from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
-from dualt.labels import LabelCoder
 from dualt.nn.methods import check_labels_possible
-from dualt.nn.stages import learned_transition
+from dualt.nn.stages import learned_transition, posterior_of
 from dualt.nn.training import Trained, predict_probs
 from dualt.reproduce.grid import TRUE
 from dualt.reproduce.learning import Learned
 from dualt.reproduce.spec import HELD_OUT, IN_SAMPLE, RunSpec, Settings, base_name
-from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows import NoisyPosterior
 from dualt.transition import l1_error
 
 _CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
@@ -93,8 +92,7 @@ def _posterior(name: str, learned: Learned) -> tuple[NoisyPosterior, Labels | No
         probs = stages.held_out_probs(1)
         if probs is None:
             raise InputError(f"Expected a validation part for {name!r}, got none.")
-        coder = LabelCoder(tuple(stages.class_names), by_name=False)
-        return as_posterior(probs, split.val_noisy, coder=coder, out_of_fold=True), split.val_clean
+        return posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True), split.val_clean
     return stages.posterior(folds=1 if name.endswith(IN_SAMPLE) else None), split.train_clean
 
 

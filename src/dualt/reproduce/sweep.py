@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from dualt.errors import FileError, InputError, TrainingError
+from dualt.nn.config import method_of
 from dualt.nn.stages import train_stages
 from dualt.nn.training import EpochRecord
 from dualt.nn.training.loop import limited_threads
@@ -114,7 +115,7 @@ class _Meter:
             self._say("starts")
 
     def epoch(self, posterior: PosteriorSpec, stage: str, record: EpochRecord) -> None:
-        name = stage.partition("-fold-")[0]
+        name = method_of(stage)
         self._paid += epoch_cost(posterior, name)
         words = describe({"posterior": posterior.to_dict(), "estimator": None, "method": stage})
         self._say(f"{words}, epoch {record.epoch + 1} of {self._epochs.get((posterior, name), '?')}")

@@ -81,10 +81,11 @@ class State:
         weights = self._weights()
         for name, value in weights.items():
             for key in (name, f"best.{name}"):
-                if key not in tensors or (tensors[key].shape, tensors[key].dtype) != (value.shape, value.dtype):
+                found = tensors.get(key)
+                if found is None or (found.shape, found.dtype) != (value.shape, value.dtype):
                     raise InputError(
                         f"The checkpoint {path} is of another architecture: expected {key!r} of shape"
-                        f" {tuple(value.shape)}, got {_shape(tensors, key)}."
+                        f" {tuple(value.shape)}, got {'none' if found is None else tuple(found.shape)}."
                     )
         self._load(tensors)
         self.best = {name: tensors[f"best.{name}"].to(value.device) for name, value in weights.items()}
@@ -134,10 +135,6 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def _shape(tensors: Mapping[str, Tensor], name: str) -> str:
-    return str(tuple(tensors[name].shape)) if name in tensors else "none"
 
 
 def _optimizer_state(

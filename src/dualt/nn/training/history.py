@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,10 @@ class EpochRecord:
     validation_loss: float | None
     test_accuracy: float | None
     seconds: float
+
+
+# Called with the name of a stage and the record of an epoch.
+OnStage: TypeAlias = Callable[[str, EpochRecord], None]
 
 
 @dataclass

@@ -33,13 +33,8 @@ OnEpoch = Callable[[EpochRecord], None]
 class Trainee(Protocol):
     """Networks, method and optimizer that learn together: one run, or many as one."""
 
-    @property
-    def method(self) -> Method:
-        """A batch in, one loss per network out."""
-
-    @property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """Whose rates follow the schedule."""
+    method: Method
+    optimizer: torch.optim.Optimizer
 
     def step(self, losses: Tensor) -> None:
         """Change the parameters."""
