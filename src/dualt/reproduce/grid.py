@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dualt.datasets import REGISTRY
-from dualt.errors import InputError, UnknownNameError
+from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS
 from dualt.io import load_transition
 from dualt.nn.methods import METHODS
@@ -28,6 +28,7 @@ from dualt.reproduce.spec import (
     Settings,
     TrainingSpec,
     base_name,
+    check_names,
 )
 
 # The known matrix of the noise: what no estimate can be better than.
@@ -140,9 +141,7 @@ def _check_names(experiment: Experiment) -> None:
         ("estimator", experiment.estimator_options, ESTIMATORS),
     ]
     for kind, given, known in names:
-        for name in given:
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
+        check_names(kind, given, known)
     _check_recipes(experiment)
     for name in experiment.noise:
         if name != GIVEN and not _is_file(name):
@@ -155,9 +154,7 @@ def _check_recipes(experiment: Experiment) -> None:
     for method, changes in experiment.recipes.items():
         if method == "ce":
             raise InputError("Expected settings of the posterior without a method's name: --set momentum=0.9")
-        for key in changes:
-            if key not in _RECIPE_FIELDS:
-                raise UnknownNameError(f"setting of {method}", key, _RECIPE_FIELDS)
+        check_names(f"setting of {method}", changes, _RECIPE_FIELDS)
         METHODS[method].recipe.changed(experiment.method_epochs, **changes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from dualt.io.cells import guard_cell
 from dualt.reproduce.claims import verdicts_of
@@ -91,11 +91,11 @@ def _overall_table(results: Sequence[Result], text: Typesetting) -> ResultTable:
     )
 
     def row(name: str) -> tuple[str, ...]:
-        *own, all_in_all = [_number(mean, None, text, 3, False, False) for mean in means[name]]
+        *own, all_in_all = [_number(text, 3, mean) for mean in means[name]]
         if overall[name] is not None and overall[name] == best:
             all_in_all = text.bold(all_in_all)
         worst = max(values[name][-1], default=None)
-        return (name, *own, all_in_all, _number(worst, None, text, 3, False, False))
+        return (name, *own, all_in_all, _number(text, 3, worst))
 
     heads = (DATASET_NAMES.get(dataset, dataset) for dataset in datasets)
     heading = f"All, means over {len(whole)} of {len(points)} points"
@@ -113,9 +113,9 @@ def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) 
         cells = rows.setdefault(row_name(result), [])
         bold, star = marks[result]
         published = result.published
-        printed = _number(published.mean, published.sd, text, 2, published.bold, published.star) if published else None
+        printed = published and _number(text, 2, **asdict(published))
         difference = None if result.difference is None else f"{result.difference:+.2f}"
-        own = _number(result.mean, result.sd, text, 2, bold, star)
+        own = _number(text, 2, result.mean, result.sd, bold=bold, star=star)
         cells += (own, printed or text.nothing, difference or text.nothing)[: len(parts)]
     columns = (f"{head}{part}" for head in heads for part in parts)
     body = tuple((name, *cells, _seeds(r for r in results if row_name(r) == name)) for name, cells in rows.items())
@@ -156,13 +156,21 @@ def _curve_table(dataset: str, results: Sequence[Result], text: Typesetting) -> 
         for name in names:
             found = by_name[name]
             bold = compared and len(known) > 1 and found.mean == min(known)
-            cells.append(_number(found.mean, found.sd, text, 3, bold, False))
+            cells.append(_number(text, 3, found.mean, found.sd, bold=bold))
         samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
         rows.append((noise, samples, *cells, _seeds(by_name.values())))
     return ResultTable(DATASET_NAMES.get(dataset, dataset), ("noise", "samples", *names, "seeds"), tuple(rows))
 
 
-def _number(mean: float | None, sd: float | None, text: Typesetting, digits: int, bold: bool, star: bool) -> str:
+def _number(
+    text: Typesetting,
+    digits: int,
+    mean: float | None,
+    sd: float | None = None,
+    *,
+    bold: bool = False,
+    star: bool = False,
+) -> str:
     if mean is None:
         return text.nothing
     shown = text.bold(f"{mean:.{digits}f}") if bold else f"{mean:.{digits}f}"
@@ -202,15 +210,9 @@ def _about(experiment: Experiment) -> str:
     }[experiment.shows]
     if _has_floor(experiment):
         what += " The floor counts clean against given labels, which no estimator sees."
-    return f"Profile `{experiment.profile}`, {seeds}; {_schedule(experiment)}.{_departures(experiment)} {what}"
-
-
-def _departures(experiment: Experiment) -> str:
-    """Return in what the settings are not the paper's."""
-    if experiment.name not in PAPER_EXPERIMENTS:
-        return ""
-    changed = departures(experiment)
-    return f" Not as the authors ran it: {'; '.join(changed)}. Compare rows, not levels." if changed else ""
+    changed = "; ".join(departures(experiment)) if experiment.name in PAPER_EXPERIMENTS else ""
+    differs = f" Not as the authors ran it: {changed}. Compare rows, not levels." if changed else ""
+    return f"Profile `{experiment.profile}`, {seeds}; {_schedule(experiment)}.{differs} {what}"
 
 
 def _schedule(experiment: Experiment) -> str:

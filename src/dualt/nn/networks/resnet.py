@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from torch import Tensor, nn
 
@@ -121,8 +121,8 @@ class ResNet(nn.Module):
 
 
 def _keeps_resolution(stem: str, input_shape: Sequence[int]) -> bool:
-    if stem not in ("auto", "full", "imagenet"):
-        raise UnknownNameError("stem", stem, ("auto", "full", "imagenet"))
+    if stem not in get_args(Stem):
+        raise UnknownNameError("stem", stem, get_args(Stem))
     return stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
 
 
