@@ -18,7 +18,8 @@ from dualt.nn.methods import build_method, find_method
 from dualt.nn.networks import build_network, load_weights
 from dualt.nn.training import EpochRecord, Recipe, Trained, TrainingData, predict_probs, train
 from dualt.nn.training.history import OnStage
-from dualt.nn.training.replicated import Replica, train_replicated
+from dualt.nn.training.replicated import train_replicated
+from dualt.nn.training.run import Replica
 from dualt.nn.training.stacking import is_perceptron
 from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior

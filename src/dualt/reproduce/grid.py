@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -158,22 +158,11 @@ def _check_recipes(experiment: Experiment) -> None:
         METHODS[method].recipe.changed(experiment.method_epochs, **changes)
 
 
-@dataclass(frozen=True)
-class Work:
-    """Runs to be done in one go: all of one posterior, or of several that are trained together."""
+def divide(runs: Iterable[RunSpec], together: bool) -> list[list[RunSpec]]:
+    """Return the runs that are to be done in one go: all of one posterior, or of several that are trained together.
 
-    runs: tuple[RunSpec, ...]
-
-    @property
-    def posteriors(self) -> tuple[PosteriorSpec, ...]:
-        """The posteriors of the runs, each once."""
-        return tuple(dict.fromkeys(run.posterior for run in self.runs))
-
-
-def divide(runs: Iterable[RunSpec], together: bool) -> list[Work]:
-    """Return the runs by posterior; with `together`, those that differ in noise and seed alone go together.
-
-    Only perceptrons can be trained as one batched network.
+    With `together`, those that differ in noise and seed alone go together. Only perceptrons can be trained as one
+    batched network.
     """
     groups: dict[PosteriorSpec, list[RunSpec]] = {}
     for run in dict.fromkeys(runs):
@@ -181,4 +170,4 @@ def divide(runs: Iterable[RunSpec], together: bool) -> list[Work]:
         if together and key.network in STACKABLE and key.loss == "cross-entropy":
             key = replace(key, seed=0, noise="", matrix=None)
         groups.setdefault(key, []).append(run)
-    return [Work(tuple(group)) for group in groups.values()]
+    return [*groups.values()]

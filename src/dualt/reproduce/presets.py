@@ -70,17 +70,9 @@ def parse_experiment(
     merged: dict[str, Any] = {}
     own = profiles.get(profile, {})
     for layer, where in ((content, f"{name}.toml"), (own, f"profile {profile} of {name}.toml"), (changes or {}, name)):
-        merged = _merge(merged, layer, where)
+        check_names(f"key in {where}", layer, _KEYS)
+        merged = merge_tables(merged, layer)
     return _build(merged, name, profile)
-
-
-def _merge(below: dict[str, Any], layer: Mapping[str, Any], where: str) -> dict[str, Any]:
-    check_names(f"key in {where}", layer, _KEYS)
-    merged = {**below, **layer}
-    for name in (*_BY_DATASET, *_TABLES):
-        if isinstance(layer.get(name), Mapping):
-            merged[name] = merge_tables(below.get(name, {}), layer[name])
-    return merged
 
 
 def merge_tables(below: Any, above: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dualt.nn.stages import train_stages
 from dualt.nn.training import EpochRecord
 from dualt.nn.training.loop import limited_threads
 from dualt.reproduce.cost import epoch_cost, epochs_of, lineage, total_cost
-from dualt.reproduce.grid import Work, divide
+from dualt.reproduce.grid import divide
 from dualt.reproduce.learning import Learned, Place, prepare
 from dualt.reproduce.measuring import matrix_to_train_through, measure
 from dualt.reproduce.records import Record, Store, failed_record, new_record
@@ -139,7 +139,7 @@ class _Meter:
             self._on_progress(SweepProgress(self._done, self._total, label, left, share, finished))
 
 
-def _run_in_processes(work: Iterable[Work], store: Store, options: SweepOptions, meter: _Meter) -> None:
+def _run_in_processes(work: Iterable[Sequence[RunSpec]], store: Store, options: SweepOptions, meter: _Meter) -> None:
     """Let processes write their records themselves, and count them as they come back."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -156,7 +156,7 @@ def _run_in_processes(work: Iterable[Work], store: Store, options: SweepOptions,
         ) from error
 
 
-def _run_on_dask(work: Iterable[Work], store: Store, options: SweepOptions, meter: _Meter) -> None:
+def _run_on_dask(work: Iterable[Sequence[RunSpec]], store: Store, options: SweepOptions, meter: _Meter) -> None:
     """Let machines that need not see our folder send their records back."""
     place = Place(options.data_dir, None, 1)
     with connected(str(options.dask)) as client:
@@ -167,15 +167,17 @@ def _run_on_dask(work: Iterable[Work], store: Store, options: SweepOptions, mete
             meter.work(records, cost)
 
 
-def _work(work: Work, place: Place, store: Store | None) -> tuple[list[Record], float]:
+def _work(runs: Sequence[RunSpec], place: Place, store: Store | None) -> tuple[list[Record], float]:
     """Do a piece of work in another process; return the records and what they cost."""
     records: list[Record] = []
-    do_work(work, place, store, records.append)
-    return records, total_cost(work.runs)
+    do_work(runs, place, store, records.append)
+    return records, total_cost(runs)
 
 
-def do_work(work: Work, place: Place, store: Store | None, keep: Keep, on_epoch: OnWorkEpoch | None = None) -> None:
-    """Do the runs of `work` that are not done by now; write each record as soon as it is there, and pass it to `keep`.
+def do_work(
+    runs: Sequence[RunSpec], place: Place, store: Store | None, keep: Keep, on_epoch: OnWorkEpoch | None = None
+) -> None:
+    """Do the runs that are not done by now; write each record as soon as it is there, and pass it to `keep`.
 
     A run that fails has a record that says why, and does not stop the others. A disk that is full does.
     """
@@ -183,13 +185,14 @@ def do_work(work: Work, place: Place, store: Store | None, keep: Keep, on_epoch:
     def is_done(run: RunSpec) -> bool:
         return store is not None and store.is_done(run)
 
-    work = Work(tuple(run for run in work.runs if not is_done(run)))
+    runs = [run for run in runs if not is_done(run)]
     with limited_threads(place.n_jobs):
-        learned = {posterior: _prepared(posterior, place, on_epoch) for posterior in work.posteriors}
+        posteriors = dict.fromkeys(run.posterior for run in runs)
+        learned = {posterior: _prepared(posterior, place, on_epoch) for posterior in posteriors}
         failed = False
-        for runs in _in_groups(work.runs):
-            _train_together([(run, one) for run in runs if isinstance(one := learned[run.posterior], Learned)])
-            for run in runs:
+        for group in _in_groups(runs):
+            _train_together([(run, one) for run in group if isinstance(one := learned[run.posterior], Learned)])
+            for run in group:
                 if not is_done(run):
                     record = _record(run, learned[run.posterior])
                     failed = failed or record["status"] == "failed"
@@ -197,7 +200,11 @@ def do_work(work: Work, place: Place, store: Store | None, keep: Keep, on_epoch:
                         store.write(record)
                     keep(record)
     if place.checkpoints is not None and not failed:
-        _remove_checkpoints(place.checkpoints, work)
+        # They only served to go on from.
+        for posterior in learned:
+            shutil.rmtree(place.checkpoints / posterior.identity, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty yet
+            place.checkpoints.rmdir()
 
 
 def _in_groups(runs: Iterable[RunSpec]) -> list[list[RunSpec]]:
@@ -229,14 +236,6 @@ def _train_together(pairs: Sequence[tuple[RunSpec, Learned]]) -> None:
     except Exception as error:
         _check_room(error)
         log.info("%s: not trained together (%s)", method, error)
-
-
-def _remove_checkpoints(folder: Path, work: Work) -> None:
-    """Remove what only served to go on from, and the folder once it is empty."""
-    for posterior in work.posteriors:
-        shutil.rmtree(folder / posterior.identity, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
 
 
 def _record(run: RunSpec, learned: Learned | Exception) -> Record:

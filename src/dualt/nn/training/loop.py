@@ -23,7 +23,7 @@ from dualt.nn.training.inputs import Part, TrainingData
 from dualt.nn.training.method import Batch, Method, Network
 from dualt.nn.training.prediction import evaluating, mean_scores
 from dualt.nn.training.recipe import Machine, Recipe
-from dualt.nn.training.run import Run, Trained
+from dualt.nn.training.run import Replica, Run, Trained
 from dualt.rng import stream, stream_seed
 
 Augment = Callable[[Tensor, np.random.Generator], Tensor]
@@ -83,7 +83,7 @@ def train(
         If a loss is not finite. The checkpoint of the epoch before is kept.
     """
     machine, world = machine or Machine(), current_world()
-    run = Run(networks, method, data, recipe, random_state, machine, checkpoint, resume)
+    run = Run(Replica(networks, method, data, random_state, checkpoint), recipe, machine, resume=resume)
     callables = [_runner(network, machine) for network in shard(networks, world)]
     at_rest = partial(evaluating, networks)
     with limited_threads(machine.n_jobs):
