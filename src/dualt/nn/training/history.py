@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,8 +63,7 @@ class History:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return one list per column, an entry an epoch."""
-        rows = [asdict(record) for record in self.records]
-        return {name: [row[name] for row in rows] for name in EpochRecord.__dataclass_fields__}
+        return {name: [getattr(each, name) for each in self.records] for name in EpochRecord.__dataclass_fields__}
 
     @classmethod
     def from_dict(cls, columns: dict[str, list[Any]]) -> History:
