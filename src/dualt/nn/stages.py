@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Stages:
     def train(self, name: str, transition: Any = None) -> Trained:
         """Train the stage `name`, which is a method or one of the folds, unless it is done."""
         if name not in self.trained:
-            new, on_epoch = self._replica(name, transition), self.on_epoch
+            new = self._replica(name, transition)
             trained = train(
                 new.networks,
                 new.method,
@@ -59,7 +60,7 @@ class Stages:
                 augment=self.config.augmentation,
                 checkpoint=new.checkpoint,
                 resume=self.resume,
-                on_epoch=None if on_epoch is None else lambda record: on_epoch(name, record),
+                on_epoch=self.on_epoch and partial(self.on_epoch, name),
             )
             self._keep(name, trained)
         return self.trained[name]

@@ -81,25 +81,26 @@ def _overall_table(results: Sequence[Result], text: Typesetting) -> ResultTable:
         points.setdefault((result.dataset, result.noise, result.size), {})[row_name(result)] = result.mean
     whole = {key: own for key, own in points.items() if None not in own.values()}
     datasets = list(dict.fromkeys(key[0] for key in whole))
-    groups = [*([key for key in whole if key[0] == dataset] for dataset in datasets), list(whole)]
-    names = list(dict.fromkeys(map(row_name, results)))
-    values = {name: [[whole[key][name] or 0.0 for key in group] for group in groups] for name in names}
-    means = {name: [sum(group) / len(group) if group else None for group in values[name]] for name in names}
-    overall = {name: own[-1] for name, own in means.items()}
+
+    def errors(name: str, dataset: str | None = None) -> list[float]:
+        return [own[name] or 0.0 for key, own in whole.items() if dataset in (None, key[0])]
+
+    def mean(values: Sequence[float]) -> float | None:
+        return sum(values) / len(values) if values else None
+
+    overall = {name: mean(errors(name)) for name in dict.fromkeys(map(row_name, results))}
     best = min(
         (own for name, own in overall.items() if own is not None and name != ESTIMATOR_NAMES[FLOOR]), default=None
     )
 
     def row(name: str) -> tuple[str, ...]:
-        *own, all_in_all = [_number(text, 3, mean) for mean in means[name]]
-        if overall[name] is not None and overall[name] == best:
-            all_in_all = text.bold(all_in_all)
-        worst = max(values[name][-1], default=None)
-        return (name, *own, all_in_all, _number(text, 3, worst))
+        own = [_number(text, 3, mean(errors(name, dataset))) for dataset in datasets]
+        all_in_all = _number(text, 3, overall[name], bold=overall[name] == best)
+        return (name, *own, all_in_all, _number(text, 3, max(errors(name), default=None)))
 
     heads = (DATASET_NAMES.get(dataset, dataset) for dataset in datasets)
     heading = f"All, means over {len(whole)} of {len(points)} points"
-    return ResultTable(heading, ("", *heads, "all", "worst"), tuple(map(row, names)))
+    return ResultTable(heading, ("", *heads, "all", "worst"), tuple(map(row, overall)))
 
 
 def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
