@@ -60,7 +60,7 @@ class Stages:
                 augment=self.config.augmentation,
                 checkpoint=new.checkpoint,
                 resume=self.resume,
-                on_epoch=self.on_epoch and partial(self.on_epoch, name),
+                on_epoch=None if self.on_epoch is None else partial(self.on_epoch, name),
             )
             self._keep(name, trained)
         return self.trained[name]

@@ -217,7 +217,7 @@ def _in_groups(runs: Iterable[RunSpec]) -> list[list[RunSpec]]:
 
 def _prepared(posterior: PosteriorSpec, place: Place, on_epoch: OnWorkEpoch | None) -> Learned | Exception:
     try:
-        return prepare(posterior, place, on_epoch and partial(on_epoch, posterior))
+        return prepare(posterior, place, None if on_epoch is None else partial(on_epoch, posterior))
     except Exception as error:
         return error
 
