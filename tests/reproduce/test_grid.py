@@ -25,15 +25,15 @@ def test_one_posterior_serves_all_estimators_and_methods():
     runs = runs_of(load_experiment("table1", "paper", {"datasets": ["mnist"], "seeds": 2}))
     work = divide(runs, together=False)
     assert len(work) == 3 * 2
-    assert all(len(piece.runs) == 15 and len(piece.posteriors) == 1 for piece in work)
+    assert all(len(piece) == 15 and len({run.posterior for run in piece}) == 1 for piece in work)
 
 
 def test_noises_and_seeds_of_one_size_go_together():
     experiment = load_experiment("figure2", "paper")
     work = divide(runs_of(experiment), together=True)
     assert len(work) == len(experiment.sizes)
-    assert all(len(piece.posteriors) == 2 * 5 for piece in work)
-    assert all(len({posterior.size for posterior in piece.posteriors}) == 1 for piece in work)
+    assert all(len({run.posterior for run in piece}) == 2 * 5 for piece in work)
+    assert all(len({run.posterior.size for run in piece}) == 1 for piece in work)
 
 
 def test_experiments_share_runs():

@@ -7,10 +7,9 @@ import numpy as np
 from dualt.datasets.dataset import Dataset
 from dualt.datasets.split import Split
 from dualt.issues import LabelIssues, find_posterior_issues
-from dualt.labels import LabelCoder
 from dualt.nn.pipeline import RobustRun
+from dualt.nn.stages import posterior_of
 from dualt.nn.training import as_inputs, predict_probs
-from dualt.rows import as_posterior
 
 
 def issues_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> LabelIssues:
@@ -33,7 +32,6 @@ def issues_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> LabelI
         device = run.config.machine.torch_device
         probs[unused] = predict_probs(networks, as_inputs(dataset.train_x[unused], dataset.mean, dataset.std, device))
         used = np.arange(len(labels))
-    coder = LabelCoder(tuple(dataset.class_names), by_name=False)
-    posterior = as_posterior(probs[used], labels[used], coder=coder, out_of_fold=run.out_of_fold)
+    posterior = posterior_of(probs[used], labels[used], dataset.class_names, out_of_fold=run.out_of_fold)
     found = find_posterior_issues(posterior, run.estimate)
     return found if len(used) == len(labels) else found.spread(used, len(labels))

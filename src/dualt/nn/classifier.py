@@ -29,6 +29,10 @@ from dualt.nn.training.tensorboard import tensorboard_log
 from dualt.results import TransitionEstimate
 from dualt.rng import stream
 
+# Attributes, less the underscore behind them, that a saved model tells.
+_MATRICES = ("transition", "learned_transition")
+_TOLD = ("method", *_MATRICES, "out_of_fold", "distrust", "history")
+
 
 class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn the noisy posterior, estimate the transition matrix, and train a network through it.
@@ -190,7 +194,13 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             text = f"Trained with plain cross entropy instead of {self.method!r}, which needs a matrix: {run.distrust}."
             warnings.warn(text, DualtWarning, stacklevel=2)
         self._keep(run)
-        self.model_ = self._model(run, data.train.inputs.shape, names, mean, std, on_bytes=X.dtype == np.uint8)
+        network = self.network if isinstance(self.network, str) else None
+        features = getattr(self, "feature_names_in_", None)
+        columns = None if features is None else tuple(map(str, features))
+        self.model_ = Model(
+            run.networks, network, self.network_options or {}, data.train.inputs.shape, names, mean, std,
+            self._about(), columns, on_bytes=X.dtype == np.uint8,
+        )  # fmt: skip
         return self
 
     def _config(self) -> TrainingConfig:
@@ -209,26 +219,11 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.out_of_fold_ = run.out_of_fold
         self.history_ = {name: trained.history.to_dict() for name, trained in run.stages.items()}
 
-    def _model(
-        self, run: RobustRun, shape: tuple[int, ...], names: tuple[str, ...], mean: NDArray[Any], std: NDArray[Any],
-        *, on_bytes: bool,
-    ) -> Model:  # fmt: skip
-        about = {
-            "method": run.method,
-            "transition": as_lists(run.transition),
-            "learned_transition": as_lists(run.learned_transition),
-            "out_of_fold": run.out_of_fold,
-            "distrust": run.distrust,
-            "classes": self.classes_.tolist(),
-            "n_features": int(self.n_features_in_),
-            "history": self.history_,
-        }
-        network = self.network if isinstance(self.network, str) else None
-        features = getattr(self, "feature_names_in_", None)
-        columns = None if features is None else tuple(map(str, features))
-        return Model(
-            run.networks, network, self.network_options or {}, shape, names, mean, std, about, columns, on_bytes
-        )
+    def _about(self) -> dict[str, Any]:
+        """Return what the saved model tells of the fit, which `load` takes up again."""
+        told = {name: getattr(self, f"{name}_") for name in _TOLD}
+        matrices = {name: as_lists(told[name]) for name in _MATRICES}
+        return {**told, **matrices, "classes": self.classes_.tolist(), "n_features": int(self.n_features_in_)}
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probabilities of the clean class, (n, n_classes)."""
@@ -259,20 +254,17 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read a classifier that `save` wrote; `network` is the function that built it, if it was not one of ours."""
         model = Model.load(folder, network)
         builder = network or model.network or "mlp"
-        classifier = cls(builder, model.about.get("method", "ce"), network_options=model.options)
+        told = {"method": "ce", "history": {}, **model.about}
+        classifier = cls(builder, told["method"], network_options=model.options)
         classifier.model_ = model
-        classifier.method_ = model.about.get("method", "ce")
-        classifier.distrust_ = model.about.get("distrust")
-        classifier.classes_ = np.array(model.about.get("classes", model.class_names))
-        classifier.n_features_in_ = model.about.get("n_features", model.input_shape[0])
+        classifier.classes_ = np.array(told.get("classes", model.class_names))
+        classifier.n_features_in_ = told.get("n_features", model.input_shape[0])
         if model.feature_names is not None:
             classifier.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        for name in ("transition", "learned_transition"):
-            matrix = model.about.get(name)
-            setattr(classifier, f"{name}_", None if matrix is None else np.array(matrix))
+        for name in _TOLD:
+            value = told.get(name)
+            setattr(classifier, f"{name}_", np.array(value) if name in _MATRICES and value is not None else value)
         classifier.transition_estimate_ = None
-        classifier.out_of_fold_ = model.about.get("out_of_fold")
-        classifier.history_ = model.about.get("history", {})
         return classifier
 
 

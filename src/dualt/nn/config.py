@@ -121,7 +121,7 @@ class TrainingConfig:
 
     def recipe_of(self, stage: str, n_samples: int) -> Recipe:
         """Return the recipe of a stage that trains on a data set of `n_samples`."""
-        name = stage.partition("-fold-")[0]
+        name = method_of(stage)
         chosen = self._unchanged(name, n_samples)
         changes: dict[str, Any] = {
             "batch_size": self.batch_size, "patience": self.patience, "optimizer": self.optimizer
@@ -149,6 +149,11 @@ class TrainingConfig:
         if not 1 <= folds <= n_samples:
             raise InputError(f"Expected from 1 to {n_samples:,} folds, got {folds}.")
         return folds
+
+
+def method_of(stage: str) -> str:
+    """Return the method of a stage: those of folds have a number behind it."""
+    return stage.partition("-fold-")[0]
 
 
 def network_name(network: str | Callable[..., nn.Module]) -> str:

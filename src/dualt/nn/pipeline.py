@@ -19,8 +19,9 @@ from dualt.errors import InputError, UnknownNameError
 from dualt.estimators import ESTIMATORS, estimate_posterior
 from dualt.nn.config import AUTO, TrainingConfig, network_name
 from dualt.nn.methods import check_labels_possible, find_method
-from dualt.nn.stages import OnStage, Stages, learned_transition
+from dualt.nn.stages import Stages, learned_transition
 from dualt.nn.training import Machine, Part, Trained, TrainingData, as_inputs, predict_probs
+from dualt.nn.training.history import OnStage
 from dualt.nn.training.model import make_folder
 from dualt.results import TransitionEstimate
 from dualt.results.credibility import distrust
@@ -176,7 +177,8 @@ def train_robustly(
     ((2, 2), 'forward')
     """
     names = tuple(class_names or map(str, range(n_classes)))
-    stages = Stages(data, names, config or TrainingConfig(), _prepared(folder), resume, on_epoch)
+    kept = None if folder is None else make_folder(folder)
+    stages = Stages(data, names, config or TrainingConfig(), kept, resume, on_epoch)
     return train_stages_robustly(stages, clean_labels)
 
 
@@ -204,17 +206,13 @@ def train_stages_robustly(stages: Stages, clean_labels: NDArray[Any] | None = No
         folds = [stage.networks for name, stage in stages.trained.items() if "-fold-" in name]
         networks = [*networks, *chain.from_iterable(folds)]
     if len(networks) > 1 and data.test is not None and config.recipe != "paper":
-        accuracy = _accuracy(networks, data.test)
+        hits = predict_probs(networks, data.test.inputs).argmax(1) == data.test.labels.cpu()
+        accuracy = float(hits.float().mean())
     probs, held_out = (None, None) if posterior is None else (stages.pred_probs(), stages.held_out_probs())
     return RobustRun(
         config, method, networks, transition, estimate, doubt, probs, held_out, posterior,
         stages.trained, stages.seconds, accuracy,
     )  # fmt: skip
-
-
-def _accuracy(networks: Sequence[nn.Module], part: Part) -> float:
-    """Return the share of labels that the mean of the networks hits."""
-    return float((predict_probs(networks, part.inputs).argmax(1) == part.labels.cpu()).float().mean())
 
 
 def _needs_estimate(method: str) -> bool:
@@ -270,10 +268,3 @@ def _check_estimator(name: str, clean_labels: NDArray[Any] | None) -> None:
         raise UnknownNameError("estimator", name, ESTIMATORS)
     if ESTIMATORS[name].needs_clean_labels and clean_labels is None:
         raise InputError(f"The estimator {name!r} needs the clean labels of the training part, and nobody knows them.")
-
-
-def _prepared(folder: str | Path | None) -> Path | None:
-    if folder is None:
-        return None
-    make_folder(Path(folder))
-    return Path(folder)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,16 @@ from torch import nn
 
 from dualt.errors import InputError
 from dualt.labels import LabelCoder
-from dualt.nn.config import TrainingConfig
+from dualt.nn.config import TrainingConfig, method_of
 from dualt.nn.methods import build_method, find_method
 from dualt.nn.networks import build_network, load_weights
 from dualt.nn.training import EpochRecord, Recipe, Trained, TrainingData, predict_probs, train
-from dualt.nn.training.replicated import Replica, train_replicated
+from dualt.nn.training.history import OnStage
+from dualt.nn.training.replicated import train_replicated
+from dualt.nn.training.run import Replica
 from dualt.nn.training.stacking import is_perceptron
 from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior
-
-OnStage = Callable[[str, EpochRecord], None]
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Stages:
     def train(self, name: str, transition: Any = None) -> Trained:
         """Train the stage `name`, which is a method or one of the folds, unless it is done."""
         if name not in self.trained:
-            new, on_epoch = self._replica(name, transition), self.on_epoch
+            new = self._replica(name, transition)
             trained = train(
                 new.networks,
                 new.method,
@@ -59,7 +60,7 @@ class Stages:
                 augment=self.config.augmentation,
                 checkpoint=new.checkpoint,
                 resume=self.resume,
-                on_epoch=None if on_epoch is None else lambda record: on_epoch(name, record),
+                on_epoch=None if self.on_epoch is None else partial(self.on_epoch, name),
             )
             self._keep(name, trained)
         return self.trained[name]
@@ -72,17 +73,14 @@ class Stages:
         held_out = np.array_split(order, n_folds) if n_folds > 1 else []
         return {f"ce-fold-{number}": rows for number, rows in enumerate(held_out, start=1)}
 
-    def _data_of(self, name: str) -> TrainingData:
-        folds = self.folds
-        if name not in folds:
-            return self.data
-        rest = np.setdiff1d(np.arange(len(self.data.train.labels)), folds[name])
-        # Nobody asks how well the network of a fold does on the test part.
-        return self.data._replace(train=self.data.train.subset(rest), test=None)
-
     def _replica(self, name: str, transition: Any) -> Replica:
         """Return what a stage starts with; what it starts from is trained first."""
-        config, method_name, data = self.config, _method_of(name), self._data_of(name)
+        config, method_name, data = self.config, method_of(name), self.data
+        held_out = self.folds.get(name)
+        if held_out is not None:
+            rest = np.setdiff1d(np.arange(len(data.train.labels)), held_out)
+            # Nobody asks how well the network of a fold does on the test part.
+            data = data._replace(train=data.train.subset(rest), test=None)
         options = config.method_options or {} if method_name == config.method else {}
         n_samples = len(data.train.labels)
         method = build_method(method_name, transition, n_classes=self.n_classes, n_samples=n_samples, **options)
@@ -90,7 +88,7 @@ class Stages:
         source = None if start is None else self.train(start, transition)
         networks = [self.new_network(name, number, source) for number in range(method.n_networks)]
         checkpoint = None if self.folder is None else self.folder / f"{name}.safetensors"
-        return Replica(networks, method, data, self.seed_of(name), checkpoint)
+        return Replica(networks, method, data, stream_seed(config.random_state, f"stage/{name}"), checkpoint)
 
     def _keep(self, name: str, trained: Trained) -> None:
         self.trained[name] = trained
@@ -100,10 +98,6 @@ class Stages:
     def recipe_of(self, name: str) -> Recipe:
         """Return the recipe of a stage."""
         return self.config.recipe_of(name, len(self.data.train.labels))
-
-    def seed_of(self, name: str) -> int:
-        """Return the seed of a stage."""
-        return stream_seed(self.config.random_state, f"stage/{name}")
 
     def new_network(self, stage: str, number: int = 0, source: Trained | None = None) -> nn.Module:
         """Return a network as a stage starts with it."""
@@ -121,48 +115,46 @@ class Stages:
         """Return P(given label | x) on the training part, in sample (1 fold), or as configured (`None`)."""
         folds = self._folds(folds)
         if folds not in self._pred_probs:
-            self._pred_probs[folds] = self._in_sample() if folds == 1 else self._out_of_fold()
+            part = self.data.train
+            probs = np.empty((len(part.labels), self.n_classes), np.float32)
+            for name, rows in self._judges(folds).items():
+                probs[rows] = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
+            self._pred_probs[folds] = probs
         return self._pred_probs[folds]
+
+    def _judges(self, folds: int) -> dict[str, NDArray[np.intp]]:
+        """Return the stages whose networks give the posterior, each with the training rows that it is asked about."""
+        return self.folds if folds > 1 else {"ce": np.arange(len(self.data.train.labels))}
 
     def held_out_probs(self, folds: int | None = None) -> NDArray[np.float32] | None:
         """Return P(given label | x) on the validation part, by the networks of `pred_probs`; `None` without the part.
 
         No network was trained on these samples, though they have chosen its epoch.
         """
-        folds, part = self._folds(folds), self.data.validation
+        part = self.data.validation
         if part is None:
             return None
-        self.pred_probs(folds)
-        names = ["ce"] if folds == 1 else [*self.folds]
-        networks = [network for name in names for network in self.trained[name].networks]
+        networks = [network for name in self._judges(self._folds(folds)) for network in self.train(name).networks]
         return predict_probs(networks, part.inputs).numpy()
 
     def posterior(self, folds: int | None = None) -> NoisyPosterior:
         """Return `pred_probs` with the given labels: one object, whose one summary all estimators share."""
         folds = self._folds(folds)
         if folds not in self._posteriors:
-            labels = self.data.train.labels.cpu().numpy()
-            # The labels are class numbers, whatever the names.
-            coder = LabelCoder(tuple(self.class_names), by_name=False)
-            self._posteriors[folds] = as_posterior(self.pred_probs(folds), labels, coder=coder, out_of_fold=folds > 1)
+            probs, labels = self.pred_probs(folds), self.data.train.labels.cpu().numpy()
+            self._posteriors[folds] = posterior_of(probs, labels, self.class_names, out_of_fold=folds > 1)
         return self._posteriors[folds]
 
     def _folds(self, folds: int | None) -> int:
         return self.config.n_folds(len(self.data.train.labels)) if folds is None else folds
 
-    def _in_sample(self) -> NDArray[np.float32]:
-        return predict_probs(self.train("ce").networks, self.data.train.inputs).numpy()
 
-    def _out_of_fold(self) -> NDArray[np.float32]:
-        probs = np.empty((len(self.data.train.labels), self.n_classes), np.float32)
-        for name, held_out in self.folds.items():
-            trained = self.train(name)
-            probs[held_out] = predict_probs(trained.networks, self.data.train.subset(held_out).inputs).numpy()
-        return probs
-
-
-def _method_of(stage: str) -> str:
-    return stage.partition("-fold-")[0]
+def posterior_of(
+    probs: NDArray[np.float32], labels: NDArray[Any], class_names: Sequence[str], *, out_of_fold: bool | None
+) -> NoisyPosterior:
+    """Return probabilities with labels that are class numbers, whatever the names."""
+    coder = LabelCoder(tuple(class_names), by_name=False)
+    return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold)
 
 
 def train_stages(every: Sequence[Stages], name: str, transitions: Sequence[Any] | None = None) -> list[Trained]:
@@ -180,7 +172,7 @@ def train_stages(every: Sequence[Stages], name: str, transitions: Sequence[Any] 
         A matrix for each, where the method takes one.
     """
     matrices = [None] * len(every) if transitions is None else transitions
-    start = find_method(_method_of(name)).starts_from
+    start = find_method(method_of(name)).starts_from
     if start is not None:
         train_stages(every, start, matrices)
     waiting = [(stages, matrix) for stages, matrix in zip(every, matrices, strict=True) if name not in stages.trained]
@@ -206,7 +198,7 @@ def can_replicate(stages: Stages, name: str) -> bool:
     """Tell whether a stage can be batched with others: a perceptron on a CPU, as it is, by a method of many at once."""
     config = stages.config
     plain = config.augment is None and config.precision == "float32" and config.machine.torch_device.type == "cpu"
-    replicable = getattr(find_method(_method_of(name)).build, "replicable", False)
+    replicable = getattr(find_method(method_of(name)).build, "replicable", False)
     return plain and replicable and is_perceptron(stages.new_network(name))
 
 

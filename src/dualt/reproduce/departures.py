@@ -27,17 +27,17 @@ def departures(experiment: Experiment) -> list[str]:
     Which data sets, noises, methods and seeds are run is none; a size is, unless the figure has it.
     """
     paper = load_experiment(experiment.name, "paper")
-    names = [field for field in FIELDS if field not in _NO_SETTINGS]
     pairs: list[tuple[str, Any, Any]] = []
-    for name in names:
+    for name in (field for field in FIELDS if field not in _NO_SETTINGS):
         own, published = (_PUBLISHED.get(name) if (v := getattr(e, name)) is None else v for e in (experiment, paper))
         pairs.append((name, own, published))
     if not {*experiment.sizes} <= {*paper.sizes}:
         pairs.append(("sizes", ", ".join(f"{size:g}" for size in experiment.sizes), None))
-    for name in ("network", "width", "augment"):
-        own, published = getattr(experiment, name), getattr(paper, name)
-        pairs += [(f"{name}.{each}", own.get(each), published.get(each)) for each in experiment.datasets]
-    tables = {"recipes": experiment.methods, "estimator_options": tuple(map(base_name, experiment.estimators))}
+    tables = {
+        **dict.fromkeys(("network", "width", "augment"), experiment.datasets),
+        "recipes": experiment.methods,
+        "estimator_options": tuple(map(base_name, experiment.estimators)),
+    }
     for name, keys in tables.items():
         own, published = getattr(experiment, name), getattr(paper, name)
         pairs += [(f"{name}.{key}", own.get(key), published.get(key)) for key in keys]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from dualt.datasets import REGISTRY
-from dualt.errors import InputError, UnknownNameError
+from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS
 from dualt.io import load_transition
 from dualt.nn.methods import METHODS
@@ -28,6 +28,7 @@ from dualt.reproduce.spec import (
     Settings,
     TrainingSpec,
     base_name,
+    check_names,
 )
 
 # The known matrix of the noise: what no estimate can be better than.
@@ -140,9 +141,7 @@ def _check_names(experiment: Experiment) -> None:
         ("estimator", experiment.estimator_options, ESTIMATORS),
     ]
     for kind, given, known in names:
-        for name in given:
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
+        check_names(kind, given, known)
     _check_recipes(experiment)
     for name in experiment.noise:
         if name != GIVEN and not _is_file(name):
@@ -155,28 +154,15 @@ def _check_recipes(experiment: Experiment) -> None:
     for method, changes in experiment.recipes.items():
         if method == "ce":
             raise InputError("Expected settings of the posterior without a method's name: --set momentum=0.9")
-        for key in changes:
-            if key not in _RECIPE_FIELDS:
-                raise UnknownNameError(f"setting of {method}", key, _RECIPE_FIELDS)
+        check_names(f"setting of {method}", changes, _RECIPE_FIELDS)
         METHODS[method].recipe.changed(experiment.method_epochs, **changes)
 
 
-@dataclass(frozen=True)
-class Work:
-    """Runs to be done in one go: all of one posterior, or of several that are trained together."""
+def divide(runs: Iterable[RunSpec], together: bool) -> list[list[RunSpec]]:
+    """Return the runs that are to be done in one go: all of one posterior, or of several that are trained together.
 
-    runs: tuple[RunSpec, ...]
-
-    @property
-    def posteriors(self) -> tuple[PosteriorSpec, ...]:
-        """The posteriors of the runs, each once."""
-        return tuple(dict.fromkeys(run.posterior for run in self.runs))
-
-
-def divide(runs: Iterable[RunSpec], together: bool) -> list[Work]:
-    """Return the runs by posterior; with `together`, those that differ in noise and seed alone go together.
-
-    Only perceptrons can be trained as one batched network.
+    With `together`, those that differ in noise and seed alone go together. Only perceptrons can be trained as one
+    batched network.
     """
     groups: dict[PosteriorSpec, list[RunSpec]] = {}
     for run in dict.fromkeys(runs):
@@ -184,4 +170,4 @@ def divide(runs: Iterable[RunSpec], together: bool) -> list[Work]:
         if together and key.network in STACKABLE and key.loss == "cross-entropy":
             key = replace(key, seed=0, noise="", matrix=None)
         groups.setdefault(key, []).append(run)
-    return [Work(tuple(group)) for group in groups.values()]
+    return [*groups.values()]

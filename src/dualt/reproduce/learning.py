@@ -20,8 +20,9 @@ from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
-from dualt.nn.stages import OnStage, Stages
+from dualt.nn.stages import Stages
 from dualt.nn.training import Part, TrainingData, as_inputs
+from dualt.nn.training.history import OnStage
 from dualt.nn.training.inputs import Inputs
 from dualt.nn.training.model import make_folder
 from dualt.noise import from_name
@@ -60,9 +61,7 @@ class Learned:
         name, stages = run.estimator or "none", self.stages
         config = _config(self.spec, stages.config.n_jobs, run)
         if name not in self.branches:
-            folder = None if stages.folder is None else stages.folder / name
-            if folder is not None:
-                make_folder(folder)
+            folder = None if stages.folder is None else make_folder(stages.folder / name)
             trained = {"ce": stages.train("ce")}
             self.branches[name] = replace(stages, config=config, folder=folder, trained=trained, seconds={})
         self.branches[name].config = config
@@ -80,9 +79,7 @@ def prepare(posterior: PosteriorSpec, place: Place, on_epoch: OnStage | None = N
         **_sizes(posterior, dataset),
     )
     config = _config(posterior, place.n_jobs)
-    folder = None if place.checkpoints is None else place.checkpoints / posterior.identity
-    if folder is not None:
-        make_folder(folder)
+    folder = None if place.checkpoints is None else make_folder(place.checkpoints / posterior.identity)
     data = _training_data(split, dataset, config.machine.torch_device)
     stages = Stages(data, dataset.class_names, config, folder, folder is not None, on_epoch)
     return Learned(posterior, dataset, split, stages)

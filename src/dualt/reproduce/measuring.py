@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from dualt.datasets.synthetic import noisy_posterior
 from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
-from dualt.labels import LabelCoder
 from dualt.nn.methods import check_labels_possible
-from dualt.nn.stages import learned_transition
+from dualt.nn.stages import learned_transition, posterior_of
 from dualt.nn.training import Trained, predict_probs
 from dualt.reproduce.grid import TRUE
 from dualt.reproduce.learning import Learned
 from dualt.reproduce.spec import HELD_OUT, IN_SAMPLE, RunSpec, Settings, base_name
-from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows import NoisyPosterior
 from dualt.transition import l1_error
 
 _CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
@@ -40,8 +39,7 @@ def measure(run: RunSpec, learned: Learned) -> dict[str, Any]:
     n_samples = n_train if learned.spec.whole_validation else n_train + n_validation
     content: dict[str, Any] = {"n_samples": n_samples, "n_validation": n_validation}
     if run.estimator is None and run.method == "ce":
-        trained, seconds = learned.stages.train("ce"), learned.stages.seconds["ce"]
-        return {**content, **_training(trained, seconds), **_known_posterior(learned)}
+        return {**content, **_training(learned.stages.train("ce")), **_known_posterior(learned)}
     if run.estimator is not None:
         content |= estimate(run, learned)
     if run.method is not None:
@@ -82,8 +80,8 @@ def _estimate(name: str, given: Settings, learned: Learned) -> dict[str, Any]:
         options = {"clean_labels": clean} if ESTIMATORS[estimator].needs_clean_labels else {}
         transition = estimate_posterior(posterior, estimator, **options, **dict(given)).transition
         seconds = perf_counter() - began
-    errors = {} if truth is None else _errors(truth, transition)
-    return {"transition": transition.round(6).tolist(), **errors, "seconds": {"estimate": round(seconds, 4)}}
+    content = {"transition": transition.round(6).tolist(), **_errors(learned, transition)}
+    return {**content, "seconds": {"estimate": round(seconds, 4)}}
 
 
 def _posterior(name: str, learned: Learned) -> tuple[NoisyPosterior, Labels | None]:
@@ -93,39 +91,36 @@ def _posterior(name: str, learned: Learned) -> tuple[NoisyPosterior, Labels | No
         probs = stages.held_out_probs(1)
         if probs is None:
             raise InputError(f"Expected a validation part for {name!r}, got none.")
-        coder = LabelCoder(tuple(stages.class_names), by_name=False)
-        return as_posterior(probs, split.val_noisy, coder=coder, out_of_fold=True), split.val_clean
+        return posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True), split.val_clean
     return stages.posterior(folds=1 if name.endswith(IN_SAMPLE) else None), split.train_clean
 
 
-def _errors(truth: Floats, transition: Floats) -> dict[str, float]:
-    return {
-        "l1_error": l1_error(truth, transition),
-        "l1_error_per_class": l1_error(truth, transition, normalize=True),
-    }
+def _errors(learned: Learned, transition: Floats) -> dict[str, float]:
+    """Return how far a matrix is from the true one, where that is known."""
+    truth = learned.split.transition
+    if truth is None:
+        return {}
+    return {"l1_error": l1_error(truth, transition), "l1_error_per_class": l1_error(truth, transition, normalize=True)}
 
 
 def _method(run: RunSpec, learned: Learned) -> dict[str, Any]:
     """Train a method; the stages of one estimator share what they start from."""
-    name, stages = str(run.method), learned.branch(run)
-    trained = stages.train(name, matrix_to_train_through(run, learned))
-    content = _training(trained, stages.seconds[name])
-    found, truth = learned_transition(trained), learned.split.transition
+    trained = learned.branch(run).train(str(run.method), matrix_to_train_through(run, learned))
+    content, found = _training(trained), learned_transition(trained)
     if found is not None:
         content["learned_transition"] = found.round(6).tolist()
-        errors = {} if truth is None else _errors(truth, found)
-        content |= {f"learned_{name}": value for name, value in errors.items()}
+        content |= {f"learned_{key}": value for key, value in _errors(learned, found).items()}
     return content
 
 
-def _training(trained: Trained, seconds: float) -> dict[str, Any]:
+def _training(trained: Trained) -> dict[str, Any]:
     columns = trained.history.to_dict()
     return {
         "test_accuracy": trained.test_accuracy,
         "best_epoch": trained.history.best_epoch,
         "recipe": trained.recipe.to_dict(),
         "curves": {name: [_short(value) for value in columns[name]] for name in _CURVES},
-        "seconds": {"train": round(seconds, 2)},
+        "seconds": {"train": round(trained.history.seconds, 2)},
     }
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any, cast
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.reproduce.spec import FIELDS, Experiment
+from dualt.reproduce.spec import FIELDS, Experiment, check_names
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -65,23 +65,14 @@ def parse_experiment(
     except _UNREADABLE as error:
         raise FileError(f"Cannot read the preset {name}.toml: {error}.") from error
     profiles = content.pop("profiles", {})
-    _check_keys(profiles, PROFILES, f"profile in {name}.toml")
-    if profile not in PROFILES:
-        raise UnknownNameError("profile", profile, PROFILES)
+    check_names(f"profile in {name}.toml", profiles, PROFILES)
+    check_names("profile", (profile,), PROFILES)
     merged: dict[str, Any] = {}
     own = profiles.get(profile, {})
     for layer, where in ((content, f"{name}.toml"), (own, f"profile {profile} of {name}.toml"), (changes or {}, name)):
-        merged = _merge(merged, layer, where)
+        check_names(f"key in {where}", layer, _KEYS)
+        merged = merge_tables(merged, layer)
     return _build(merged, name, profile)
-
-
-def _merge(below: dict[str, Any], layer: Mapping[str, Any], where: str) -> dict[str, Any]:
-    _check_keys(layer, _KEYS, f"key in {where}")
-    merged = {**below, **layer}
-    for name in (*_BY_DATASET, *_TABLES):
-        if isinstance(layer.get(name), Mapping):
-            merged[name] = merge_tables(below.get(name, {}), layer[name])
-    return merged
 
 
 def merge_tables(below: Any, above: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,12 +87,6 @@ def _by_dataset(given: Any, datasets: Iterable[str]) -> dict[str, Any]:
     """Return a value by data set; one serves all, and `none` is no value."""
     values = given if isinstance(given, Mapping) else dict.fromkeys(datasets, given)
     return {dataset: value for dataset, value in values.items() if value != _NONE}
-
-
-def _check_keys(given: Iterable[str], known: Sequence[str], kind: str) -> None:
-    for key in given:
-        if key not in known:
-            raise UnknownNameError(kind, key, known)
 
 
 def _build(content: dict[str, Any], name: str, profile: str) -> Experiment:

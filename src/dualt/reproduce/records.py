@@ -66,10 +66,10 @@ def _git_revision() -> str | None:
 
 
 class Store:
-    """The records below a folder, by identity."""
+    """The records below a folder, by identity, and where checkpoints are kept beside them."""
 
     def __init__(self, out: str | Path) -> None:
-        self.folder = Path(out) / "records"
+        self.folder, self.checkpoints = Path(out) / "records", Path(out) / "checkpoints"
 
     def open(self) -> None:
         """Make the folder."""

@@ -132,6 +132,10 @@ def _summed_up(
     values = np.array([record[name] for record in done]) * (100 if quantity == "accuracy" else 1)
     totals = [record["l1_error"] for record in done] if quantity == "error" else []
     run = runs[0]
+    published = None
+    if experiment.name in PAPER_EXPERIMENTS and quantity == "accuracy":
+        cell = Cell(run.posterior.dataset, run.posterior.noise, run.estimator, str(run.method))
+        published = published_values().get(cell)
     return Result(
         dataset=run.posterior.dataset,
         noise=run.posterior.noise,
@@ -145,10 +149,5 @@ def _summed_up(
         n_seeds=len(done),
         failed=sum(record["status"] == "failed" for record in found),
         total_error=float(np.mean(totals)) if totals else None,
-        published=_published(run) if experiment.name in PAPER_EXPERIMENTS and quantity == "accuracy" else None,
+        published=published,
     )
-
-
-def _published(run: RunSpec) -> Published | None:
-    cell = Cell(run.posterior.dataset, run.posterior.noise, run.estimator, str(run.method))
-    return published_values().get(cell)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
-from dualt.errors import InputError
+from dualt.errors import InputError, UnknownNameError
 from dualt.nn.config import TrainingConfig
+from dualt.nn.networks.resnet import Stem
+from dualt.nn.training.recipe import Optimizer, Schedule
 
 # Enters every identity: records of another format are never taken for ours.
 FORMAT = 2
@@ -27,12 +29,9 @@ VERSIONS: dict[str, int] = {}
 
 _COUNTS = ("seeds", "folds", "epochs", "method_epochs", "batch_size", "n_test", "pool")
 _CHOICES = {
-    "shows": ("posterior", "errors", "deltas", "accuracies"),
-    "loss": ("cross-entropy", "logistic"),
-    "optimizer": ("sgd", "adam"),
-    "schedule": ("steps", "one-cycle"),
-    "stem": ("auto", "full", "imagenet"),
-}
+    "shows": get_args(Shows), "loss": get_args(Loss), "optimizer": get_args(Optimizer),
+    "schedule": get_args(Schedule), "stem": get_args(Stem),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +149,13 @@ IN_SAMPLE, HELD_OUT = "-in-sample", "-held-out"
 def base_name(estimator: str) -> str:
     """Return the estimator without the word for the samples that it reads."""
     return estimator.removesuffix(IN_SAMPLE).removesuffix(HELD_OUT)
+
+
+def check_names(kind: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a name that is not known."""
+    for name in given:
+        if name not in known:
+            raise UnknownNameError(kind, name, known)
 
 
 def describe(spec: Mapping[str, Any]) -> str:

@@ -9,16 +9,18 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeAlias
 
 from dualt.errors import FileError, InputError, TrainingError
+from dualt.nn.config import method_of
 from dualt.nn.stages import train_stages
 from dualt.nn.training import EpochRecord
 from dualt.nn.training.loop import limited_threads
 from dualt.reproduce.cost import epoch_cost, epochs_of, lineage, total_cost
-from dualt.reproduce.grid import Work, divide
+from dualt.reproduce.grid import divide
 from dualt.reproduce.learning import Learned, Place, prepare
 from dualt.reproduce.measuring import matrix_to_train_through, measure
 from dualt.reproduce.records import Record, Store, failed_record, new_record
@@ -48,7 +50,7 @@ class SweepProgress:
 
 OnProgress: TypeAlias = Callable[[SweepProgress], None]
 Keep: TypeAlias = Callable[[Record], None]
-OnWorkEpoch: TypeAlias = Callable[[PosteriorSpec, str, int], None]
+OnWorkEpoch: TypeAlias = Callable[[PosteriorSpec, str, EpochRecord], None]
 
 
 @dataclass(frozen=True)
@@ -83,32 +85,20 @@ def run_sweep(
     """
     options, store = options or SweepOptions(), Store(out)
     store.open()
-    known = store.read_all()
-    missing = [run for run in runs if not _is_settled(known.get(run.identity), options.retry_failed)]
+    known = {key for key, record in store.read_all().items() if record["status"] == "done" or not options.retry_failed}
+    missing = [run for run in runs if run.identity not in known]
     work = divide(missing, together)
     meter = _Meter(missing, on_progress)
     if work and options.dask is not None:
         _run_on_dask(work, store, options, meter)
     elif work and options.n_jobs > 1:
-        _run_in_processes(work, out, options, meter)
+        _run_in_processes(work, store, options, meter)
     else:
-        place = Place(options.data_dir, Path(out) / "checkpoints")
+        place = Place(options.data_dir, store.checkpoints)
         for piece in work:
-            do_work(piece, place, _into(store, meter.count), store.is_done, meter.epoch)
+            do_work(piece, place, store, meter.count, meter.epoch)
     wanted = {run.identity for run in runs}
     return {identity: record for identity, record in store.read_all().items() if identity in wanted}
-
-
-def _is_settled(record: Record | None, retry_failed: bool) -> bool:
-    return record is not None and (record["status"] == "done" or not retry_failed)
-
-
-def _into(store: Store, then: Keep) -> Keep:
-    def keep(record: Record) -> None:
-        store.write(record)
-        then(record)
-
-    return keep
 
 
 class _Meter:
@@ -124,11 +114,11 @@ class _Meter:
         if runs:
             self._say("starts")
 
-    def epoch(self, posterior: PosteriorSpec, stage: str, epoch: int) -> None:
-        name = stage.partition("-fold-")[0]
+    def epoch(self, posterior: PosteriorSpec, stage: str, record: EpochRecord) -> None:
+        name = method_of(stage)
         self._paid += epoch_cost(posterior, name)
         words = describe({"posterior": posterior.to_dict(), "estimator": None, "method": stage})
-        self._say(f"{words}, epoch {epoch + 1} of {self._epochs.get((posterior, name), '?')}")
+        self._say(f"{words}, epoch {record.epoch + 1} of {self._epochs.get((posterior, name), '?')}")
 
     def work(self, records: Iterable[Record], cost: float) -> None:
         """Count records that come in one go, when their epochs could not be watched."""
@@ -149,15 +139,15 @@ class _Meter:
             self._on_progress(SweepProgress(self._done, self._total, label, left, share, finished))
 
 
-def _run_in_processes(work: Iterable[Work], out: str | Path, options: SweepOptions, meter: _Meter) -> None:
+def _run_in_processes(work: Iterable[Sequence[RunSpec]], store: Store, options: SweepOptions, meter: _Meter) -> None:
     """Let processes write their records themselves, and count them as they come back."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    place = Place(options.data_dir, Path(out) / "checkpoints", max(1, (os.cpu_count() or 1) // options.n_jobs))
+    place = Place(options.data_dir, store.checkpoints, max(1, (os.cpu_count() or 1) // options.n_jobs))
     parallel = joblib.Parallel(n_jobs=options.n_jobs, backend="loky", return_as="generator_unordered", batch_size=1)
     try:
-        for records, cost in parallel(joblib.delayed(_work_here)(piece, place, Path(out)) for piece in work):
+        for records, cost in parallel(joblib.delayed(_work)(piece, place, store) for piece in work):
             meter.work(records, cost)
     except TerminatedWorkerError as error:
         raise TrainingError(
@@ -166,50 +156,55 @@ def _run_in_processes(work: Iterable[Work], out: str | Path, options: SweepOptio
         ) from error
 
 
-def _run_on_dask(work: Iterable[Work], store: Store, options: SweepOptions, meter: _Meter) -> None:
+def _run_on_dask(work: Iterable[Sequence[RunSpec]], store: Store, options: SweepOptions, meter: _Meter) -> None:
+    """Let machines that need not see our folder send their records back."""
     place = Place(options.data_dir, None, 1)
     with connected(str(options.dask)) as client:
-        for future in completed(client, client.map(_work_away, list(work), place=place, pure=False)):
+        for future in completed(client, client.map(_work, list(work), place=place, store=None, pure=False)):
             records, cost = result_of(future)
             for record in records:
                 store.write(record)
             meter.work(records, cost)
 
 
-def _work_here(work: Work, place: Place, out: Path) -> tuple[list[Record], float]:
-    """Do a piece of work in a process that can write below `out`; return the records and what they cost."""
-    store, records = Store(out), list[Record]()
-    do_work(work, place, _into(store, records.append), store.is_done)
-    return records, total_cost(work.runs)
-
-
-def _work_away(work: Work, place: Place) -> tuple[list[Record], float]:
-    """Do a piece of work on a machine that need not see our folder: the records are sent back."""
+def _work(runs: Sequence[RunSpec], place: Place, store: Store | None) -> tuple[list[Record], float]:
+    """Do a piece of work in another process; return the records and what they cost."""
     records: list[Record] = []
-    do_work(work, place, records.append, lambda _: False)
-    return records, total_cost(work.runs)
+    do_work(runs, place, store, records.append)
+    return records, total_cost(runs)
 
 
 def do_work(
-    work: Work, place: Place, keep: Keep, is_done: Callable[[RunSpec], bool], on_epoch: OnWorkEpoch | None = None
+    runs: Sequence[RunSpec], place: Place, store: Store | None, keep: Keep, on_epoch: OnWorkEpoch | None = None
 ) -> None:
-    """Do the runs of `work` that are not done by now, and hand each record to `keep` as soon as it is there.
+    """Do the runs that are not done by now; write each record as soon as it is there, and pass it to `keep`.
 
     A run that fails has a record that says why, and does not stop the others. A disk that is full does.
     """
-    work = Work(tuple(run for run in work.runs if not is_done(run)))
+
+    def is_done(run: RunSpec) -> bool:
+        return store is not None and store.is_done(run)
+
+    runs = [run for run in runs if not is_done(run)]
     with limited_threads(place.n_jobs):
-        learned = {posterior: _prepared(posterior, place, on_epoch) for posterior in work.posteriors}
+        posteriors = dict.fromkeys(run.posterior for run in runs)
+        learned = {posterior: _prepared(posterior, place, on_epoch) for posterior in posteriors}
         failed = False
-        for runs in _in_groups(work.runs):
-            _train_together([(run, one) for run in runs if isinstance(one := learned[run.posterior], Learned)])
-            for run in runs:
+        for group in _in_groups(runs):
+            _train_together([(run, one) for run in group if isinstance(one := learned[run.posterior], Learned)])
+            for run in group:
                 if not is_done(run):
                     record = _record(run, learned[run.posterior])
                     failed = failed or record["status"] == "failed"
+                    if store is not None:
+                        store.write(record)
                     keep(record)
     if place.checkpoints is not None and not failed:
-        _remove_checkpoints(place.checkpoints, work)
+        # They only served to go on from.
+        for posterior in learned:
+            shutil.rmtree(place.checkpoints / posterior.identity, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty yet
+            place.checkpoints.rmdir()
 
 
 def _in_groups(runs: Iterable[RunSpec]) -> list[list[RunSpec]]:
@@ -221,12 +216,8 @@ def _in_groups(runs: Iterable[RunSpec]) -> list[list[RunSpec]]:
 
 
 def _prepared(posterior: PosteriorSpec, place: Place, on_epoch: OnWorkEpoch | None) -> Learned | Exception:
-    def count(stage: str, record: EpochRecord) -> None:
-        if on_epoch is not None:
-            on_epoch(posterior, stage, record.epoch)
-
     try:
-        return prepare(posterior, place, count)
+        return prepare(posterior, place, None if on_epoch is None else partial(on_epoch, posterior))
     except Exception as error:
         return error
 
@@ -247,31 +238,20 @@ def _train_together(pairs: Sequence[tuple[RunSpec, Learned]]) -> None:
         log.info("%s: not trained together (%s)", method, error)
 
 
-def _remove_checkpoints(folder: Path, work: Work) -> None:
-    """Remove what only served to go on from, and the folder once it is empty."""
-    for posterior in work.posteriors:
-        shutil.rmtree(folder / posterior.identity, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-
-
 def _record(run: RunSpec, learned: Learned | Exception) -> Record:
-    if isinstance(learned, Exception):
-        return _failure(run, learned)
-    try:
-        return new_record(run, measure(run, learned))
-    except Exception as error:
-        return _failure(run, error)
-
-
-def _failure(run: RunSpec, error: Exception) -> Record:
-    """Return the record of a failed run; but pass on that nothing can be written, which is no fault of the run."""
-    _check_room(error)
-    log.warning("%s failed: %s", describe(run.to_dict()), error)
-    return failed_record(run, error)
+    """Return the record of a run, also of a failed one."""
+    if isinstance(learned, Learned):
+        try:
+            return new_record(run, measure(run, learned))
+        except Exception as error:
+            learned = error
+    _check_room(learned)
+    log.warning("%s failed: %s", describe(run.to_dict()), learned)
+    return failed_record(run, learned)
 
 
 def _check_room(error: Exception) -> None:
+    """Pass on that nothing can be written, which is no fault of a run."""
     cause = error.__cause__ if isinstance(error, FileError) else error
     if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
         raise FileError(f"{error} The records so far are kept; the same command goes on from there.") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from dualt.io.cells import guard_cell
 from dualt.reproduce.claims import verdicts_of
@@ -81,25 +81,26 @@ def _overall_table(results: Sequence[Result], text: Typesetting) -> ResultTable:
         points.setdefault((result.dataset, result.noise, result.size), {})[row_name(result)] = result.mean
     whole = {key: own for key, own in points.items() if None not in own.values()}
     datasets = list(dict.fromkeys(key[0] for key in whole))
-    groups = [*([key for key in whole if key[0] == dataset] for dataset in datasets), list(whole)]
-    names = list(dict.fromkeys(map(row_name, results)))
-    values = {name: [[whole[key][name] or 0.0 for key in group] for group in groups] for name in names}
-    means = {name: [sum(group) / len(group) if group else None for group in values[name]] for name in names}
-    overall = {name: own[-1] for name, own in means.items()}
+
+    def errors(name: str, dataset: str | None = None) -> list[float]:
+        return [own[name] or 0.0 for key, own in whole.items() if dataset in (None, key[0])]
+
+    def mean(values: Sequence[float]) -> float | None:
+        return sum(values) / len(values) if values else None
+
+    overall = {name: mean(errors(name)) for name in dict.fromkeys(map(row_name, results))}
     best = min(
         (own for name, own in overall.items() if own is not None and name != ESTIMATOR_NAMES[FLOOR]), default=None
     )
 
     def row(name: str) -> tuple[str, ...]:
-        *own, all_in_all = [_number(mean, None, text, 3, False, False) for mean in means[name]]
-        if overall[name] is not None and overall[name] == best:
-            all_in_all = text.bold(all_in_all)
-        worst = max(values[name][-1], default=None)
-        return (name, *own, all_in_all, _number(worst, None, text, 3, False, False))
+        own = [_number(text, 3, mean(errors(name, dataset))) for dataset in datasets]
+        all_in_all = _number(text, 3, overall[name], bold=overall[name] == best)
+        return (name, *own, all_in_all, _number(text, 3, max(errors(name), default=None)))
 
     heads = (DATASET_NAMES.get(dataset, dataset) for dataset in datasets)
     heading = f"All, means over {len(whole)} of {len(points)} points"
-    return ResultTable(heading, ("", *heads, "all", "worst"), tuple(map(row, names)))
+    return ResultTable(heading, ("", *heads, "all", "worst"), tuple(map(row, overall)))
 
 
 def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
@@ -113,9 +114,9 @@ def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) 
         cells = rows.setdefault(row_name(result), [])
         bold, star = marks[result]
         published = result.published
-        printed = _number(published.mean, published.sd, text, 2, published.bold, published.star) if published else None
+        printed = published and _number(text, 2, **asdict(published))
         difference = None if result.difference is None else f"{result.difference:+.2f}"
-        own = _number(result.mean, result.sd, text, 2, bold, star)
+        own = _number(text, 2, result.mean, result.sd, bold=bold, star=star)
         cells += (own, printed or text.nothing, difference or text.nothing)[: len(parts)]
     columns = (f"{head}{part}" for head in heads for part in parts)
     body = tuple((name, *cells, _seeds(r for r in results if row_name(r) == name)) for name, cells in rows.items())
@@ -156,13 +157,21 @@ def _curve_table(dataset: str, results: Sequence[Result], text: Typesetting) -> 
         for name in names:
             found = by_name[name]
             bold = compared and len(known) > 1 and found.mean == min(known)
-            cells.append(_number(found.mean, found.sd, text, 3, bold, False))
+            cells.append(_number(text, 3, found.mean, found.sd, bold=bold))
         samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
         rows.append((noise, samples, *cells, _seeds(by_name.values())))
     return ResultTable(DATASET_NAMES.get(dataset, dataset), ("noise", "samples", *names, "seeds"), tuple(rows))
 
 
-def _number(mean: float | None, sd: float | None, text: Typesetting, digits: int, bold: bool, star: bool) -> str:
+def _number(
+    text: Typesetting,
+    digits: int,
+    mean: float | None,
+    sd: float | None = None,
+    *,
+    bold: bool = False,
+    star: bool = False,
+) -> str:
     if mean is None:
         return text.nothing
     shown = text.bold(f"{mean:.{digits}f}") if bold else f"{mean:.{digits}f}"
@@ -202,15 +211,9 @@ def _about(experiment: Experiment) -> str:
     }[experiment.shows]
     if _has_floor(experiment):
         what += " The floor counts clean against given labels, which no estimator sees."
-    return f"Profile `{experiment.profile}`, {seeds}; {_schedule(experiment)}.{_departures(experiment)} {what}"
-
-
-def _departures(experiment: Experiment) -> str:
-    """Return in what the settings are not the paper's."""
-    if experiment.name not in PAPER_EXPERIMENTS:
-        return ""
-    changed = departures(experiment)
-    return f" Not as the authors ran it: {'; '.join(changed)}. Compare rows, not levels." if changed else ""
+    changed = "; ".join(departures(experiment)) if experiment.name in PAPER_EXPERIMENTS else ""
+    differs = f" Not as the authors ran it: {changed}. Compare rows, not levels." if changed else ""
+    return f"Profile `{experiment.profile}`, {seeds}; {_schedule(experiment)}.{differs} {what}"
 
 
 def _schedule(experiment: Experiment) -> str:

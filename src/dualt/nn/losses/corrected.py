@@ -86,12 +86,12 @@ def backward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reducti
     ----------
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
     """
-    return backward_loss_from(logits, labels, invert(transition).to(logits), reduction)
+    return reduce_losses(backward_losses(logits, labels, invert(transition)), reduction)
 
 
-def backward_loss_from(logits: Tensor, labels: Tensor, inverse: Tensor, reduction: Reduction) -> Tensor:
-    """`backward_loss` with the inverse prepared."""
-    return reduce_losses(-(inverse.index_select(0, labels) * logits.log_softmax(1)).sum(1), reduction)
+def backward_losses(logits: Tensor, labels: Tensor, inverse: Tensor) -> Tensor:
+    """`backward_loss` of every sample, with the inverse prepared."""
+    return -(inverse.to(logits).index_select(0, labels) * logits.log_softmax(1)).sum(1)
 
 
 def invert(transition: Tensor) -> Tensor:

@@ -11,9 +11,10 @@ from dualt.errors import InputError
 from dualt.nn.losses.corrected import (
     Reduction,
     Rows,
-    backward_loss_from,
+    backward_losses,
     forward_loss,
     invert,
+    reduce_losses,
     revised_loss,
     revised_transition,
     reweighted_loss,
@@ -38,14 +39,20 @@ class _TransitionLoss(nn.Module):
         self.register_buffer("transition", as_matrix(transition))
         self.reduction: Reduction = reduction
 
-    def _check(self, logits: Tensor) -> Tensor:
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of (n, C) logits and (n,) given labels."""
         n_classes = len(self.transition)
         if logits.shape[-1] != n_classes:
             raise InputError(
                 f"Expected logits of {n_classes} classes, as the transition matrix has, got {logits.shape[-1]}."
             )
         # Under autocast logits come in half precision, too coarse for a logarithm of the matrix.
-        return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+        exact = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+        return reduce_losses(self._losses(exact, labels), self.reduction)
+
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of every sample."""
+        raise NotImplementedError
 
 
 class ForwardLoss(_TransitionLoss):
@@ -59,9 +66,8 @@ class ForwardLoss(_TransitionLoss):
     tensor(1.6094)
     """
 
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of (n, C) logits and (n,) given labels."""
-        return forward_loss(self._check(logits), labels, self.transition, reduction=self.reduction)
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return forward_loss(logits, labels, self.transition, reduction="none")
 
 
 class BackwardLoss(_TransitionLoss):
@@ -73,10 +79,8 @@ class BackwardLoss(_TransitionLoss):
         super().__init__(transition, reduction=reduction)
         self.register_buffer("inverse", invert(self.transition).float())
 
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of (n, C) logits and (n,) given labels."""
-        logits = self._check(logits)
-        return backward_loss_from(logits, labels, self.inverse.to(logits), self.reduction)
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return backward_losses(logits, labels, self.inverse)
 
 
 class ReweightedLoss(_TransitionLoss):
@@ -86,10 +90,8 @@ class ReweightedLoss(_TransitionLoss):
         super().__init__(transition, reduction=reduction)
         self.max_weight = max_weight
 
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of (n, C) logits and (n,) given labels."""
-        logits, bound = self._check(logits), self.max_weight
-        return reweighted_loss(logits, labels, self.transition, max_weight=bound, reduction=self.reduction)
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return reweighted_loss(logits, labels, self.transition, max_weight=self.max_weight, reduction="none")
 
 
 class RevisedLoss(_TransitionLoss):
@@ -105,7 +107,5 @@ class RevisedLoss(_TransitionLoss):
         """The matrix as revised so far."""
         return revised_transition(self.transition, self.slack.detach(), rows=self.rows)
 
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of (n, C) logits and (n,) given labels."""
-        logits, slack = self._check(logits), self.slack
-        return revised_loss(logits, labels, self.transition, slack, rows=self.rows, reduction=self.reduction)
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return revised_loss(logits, labels, self.transition, self.slack, rows=self.rows, reduction="none")

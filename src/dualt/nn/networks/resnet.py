@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias, get_args
 
 from torch import Tensor, nn
 
@@ -25,52 +25,39 @@ def _shortcut(n_in: int, n_out: int, stride: int) -> nn.Sequential | None:
     return nn.Sequential(_conv(n_in, n_out, 1, stride), nn.BatchNorm2d(n_out))
 
 
-class BasicBlock(nn.Module):
+class ResidualBlock(nn.Module):
+    """Convolutions with batch norm and ReLU around a shortcut; the last ReLU comes after their sum."""
+
+    def __init__(self, convolutions: Sequence[nn.Conv2d], shortcut: nn.Module | None) -> None:
+        super().__init__()
+        self.depth, self.n_out = len(convolutions), convolutions[-1].out_channels
+        for number, convolution in enumerate(convolutions, start=1):
+            self.add_module(f"conv{number}", convolution)
+            self.add_module(f"bn{number}", nn.BatchNorm2d(convolution.out_channels))
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = shortcut
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return relu(residual(x) + shortcut(x))."""
+        hidden, shortcut = x, x if self.downsample is None else self.downsample(x)
+        for number in range(1, self.depth + 1):
+            hidden = hidden if number == 1 else self.relu(hidden)
+            hidden = self.get_submodule(f"bn{number}")(self.get_submodule(f"conv{number}")(hidden))
+        out: Tensor = self.relu(hidden + shortcut)
+        return out
+
+
+def basic_block(n_in: int, n_channels: int, stride: int) -> ResidualBlock:
     """Two 3×3 convolutions around a shortcut."""
-
-    expansion = 1
-
-    def __init__(self, n_in: int, n_channels: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = _conv(n_in, n_channels, 3, stride)
-        self.bn1 = nn.BatchNorm2d(n_channels)
-        self.conv2 = _conv(n_channels, n_channels, 3)
-        self.bn2 = nn.BatchNorm2d(n_channels)
-        self.relu = nn.ReLU(inplace=True)
-        self.downsample = _shortcut(n_in, n_channels, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return relu(residual(x) + shortcut(x))."""
-        shortcut = x if self.downsample is None else self.downsample(x)
-        hidden = self.relu(self.bn1(self.conv1(x)))
-        out: Tensor = self.relu(self.bn2(self.conv2(hidden)) + shortcut)
-        return out
+    convolutions = [_conv(n_in, n_channels, 3, stride), _conv(n_channels, n_channels, 3)]
+    return ResidualBlock(convolutions, _shortcut(n_in, n_channels, stride))
 
 
-class Bottleneck(nn.Module):
+def bottleneck(n_in: int, n_channels: int, stride: int) -> ResidualBlock:
     """1×1, 3×3 and 1×1 convolutions around a shortcut, four times as wide at the end."""
-
-    expansion = 4
-
-    def __init__(self, n_in: int, n_channels: int, stride: int) -> None:
-        super().__init__()
-        n_out = self.expansion * n_channels
-        self.conv1 = _conv(n_in, n_channels, 1)
-        self.bn1 = nn.BatchNorm2d(n_channels)
-        self.conv2 = _conv(n_channels, n_channels, 3, stride)
-        self.bn2 = nn.BatchNorm2d(n_channels)
-        self.conv3 = _conv(n_channels, n_out, 1)
-        self.bn3 = nn.BatchNorm2d(n_out)
-        self.relu = nn.ReLU(inplace=True)
-        self.downsample = _shortcut(n_in, n_out, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return relu(residual(x) + shortcut(x))."""
-        shortcut = x if self.downsample is None else self.downsample(x)
-        hidden = self.relu(self.bn1(self.conv1(x)))
-        hidden = self.relu(self.bn2(self.conv2(hidden)))
-        out: Tensor = self.relu(self.bn3(self.conv3(hidden)) + shortcut)
-        return out
+    n_out = 4 * n_channels
+    convolutions = [_conv(n_in, n_channels, 1), _conv(n_channels, n_channels, 3, stride), _conv(n_channels, n_out, 1)]
+    return ResidualBlock(convolutions, _shortcut(n_in, n_out, stride))
 
 
 class ResNet(nn.Module):
@@ -83,7 +70,7 @@ class ResNet(nn.Module):
 
     def __init__(
         self,
-        block: type[BasicBlock] | type[Bottleneck],
+        block: Callable[[int, int, int], ResidualBlock],
         depths: Sequence[int],
         input_shape: Sequence[int],
         n_classes: int,
@@ -102,8 +89,8 @@ class ResNet(nn.Module):
         for number, (n_channels, depth) in enumerate(zip(stages, depths, strict=True), start=1):
             blocks = []
             for index in range(depth):
-                blocks.append(block(n_in, n_channels, stride=2 if number > 1 and index == 0 else 1))
-                n_in = block.expansion * n_channels
+                blocks.append(block(n_in, n_channels, 2 if number > 1 and index == 0 else 1))
+                n_in = blocks[-1].n_out
             self.add_module(f"layer{number}", nn.Sequential(*blocks))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(n_in, n_classes)
@@ -121,21 +108,21 @@ class ResNet(nn.Module):
 
 
 def _keeps_resolution(stem: str, input_shape: Sequence[int]) -> bool:
-    if stem not in ("auto", "full", "imagenet"):
-        raise UnknownNameError("stem", stem, ("auto", "full", "imagenet"))
+    if stem not in get_args(Stem):
+        raise UnknownNameError("stem", stem, get_args(Stem))
     return stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
 
 
 def resnet18(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
     """ResNet-18 of basic blocks, for Fashion-MNIST and CIFAR-10 in the paper."""
-    return ResNet(BasicBlock, (2, 2, 2, 2), input_shape, n_classes, width=width, stem=stem)
+    return ResNet(basic_block, (2, 2, 2, 2), input_shape, n_classes, width=width, stem=stem)
 
 
 def resnet34(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
     """ResNet-34 of basic blocks, for CIFAR-100 in the paper."""
-    return ResNet(BasicBlock, (3, 4, 6, 3), input_shape, n_classes, width=width, stem=stem)
+    return ResNet(basic_block, (3, 4, 6, 3), input_shape, n_classes, width=width, stem=stem)
 
 
 def resnet50(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
     """ResNet-50 of bottleneck blocks, pre-trained on ImageNet for Clothing1M in the paper."""
-    return ResNet(Bottleneck, (3, 4, 6, 3), input_shape, n_classes, width=width, stem=stem)
+    return ResNet(bottleneck, (3, 4, 6, 3), input_shape, n_classes, width=width, stem=stem)

@@ -4,7 +4,7 @@ from dualt.nn.training.history import EpochRecord, History
 from dualt.nn.training.inputs import Inputs, Part, TrainingData, as_inputs
 from dualt.nn.training.loop import train
 from dualt.nn.training.method import Batch, Method, Network
-from dualt.nn.training.prediction import evaluate, predict_probs
+from dualt.nn.training.prediction import predict_probs
 from dualt.nn.training.recipe import Machine, Recipe
 from dualt.nn.training.run import Trained
 
@@ -21,7 +21,6 @@ __all__ = [
     "Trained",
     "TrainingData",
     "as_inputs",
-    "evaluate",
     "predict_probs",
     "train",
 ]

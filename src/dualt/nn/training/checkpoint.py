@@ -81,10 +81,11 @@ class State:
         weights = self._weights()
         for name, value in weights.items():
             for key in (name, f"best.{name}"):
-                if key not in tensors or (tensors[key].shape, tensors[key].dtype) != (value.shape, value.dtype):
+                found = tensors.get(key)
+                if found is None or (found.shape, found.dtype) != (value.shape, value.dtype):
                     raise InputError(
                         f"The checkpoint {path} is of another architecture: expected {key!r} of shape"
-                        f" {tuple(value.shape)}, got {_shape(tensors, key)}."
+                        f" {tuple(value.shape)}, got {'none' if found is None else tuple(found.shape)}."
                     )
         self._load(tensors)
         self.best = {name: tensors[f"best.{name}"].to(value.device) for name, value in weights.items()}
@@ -101,13 +102,12 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and the header of a checkpoint: its settings, and its history as a `History`."""
     from safetensors import SafetensorError, safe_open
 
+    check_readable(path)
     try:
-        with safe_open(check_readable(path), framework="pt") as stream:
+        with safe_open(path, framework="pt") as stream:
             header = json.loads((stream.metadata() or {}).get("dualt", "null"))
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        if isinstance(error, FileError):
-            raise
         raise FileError(
             f"Cannot read the checkpoint {path}: {error}. It is cut short or damaged: remove it to start anew."
         ) from error
@@ -134,10 +134,6 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def _shape(tensors: Mapping[str, Tensor], name: str) -> str:
-    return str(tuple(tensors[name].shape)) if name in tensors else "none"
 
 
 def _optimizer_state(

@@ -81,12 +81,12 @@ class ShardedNetwork(nn.Module):
         return logits
 
 
+@dataclass
 class _Share:
     """The world and the size of the batch that is being computed."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.total = 0
+    world: World
+    total: int = 0
 
 
 class _GatherRows(torch.autograd.Function):

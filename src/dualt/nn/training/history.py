@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,10 @@ class EpochRecord:
     validation_loss: float | None
     test_accuracy: float | None
     seconds: float
+
+
+# Called with the name of a stage and the record of an epoch.
+OnStage: TypeAlias = Callable[[str, EpochRecord], None]
 
 
 @dataclass
@@ -58,8 +63,7 @@ class History:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return one list per column, an entry an epoch."""
-        rows = [asdict(record) for record in self.records]
-        return {name: [row[name] for row in rows] for name in EpochRecord.__dataclass_fields__}
+        return {name: [getattr(each, name) for each in self.records] for name in EpochRecord.__dataclass_fields__}
 
     @classmethod
     def from_dict(cls, columns: dict[str, list[Any]]) -> History:

@@ -23,7 +23,7 @@ from dualt.nn.training.inputs import Part, TrainingData
 from dualt.nn.training.method import Batch, Method, Network
 from dualt.nn.training.prediction import evaluating, mean_scores
 from dualt.nn.training.recipe import Machine, Recipe
-from dualt.nn.training.run import Run, Trained
+from dualt.nn.training.run import Replica, Run, Trained
 from dualt.rng import stream, stream_seed
 
 Augment = Callable[[Tensor, np.random.Generator], Tensor]
@@ -33,13 +33,8 @@ OnEpoch = Callable[[EpochRecord], None]
 class Trainee(Protocol):
     """Networks, method and optimizer that learn together: one run, or many as one."""
 
-    @property
-    def method(self) -> Method:
-        """A batch in, one loss per network out."""
-
-    @property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """Whose rates follow the schedule."""
+    method: Method
+    optimizer: torch.optim.Optimizer
 
     def step(self, losses: Tensor) -> None:
         """Change the parameters."""
@@ -88,7 +83,7 @@ def train(
         If a loss is not finite. The checkpoint of the epoch before is kept.
     """
     machine, world = machine or Machine(), current_world()
-    run = Run(networks, method, data, recipe, random_state, machine, checkpoint, resume)
+    run = Run(Replica(networks, method, data, random_state, checkpoint), recipe, machine, resume=resume)
     callables = [_runner(network, machine) for network in shard(networks, world)]
     at_rest = partial(evaluating, networks)
     with limited_threads(machine.n_jobs):

@@ -89,8 +89,7 @@ class Model:
         """Write the model into `folder`, made if need be; the JSON last: it holds the digest of the weights."""
         from safetensors.torch import save
 
-        folder = Path(folder)
-        make_folder(folder)
+        folder = make_folder(folder)
         tensors = {
             f"{number}.{name}": value.detach().cpu().contiguous()
             for number, network in enumerate(self.networks)
@@ -164,14 +163,16 @@ def _check_finite(samples: NDArray[Any]) -> None:
         )
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder and those above it."""
+def make_folder(folder: str | Path) -> Path:
+    """Make a folder and those above it, if need be, and return it."""
+    folder = Path(folder)
     if folder.is_file():
         raise FileError(f"Expected the name of a folder, got the file {folder}. Name another.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    return folder
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -44,25 +43,14 @@ def predict_probs(networks: Sequence[nn.Module], inputs: Inputs) -> Tensor:
     return torch.stack(each).mean(0)
 
 
-class Score(NamedTuple):
-    """Share of labels hit, and mean −log probability of the labels."""
-
-    accuracy: float
-    loss: float
-
-
-def evaluate(network: Network, part: Part, through: Callable[[Tensor], Tensor] | None = None) -> Score:
-    """Compare a network's probabilities with the labels of a part; call it while `evaluating`.
-
-    `through` maps clean to noisy probabilities, for parts whose labels are noisy.
-    """
-    return Score(*_scores(network, part, through).tolist())
-
-
 def mean_scores(
     networks: Sequence[Network], part: Part | None, through: Callable[[Tensor], Tensor] | None = None
 ) -> Tensor | None:
-    """Return the means over networks of accuracy and loss, (2,), or (2, K) of networks that are K runs as one."""
+    """Return the means over networks of accuracy and loss, (2,), or (2, K) of networks that are K runs as one.
+
+    The loss is the mean −log probability of the labels. `through` maps clean to noisy probabilities, for parts whose
+    labels are noisy. Call it while `evaluating`.
+    """
     return None if part is None else torch.stack([_scores(network, part, through) for network in networks]).mean(0)
 
 

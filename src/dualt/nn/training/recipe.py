@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ Report: TypeAlias = Literal["best-validation", "last-ten"]
 Optimizer: TypeAlias = Literal["sgd", "adam"]
 Precision: TypeAlias = Literal["float32", "bf16"]
 Schedule: TypeAlias = Literal["steps", "one-cycle"]
+_CHOICES = {"optimizer": get_args(Optimizer), "schedule": get_args(Schedule), "report": get_args(Report)}
 
 # Share of a one-cycle schedule in which the rate rises.
 _WARM_UP = 0.2
@@ -68,16 +69,14 @@ class Recipe:
         for name in ("epochs", "batch_size", "max_batches", "patience"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"Expected {name} of at least 1, got {getattr(self, name)}.")
-        if self.optimizer not in ("sgd", "adam"):
-            raise InputError(f"Expected optimizer 'sgd' or 'adam', got {self.optimizer!r}.")
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                words = " or ".join(map(repr, known))
+                raise InputError(f"Expected {name} {words}, got {getattr(self, name)!r}.")
         if not self.learning_rate > 0:
             raise InputError(f"Expected a learning_rate above 0, got {self.learning_rate}.")
         if not self.weight_decay >= 0:
             raise InputError(f"Expected a weight_decay from 0 on, got {self.weight_decay}.")
-        if self.schedule not in ("steps", "one-cycle"):
-            raise InputError(f"Expected schedule 'steps' or 'one-cycle', got {self.schedule!r}.")
-        if self.report not in ("best-validation", "last-ten"):
-            raise InputError(f"Expected report 'best-validation' or 'last-ten', got {self.report!r}.")
         if any(later <= earlier for earlier, later in zip((0, *self.milestones), self.milestones, strict=False)):
             raise InputError(f"Expected milestones from 1 on in ascending order, got {self.milestones}.")
         check_fraction(self.momentum, "momentum", inclusive=True)

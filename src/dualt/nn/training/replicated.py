@@ -8,23 +8,19 @@ drawn from the same streams as in a run of its own, and comes out the same up to
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from time import perf_counter
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dualt.errors import InputError
 from dualt.nn.training.history import EpochRecord
-from dualt.nn.training.inputs import TrainingData
 from dualt.nn.training.loop import batch_order, limited_threads, run_epoch
-from dualt.nn.training.method import Method
 from dualt.nn.training.prediction import evaluating, mean_scores
 from dualt.nn.training.recipe import Machine, Recipe
-from dualt.nn.training.run import Run, Trained
+from dualt.nn.training.run import Replica, Run, Trained
 from dualt.nn.training.stacking import (
     StackedGenerator,
     is_perceptron,
@@ -35,18 +31,9 @@ from dualt.nn.training.stacking import (
 )
 from dualt.rng import stream, stream_seed
 
+__all__ = ["Replica", "train_replicated"]
+
 OnReplicaEpoch = Callable[[int, EpochRecord], None]
-
-
-@dataclass(frozen=True)
-class Replica:
-    """One of the runs: networks and method (changed in place), data, seed, and a file to resume from."""
-
-    networks: Sequence[nn.Module]
-    method: Method
-    data: TrainingData
-    random_state: int = 0
-    checkpoint: str | Path | None = None
 
 
 def train_replicated(
@@ -84,7 +71,7 @@ def train_replicated(
     """
     _check(replicas)
     machine = Machine("cpu", n_jobs=n_jobs)
-    runs = [Run(r.networks, r.method, r.data, recipe, r.random_state, machine, r.checkpoint, resume) for r in replicas]
+    runs = [Run(replica, recipe, machine, resume=resume) for replica in replicas]
     number, stack = {run: k for k, run in enumerate(runs)}, None
     with limited_threads(n_jobs):
         while waiting := [run for run in runs if not run.is_done]:

@@ -37,24 +37,26 @@ class Trained:
         return self.history.test_accuracy(self.recipe.report)
 
 
-class Run:
-    """A training in progress; parameters are those of `train`."""
+@dataclass(frozen=True)
+class Replica:
+    """What a run starts with: networks and method (changed in place), data, seed, and a file to resume from."""
 
-    def __init__(
-        self,
-        networks: Sequence[nn.Module],
-        method: Method,
-        data: TrainingData,
-        recipe: Recipe,
-        random_state: int,
-        machine: Machine,
-        checkpoint: str | Path | None,
-        resume: bool,
-    ) -> None:
+    networks: Sequence[nn.Module]
+    method: Method
+    data: TrainingData
+    random_state: int = 0
+    checkpoint: str | Path | None = None
+
+
+class Run:
+    """A training in progress."""
+
+    def __init__(self, start: Replica, recipe: Recipe, machine: Machine, *, resume: bool) -> None:
+        networks, method, data = start.networks, start.method, start.data
         if len(networks) != method.n_networks:
             raise InputError(f"Expected {method.n_networks} networks for this method, got {len(networks)}.")
         self.networks, self.method, self.data, self.recipe = networks, method, data, recipe
-        self.random_state, self.path = random_state, None if checkpoint is None else Path(checkpoint)
+        self.random_state, self.path = start.random_state, None if start.checkpoint is None else Path(start.checkpoint)
         method.to(machine.torch_device)
         layout = torch.channels_last if machine.channels_last else torch.preserve_format
         for network in networks:
@@ -63,7 +65,7 @@ class Run:
         self.optimizer = recipe.make_optimizer(self.parameters)
         self._state = State(networks, method, self.optimizer, History(), {})
         self._settings = {
-            **recipe.to_dict(), "random_state": random_state, "precision": machine.precision,
+            **recipe.to_dict(), "random_state": start.random_state, "precision": machine.precision,
             **_identity(method, data.train),
         }  # fmt: skip
         if resume and self.path is not None and self.path.exists():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dualt.errors import FileError, naming_extra
-from dualt.nn.training.history import EpochRecord
+from dualt.nn.training.history import EpochRecord, OnStage
 
-OnStage = Callable[[str, EpochRecord], None]
 _CURVES = ("loss", "learning_rate", "validation_accuracy", "validation_loss", "test_accuracy", "seconds")
 
 
