@@ -143,6 +143,27 @@ def test_ids_come_along(folder):
     assert "20 of 20 rows of audit.csv are verified" in result.stderr
 
 
+def test_an_audit_of_other_labels_is_refused_where_rows_have_none(folder):
+    labels = [str(label) for label in np.load("labels.npy")]
+    labels[3] = labels[70] = ""
+    Path("table.csv").write_text("\n".join(["id,label", *(f"r{row},{label}" for row, label in enumerate(labels))]))
+    assert run("audit", "table.csv", "--label", "label", "--size", 40, "-o", "audit.csv").exit_code == 0
+    fill_in_by_name("audit.csv")
+    asked = ["estimate", "probs.npy", "table.csv", "--label", "label", "--verified", "audit.csv"]
+    told = run(*asked)
+    assert told.exit_code == 0, told.output
+    assert "2 of" in told.stderr
+    assert "40 of 40 rows of audit.csv are verified" in told.stderr
+    assert run(*asked, "--quiet").stderr == ""
+    audited = {int(row["index"]) for row in sheet_rows()}
+    row = next(row for row in range(len(labels)) if row not in audited and labels[row])
+    labels[row] = next(label for label in labels if label not in ("", labels[row]))
+    Path("table.csv").write_text("\n".join(["id,label", *(f"r{row},{label}" for row, label in enumerate(labels))]))
+    refused = run(*asked)
+    assert refused.exit_code != 0
+    assert "got one of other labels" in refused.output.replace("\n", " ")
+
+
 def fill_in_by_name(path):
     clean, rows = np.load("clean.npy"), sheet_rows(path)
     with Path(path).open("w", newline="") as stream:

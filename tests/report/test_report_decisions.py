@@ -169,7 +169,7 @@ def test_a_page_made_anew_keeps_what_was_decided_by_id_and_content(browser, tmp_
     start(page)
     for key in "aax":
         page.keyboard.press(key)
-    page.wait_for_timeout(100)
+    page.wait_for_timeout(500)
     again = reordered(data, ids)
     changed = dict(again["previews"].content)
     changed[again["ids"].index(ids[chosen[0]])] = "another text"
@@ -200,7 +200,7 @@ def test_without_ids_other_labels_are_other_examples(browser, tmp_path):
         if arguments is expected[0][0]:
             start(page)
             page.keyboard.press("a")
-            page.wait_for_timeout(100)
+            page.wait_for_timeout(500)
     context.close()
 
 
@@ -210,7 +210,7 @@ def test_examples_that_are_twice_there_are_decided_one_by_one(open_report):
     page = open_report(data | {"ids": same, "previews": Previews("text", dict(enumerate(same)))})
     start(page)
     page.keyboard.press("a")
-    page.wait_for_timeout(100)
+    page.wait_for_timeout(500)
     page.reload()
     assert tally(page).startswith("1 of 40")
 

@@ -186,9 +186,14 @@ def check_probability(probability: Floats) -> None:
         )
 
 
-def posterior_digest(posterior: NoisyPosterior) -> str:
-    """Return the `labels_digest` of the given labels of a posterior."""
-    return codes_digest(posterior.coder.label_texts, posterior.map(_only_codes))
+def posterior_digest(posterior: NoisyPosterior, labelled: Ints | None = None, n_rows: int = 0) -> str:
+    """Return the `labels_digest` of the given labels of a posterior, whose rows are those `labelled` of `n_rows`."""
+    texts, chunks = posterior.coder.label_texts, posterior.map(_only_codes)
+    if labelled is None:
+        return codes_digest(texts, chunks)
+    codes = np.full(n_rows, -1)
+    codes[labelled] = np.concatenate(list(chunks))
+    return codes_digest(texts, [codes])
 
 
 def check_digest(expected: str, found: str, n_samples: int) -> None:

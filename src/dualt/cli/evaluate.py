@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.groups import among_labelled, tell_missing
+from dualt.cli.groups import among_labelled, tell_missing, tell_verified
 from dualt.cli.guard import shared
 from dualt.cli.options import Classes, Json, LabelColumn, Level, print_json
 from dualt.cli.plain import say
@@ -76,7 +76,7 @@ def evaluate(
         print_json(found.to_dict())
         return
     if sheet is not None:
-        say(f"{found.n_verified:,} of {len(sheet.rows):,} rows of {verified} are verified.", err=True)
+        tell_verified(found.n_verified, sheet, verified)
     _show(found)
 
 
@@ -84,7 +84,6 @@ def _labelled(
     given: NDArray[Any], models: Sequence[NDArray[Any]], audit: Audit | None
 ) -> tuple[NDArray[Any], list[NDArray[Any]], Audit | None]:
     """Return labels, predictions and audit of the rows that have a label; the others are told on stderr."""
-    from dualt.audit.verified_labels import check_digest
     from dualt.label_arrays import is_missing
     from dualt.labels import labels_digest
 
@@ -97,9 +96,7 @@ def _labelled(
     labelled = (~missing).nonzero()[0]
     tell_missing(labelled, len(given))
     if audit is not None:
-        if audit.labels_digest is not None:
-            check_digest(audit.labels_digest, labels_digest(given), len(given))
-        audit = among_labelled(audit, labelled)
+        audit = among_labelled(audit, labelled, len(given), lambda: labels_digest(given))
     return given[labelled], [model[labelled] for model in models], audit
 
 

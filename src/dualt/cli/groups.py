@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
-from dualt.cli.plain import say, typed
+from dualt.cli.plain import typed
 from dualt.cli.progress import rows_progress
 from dualt.errors import LabelsError
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dualt.audit import Audit
+    from dualt.audit.sheet import Sheet
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
     from dualt.rows import NoisyPosterior
@@ -47,10 +49,21 @@ def tell_missing(labelled: NDArray[np.intp], n_rows: int) -> None:
         _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
 
 
-def among_labelled(audit: Audit, labelled: NDArray[np.intp], named: str = "") -> Audit:
-    """Return an audit whose rows are counted among those that have a label."""
+def tell_verified(n_verified: int, sheet: Sheet, path: Path | None) -> None:
+    """Say on stderr how many rows of an audit's file are filled in."""
+    _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet.rows):,}", path)
+
+
+def among_labelled(
+    audit: Audit, labelled: NDArray[np.intp], n_rows: int, digest: Callable[[], str], named: str = ""
+) -> Audit:
+    """Return an audit whose rows are counted among those that have a label; refuse one of other labels."""
     import numpy as np
 
+    from dualt.audit.verified_labels import check_digest
+
+    if audit.labels_digest is not None:
+        check_digest(audit.labels_digest, digest(), n_rows)
     if not np.isin(audit.rows, labelled).all():
         raise LabelsError(f"Expected rows with a label in the audit{named}, got one that has none.")
     return replace(audit, rows=np.searchsorted(labelled, audit.rows), labels_digest=None)
@@ -221,6 +234,7 @@ class Estimation:
     def estimate(self, posterior: NoisyPosterior) -> TransitionEstimate:
         """Estimate the matrix; if labels were verified, correct it by them and say how many of them counted."""
         from dualt.audit import read_sheet
+        from dualt.audit.verified_labels import posterior_digest
         from dualt.estimators import estimate_posterior, estimate_verified
         from dualt.io import labelled_rows
 
@@ -228,11 +242,12 @@ class Estimation:
         if self.verified is None:
             return chosen
         sheet = read_sheet(self.verified)
-        audit, (labelled, _) = sheet.audit(), labelled_rows(posterior.blocks)
+        audit, (labelled, n_rows) = sheet.audit(), labelled_rows(posterior.blocks)
         if labelled is not None:
-            audit = among_labelled(audit, labelled, f" {self.verified}")
+            digest = partial(posterior_digest, posterior, labelled, n_rows)
+            audit = among_labelled(audit, labelled, n_rows, digest, f" {self.verified}")
         corrected = estimate_verified(posterior, chosen, audit)
-        say(f"{len(corrected.audit or ()):,} of {len(sheet.rows):,} rows of {self.verified} are verified.", err=True)
+        tell_verified(len(corrected.audit or ()), sheet, self.verified)
         return corrected
 
 

@@ -12,18 +12,23 @@ if TYPE_CHECKING:
     from dualt.rows.posterior import Progress
 
 
-def _terminal() -> Any:
+def is_quiet() -> bool:
+    """Tell whether nothing is to be said on stderr but errors."""
+    return not logging.getLogger("dualt").isEnabledFor(logging.WARNING)
+
+
+def terminal() -> Any:
     """Return the console of stderr; None if it is no terminal, or if nothing is to be said."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    return console if console.is_terminal and logging.getLogger("dualt").isEnabledFor(logging.WARNING) else None
+    return console if console.is_terminal and not is_quiet() else None
 
 
 @contextmanager
 def steps_progress() -> Iterator[OnProgress | None]:
     """Yield a function to call with what is done, how much of it and of how much; None without a terminal."""
-    console = _terminal()
+    console = terminal()
     if console is None:
         yield None
         return
@@ -47,7 +52,7 @@ def steps_progress() -> Iterator[OnProgress | None]:
 @contextmanager
 def rows_progress() -> Iterator[Progress | None]:
     """Yield a function to call with rows read, which moves a bar for each pass; None if stderr is not a terminal."""
-    console = _terminal()
+    console = terminal()
     if console is None:
         yield None
         return

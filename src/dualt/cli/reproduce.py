@@ -14,6 +14,7 @@ import typer
 from dualt.cli.guard import shared
 from dualt.cli.options import Json, print_json
 from dualt.cli.plain import say
+from dualt.cli.progress import is_quiet, terminal
 from dualt.errors import InputError
 
 if TYPE_CHECKING:
@@ -178,13 +179,12 @@ def _possible(runs: Sequence[RunSpec], data_dir: Path | None) -> list[RunSpec]:
 @contextmanager
 def _bar(name: str, *, shown: bool) -> Iterator[Callable[[SweepProgress], None] | None]:
     """Yield what is called after every epoch and run: a bar on a terminal, else a line per run, on stderr."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    console = Console(stderr=True)
-    if not shown:
+    console = terminal()
+    if not shown or is_quiet():
         yield None
-    elif not console.is_terminal:
+    elif console is None:
         yield _print_line
     else:
         shown_beside = TextColumn("{task.percentage:.0f} %"), TextColumn("{task.fields[state]}")

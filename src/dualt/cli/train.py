@@ -12,6 +12,7 @@ import typer
 from dualt.cli.guard import shared
 from dualt.cli.options import Json, RandomState, output_option, print_json
 from dualt.cli.plain import say
+from dualt.cli.progress import terminal
 from dualt.cli.trained import keep, show
 from dualt.cli.training import Samples, Training
 
@@ -90,11 +91,10 @@ def _progress(
     config: TrainingConfig, n_samples: int, *, shown: bool
 ) -> Iterator[Callable[[str, EpochRecord], None] | None]:
     """Yield what is called after every epoch: a bar on stderr where that is a terminal, else nothing."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    if not (shown and console.is_terminal):
+    console = terminal()
+    if not shown or console is None:
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
