@@ -82,6 +82,20 @@ def write_table(path, columns):
         csv.writer(stream).writerows([[*columns], *zip(*columns.values(), strict=True)])
 
 
+@pytest.mark.parametrize("prefix", ["", "p_"])
+def test_given_labels_beside_probabilities_are_not_the_predictions(folder, prefix):
+    """A table of `dualt probs` has both; its column `label` would agree with every label."""
+    names, good = np.array(["ant", "bee", "cow"]), np.load("good.npy")
+    given = names[np.load("labels.npy")]
+    probs = {f"{prefix}{name}": (good == k).astype(int) for k, name in enumerate(names)}
+    write_table("both.csv", {"label": np.where(np.arange(2000) == 7, "", given), **probs})
+    write_table("names.csv", {"label": given})
+    wanted = json.loads(run("evaluate", "good.npy", "labels.npy", "--transition", "t.npy", "--json").stdout)
+    result = run("evaluate", "both.csv", "names.csv", "--transition", "t.npy", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == wanted
+
+
 def test_rows_without_a_label_are_left_out(folder):
     """The same as without these rows, in labels, predictions and audit."""
     names, there = np.array(["ant", "bee", "cow"]), np.arange(2000) % 100 != 7

@@ -119,19 +119,33 @@ def _predictions(path: Path) -> NDArray[Any]:
         return io.load_labels(path)
     asked = io.open_table(path, "prediction")
     column = "prediction" if "prediction" in (asked.names or ()) else None
-    table = asked if column else io.open_table(path)
+    table, given = asked if column else io.open_table(path), []
     try:
         place = label_place(table, column)
     except InputError:  # no column of classes, so columns of probabilities
         pass
     else:
-        return check_no_missing(table.read_column(place), path)
+        classes = table.read_column(place)
+        if column or not _names_columns(classes, table.names or ()):
+            return check_no_missing(classes, path)
+        given = [(table.names or ())[place]]
     try:
-        loaded = io.load_probabilities(path, header=asked.names is not None)
+        loaded = io.load_probabilities(path, exclude=given, header=asked.names is not None)
     except NotNumbersError as error:
         raise InputError(f"{error} Call the column of predicted classes 'prediction'.") from None
     names = loaded.class_names
     return loaded.values if names is None else np.array(names)[loaded.values.argmax(axis=1)]
+
+
+def _names_columns(labels: NDArray[Any], columns: Sequence[str]) -> bool:
+    """Tell whether labels have columns of probabilities beside them, as in a table of `dualt probs`."""
+    import numpy as np
+
+    from dualt.label_arrays import is_missing
+
+    return {*map(str, np.unique(labels[~is_missing(labels)]).tolist())} <= {*columns} or (
+        sum(name.startswith("p_") for name in columns) > 1
+    )
 
 
 def _show(found: NoisyAccuracy) -> None:
