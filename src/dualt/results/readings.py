@@ -182,5 +182,6 @@ def between(low: float, high: float) -> str:
     >>> between(0.301, 0.43), between(0.0, 0.19), between(0.002, 0.004)
     ('between 30 and 43 in 100', 'at most 19 in 100', 'at most 1 in 100')
     """
-    first, last = int(np.floor(100 * low)), int(np.ceil(100 * high))
+    # Of per cents with one decimal, as they are shown elsewhere: 32.04 is 32.0 there, and 100 * 0.29 is below 29.
+    first, last = int(np.floor(round(100 * low, 1))), max(1, int(np.ceil(round(100 * high, 1))))
     return f"between {first} and {last} in 100" if first else f"at most {last} in 100"
