@@ -60,7 +60,7 @@ def test_without_an_audit_the_bounds_come_first_and_the_assumption_is_named(fold
     assert lines[0].startswith("Accuracy between ")
     assert "Through the matrix" in lines[2]
     assert "errors have nothing to do with the label's" in lines[2]
-    assert "dualt audit" in lines[-1]
+    assert "dualt audit labels.npy -o audit.csv, then" in lines[-1]
 
 
 def test_predictions_of_a_table(folder):

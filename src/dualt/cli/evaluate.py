@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualt.cli.grouping import typed
 from dualt.cli.groups import tell_missing
 from dualt.cli.options import Classes, Json, LabelColumn, Level, print_json
 from dualt.cli.plain import say
@@ -76,6 +78,9 @@ def evaluate(
     if sheet is not None:
         say(f"{found.n_verified:,} of {len(sheet.rows):,} rows of {verified} are verified.", err=True)
     _show(found)
+    if found.audited is None:
+        options = typed({"--label": label, "-o": "audit.csv"})
+        say(f"To settle it: dualt audit {shlex.quote(str(labels))} {options}, then --verified audit.csv.")
 
 
 def _labelled(
@@ -166,8 +171,6 @@ def _show(found: NoisyAccuracy) -> None:
         say(f"Through the matrix: {through.estimate:.1%} ({through.low:.1%} to {through.high:.1%}), if {ASSUMPTION}.")
     if found.difference is not None:
         _show_difference(found)
-    if found.audited is None:
-        say("To settle it: `dualt audit LABELS -o audit.csv`, then --verified audit.csv.")
 
 
 def _show_difference(found: NoisyAccuracy) -> None:
