@@ -170,6 +170,7 @@ def fill_in_by_name(path):
         (["--size", 9999], "1 to 3,000 rows, got 9999"),
         (["--target", "2"], "--target"),
         (["--more", 5], "new.csv"),
+        (["--probs", "prob.npy"], "No such file: prob.npy"),
         (["--more", 5, "--size", 5], "got both"),
     ],
 )

@@ -109,8 +109,13 @@ def audit(
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
+    from dualt.files import check_readable
+    from dualt.io.load import FORMATS
+
     if probs is None or glob.glob(str(probs)):  # noqa: PTH207
         return Data(probs or labels, labels, **named).in_order()
+    if probs.suffix.lower() in FORMATS:
+        check_readable(probs)  # no column, but a file that is not there
     return Data(labels, **named, columns=str(probs))
 
 
