@@ -145,3 +145,13 @@ def test_a_useful_classifier_of_a_rare_class_is_not_at_chance():
 )
 def test_counts_of_a_hundred_agree_with_the_per_cents_beside_them(low, high, words):
     assert between(low, high) == words
+
+
+@pytest.mark.parametrize("level", [0.5, 0.999])
+def test_a_range_is_told_at_the_level_that_is_asked_for(level):
+    """In the sentence, on the page and for machines alike."""
+    estimate = few_clean_examples(0)
+    words = between(*estimate.to_dict(level)["noise_rate_range"])
+    assert words != between(*estimate.noise_rate_range)
+    for told in (finding(estimate, level), render_report(estimate, level=level)):
+        assert words in told.lower()

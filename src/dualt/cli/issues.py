@@ -113,7 +113,7 @@ def _show(found: LabelIssues, level: float) -> None:
         headline = f"About {found.expected_count:,.0f} of {n_labelled} labels are wrong"
         reason = f"{found.expected_count / found.n_labelled:.1%}"
     else:
-        headline, reason = finding(estimate), basis(estimate, level)
+        headline, reason = finding(estimate, level), basis(estimate, level)
     out.print(f"\n[bold]{headline}[/] ({reason}).")
     if n_flagged:
         n_unclear = int((found.suggested == found.given)[found.indices].sum())
