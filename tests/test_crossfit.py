@@ -268,6 +268,12 @@ def test_rare_classes_do_not_lower_the_number_of_folds():
 BAD = {
     "one class": ({"labels": ["a"] * 90}, LabelsError, "at least two classes, got only"),
     "no labels": ({"labels": [None] * 90}, LabelsError, "at least one label"),
+    "ids as labels": ({"labels": np.arange(90)}, LabelsError, "90 different ones in 90 rows. Are they ids"),
+    "the labels among the columns": (
+        {"data": pd.DataFrame({"x": range(90), "kind": 0}), "labels": pd.Series(["a", "b"] * 45, name="kind")},
+        InputError,
+        "got the labels 'kind' among them",
+    ),
     "other length": ({"labels": ["a", "b"] * 20}, InputError, "90 rows and 40 labels"),
     "one fold": ({"cv": 1}, InputError, "two folds"),
     "few groups": ({"groups": np.arange(90) % 3}, InputError, "as many groups as folds, 5, got 3. Ask for 3 folds"),

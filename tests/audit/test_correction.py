@@ -119,6 +119,22 @@ def test_the_estimate_carries_what_the_audit_showed(data, tmp_path):
     assert loaded.to_dict()["audit"] == content["audit"]
 
 
+def test_classes_that_no_row_has_take_no_share(tmp_path):
+    """Their rows of the matrix may equal others, so that label shares and matrix alone leave the prior open."""
+    rng = np.random.default_rng(0)
+    clean = rng.choice(5, 60, p=[0.5, 0.47, 0.03, 0, 0])
+    scores = np.exp(3 * np.eye(5)[clean] + rng.normal(size=(60, 5)))
+    probs = scores / scores.sum(axis=1, keepdims=True)
+    estimate = dualt.estimate_transition(probs, clean, verified=(np.arange(60), clean))
+    estimate.save(tmp_path / "t.json")
+    for known in (estimate, dualt.TransitionEstimate.load(tmp_path / "t.json")):
+        np.testing.assert_allclose(known.clean_prior, np.bincount(clean, minlength=5) / 60, atol=1e-9)
+        assert known.noise_rate == pytest.approx(0, abs=1e-9)
+        assert known.noise_rate_range[1] < 0.1
+        assert dualt.noisy_accuracy(clean, clean, known).bounds[0] > 0.9
+        np.testing.assert_allclose(known.to_cleanlab().joint, np.diag(known.clean_prior), atol=1e-9)
+
+
 def test_a_loaded_estimate_scores_labels_as_the_saved_one_did(data, tmp_path):
     probs, given, clean = data
     rows = draw(data)

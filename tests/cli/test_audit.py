@@ -130,6 +130,16 @@ def test_a_later_batch_keeps_the_truths_and_tells_what_was_reached(folder, optio
     done = run("audit", "labels.npy", "-o", "audit.csv", "--more", 0, "--target", "0.3", *options[:2])
     assert "are reached" in done.stdout
     assert "180 verified labels" in done.stdout
+    assert "All 180 labels of audit.csv are verified:\n dualt estimate" in done.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--design", "uniform"]])
+def test_a_later_batch_of_a_stratified_draw_needs_its_probabilities(folder, options):
+    """No other design could take the earlier rows in, so none is advised."""
+    run("audit", "labels.npy", "--probs", "probs.npy", "--size", 100, "-o", "audit.csv")
+    result = run("audit", "labels.npy", "-o", "audit.csv", "--more", 80, *options)
+    assert result.exit_code == 2
+    assert "Expected --probs, by which the rows of the earlier batch were drawn" in result.stderr
 
 
 def test_ids_come_along(folder):
@@ -181,6 +191,7 @@ def fill_in_by_name(path):
         (["--size", 9999], "1 to 3,000 rows, got 9999"),
         (["--target", "2"], "--target"),
         (["--more", 5], "new.csv"),
+        (["--probs", "prob.npy"], "No such file: prob.npy"),
         (["--more", 5, "--size", 5], "got both"),
     ],
 )

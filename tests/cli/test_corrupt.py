@@ -70,6 +70,15 @@ def test_labels_come_back_in_kind(folder, labels, noisy):
     assert found.dtype.kind == np.array(labels).dtype.kind
 
 
+def test_classes_that_count_from_one_get_no_class_zero(folder):
+    """One to three stars: the next after three is one."""
+    np.save("stars.npy", CLEAN + 1)
+    assert run("stars.npy", "--noise", "pair-0.45", "--exact", "-o", "out/noisy.npy").exit_code == 0
+    noisy = np.load("out/noisy.npy")
+    assert np.count_nonzero(noisy == CLEAN + 1) == 330
+    assert np.count_nonzero(noisy == (CLEAN + 1) % 3 + 1) == 270
+
+
 def test_classes_that_no_label_shows(folder):
     np.save("y.npy", np.zeros(10, int))
     assert run("y.npy", "--noise", "pair-1.0", "--n-classes", 5, "-o", "out/a.npy").exit_code == 0

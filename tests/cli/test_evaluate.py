@@ -60,7 +60,7 @@ def test_without_an_audit_the_bounds_come_first_and_the_assumption_is_named(fold
     assert lines[0].startswith("Accuracy between ")
     assert "Through the matrix" in lines[2]
     assert "errors have nothing to do with the label's" in lines[2]
-    assert "dualt audit" in lines[-1]
+    assert "dualt audit labels.npy -o audit.csv, then" in lines[-1]
 
 
 def test_predictions_of_a_table(folder):
@@ -80,6 +80,20 @@ def test_predictions_of_a_table(folder):
 def write_table(path, columns):
     with Path(path).open("w", newline="") as stream:
         csv.writer(stream).writerows([[*columns], *zip(*columns.values(), strict=True)])
+
+
+@pytest.mark.parametrize("prefix", ["", "p_"])
+def test_given_labels_beside_probabilities_are_not_the_predictions(folder, prefix):
+    """A table of `dualt probs` has both; its column `label` would agree with every label."""
+    names, good = np.array(["ant", "bee", "cow"]), np.load("good.npy")
+    given = names[np.load("labels.npy")]
+    probs = {f"{prefix}{name}": (good == k).astype(int) for k, name in enumerate(names)}
+    write_table("both.csv", {"label": np.where(np.arange(2000) == 7, "", given), **probs})
+    write_table("names.csv", {"label": given})
+    wanted = json.loads(run("evaluate", "good.npy", "labels.npy", "--transition", "t.npy", "--json").stdout)
+    result = run("evaluate", "both.csv", "names.csv", "--transition", "t.npy", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == wanted
 
 
 def test_rows_without_a_label_are_left_out(folder):

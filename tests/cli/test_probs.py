@@ -196,6 +196,8 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
     assert "one table" in refused("issues", "data.csv", "data.csv", "--label", "label", "--features", "x_*")
     table.assign(label="same").to_csv("one.csv", index=False)
     assert "at least two classes" in refused("probs", "one.csv", "--label", "label", *text, *out)
+    assert "than the labels" in refused("probs", "data.csv", "--label", "label", "--features", "x_1,label", *out)
+    assert "than the labels" in refused("issues", "data.csv", "--label", "label", "--text", "label")
     assert not Path("p.csv").exists()
 
 

@@ -86,6 +86,13 @@ def test_a_label_column_beside_the_probabilities(tmp_path, suffix, columns):
         load_labels(path)
 
 
+def test_starred_columns_beside_the_labels_alone(tmp_path):
+    """The label is enough of another column: the classes are those of a table that has ids too."""
+    frame = FRAME.add_prefix("p_").assign(kind=WORDS)
+    loaded = load_probabilities(write(frame, tmp_path / "p.csv"), exclude=("kind",))
+    assert loaded.class_names == tuple(FRAME.columns)
+
+
 def test_a_table_of_nothing_else_is_refused(tmp_path):
     path = write(pd.DataFrame({"kind": WORDS}), tmp_path / "p.csv")
     with pytest.raises(InputError, match="none beside kind"):

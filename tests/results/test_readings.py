@@ -16,7 +16,7 @@ import dualt
 from dualt.cli.picture import matrix_table
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.report import render_report
-from dualt.results.readings import basis, finding, rate_range
+from dualt.results.readings import basis, between, finding, rate_range
 
 
 def hard_and_easy(noise_of_sure: float, seed: int = 0) -> dualt.TransitionEstimate:
@@ -132,3 +132,26 @@ def test_a_useful_classifier_of_a_rare_class_is_not_at_chance():
     probs[:15] = probs[:15, ::-1]
     assert (probs.argmax(axis=1) == given).mean() < 0.99
     assert dualt.estimate_transition(probs, given).undecided is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.0, 0.32004, "at most 32 in 100"),
+        (0.29, 0.57, "between 29 and 57 in 100"),
+        (0.0, 0.0001, "at most 1 in 100"),
+        (0.2996, 0.3006, "between 30 and 31 in 100"),
+    ],
+)
+def test_counts_of_a_hundred_agree_with_the_per_cents_beside_them(low, high, words):
+    assert between(low, high) == words
+
+
+@pytest.mark.parametrize("level", [0.5, 0.999])
+def test_a_range_is_told_at_the_level_that_is_asked_for(level):
+    """In the sentence, on the page and for machines alike."""
+    estimate = few_clean_examples(0)
+    words = between(*estimate.to_dict(level)["noise_rate_range"])
+    assert words != between(*estimate.noise_rate_range)
+    for told in (finding(estimate, level), render_report(estimate, level=level)):
+        assert words in told.lower()

@@ -65,6 +65,11 @@ class AuditResult:
         """The calibrated matrix: the aggregate of P(true class | x, given label) over all rows."""
         return to_transition(self.joint)
 
+    @property
+    def clean_prior(self) -> Floats:
+        """Share of each true class; unlike one that is solved for, it is the only one that fits."""
+        return np.asarray(self.joint.sum(axis=1) / self.joint.sum())
+
     def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return (low, high) for the share of wrong labels, whatever the bias of the predictions."""
         found = rate_interval(self.verified, self.weights, level)

@@ -194,9 +194,16 @@ def _draws(transition: Any) -> list[NDArray[np.float64]]:
 
 def _largest_rate(transition: Any, matrix: NDArray[np.float64], given: Codes) -> float:
     """Return the largest noise rate that a matrix, or the estimate that it comes from, leaves open."""
-    prior = clean_prior(matrix, np.bincount(given, minlength=len(matrix)))
-    rate = float(prior @ (1 - np.diagonal(matrix)))
-    return max(rate, transition.noise_rate_range[1]) if isinstance(transition, TransitionEstimate) else rate
+    counts = np.bincount(given, minlength=len(matrix))
+    if isinstance(transition, TransitionEstimate):
+        if np.array_equal(counts, transition.diagnostics.label_counts):  # of these labels, whose rate it knows
+            return transition.noise_rate_range[1]
+        return max(_rate(matrix, counts), transition.noise_rate_range[1])
+    return _rate(matrix, counts)
+
+
+def _rate(matrix: NDArray[np.float64], counts: NDArray[Any]) -> float:
+    return float(clean_prior(matrix, counts) @ (1 - np.diagonal(matrix)))
 
 
 class _Likeliest(NamedTuple):

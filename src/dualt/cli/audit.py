@@ -100,17 +100,23 @@ def audit(
     if backup is not None:
         say(f"{output} as it was is {backup}.")
     n_open = len(sheet.rows) - len(sheet.filled)
-    say(f"{n_open:,} label{'' if n_open == 1 else 's'} to check in {output}: fill in the column 'true'", nl=False)
+    wish = f"{n_open:,} label{'' if n_open == 1 else 's'} to check in {output}: fill in the column 'true'"
+    say(wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified", nl=False)
     next_step = f"dualt estimate {_inputs(data, probs, page.text_column)} {typed({'--verified': output})}"
-    say("." if is_standard_stream(next_step) else f", then\n {next_step}")
-    if page.report is not None:
+    say("." if is_standard_stream(next_step) else f"{', then' if n_open else ':'}\n {next_step}")
+    if page.report is not None and n_open:
         say(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
 
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
+    from dualt.files import check_readable
+    from dualt.io.load import FORMATS
+
     if probs is None or glob.glob(str(probs)):  # noqa: PTH207
         return Data(probs or labels, labels, **named).in_order()
+    if probs.suffix.lower() in FORMATS:
+        check_readable(probs)  # no column, but a file that is not there
     return Data(labels, **named, columns=str(probs))
 
 
@@ -199,12 +205,15 @@ def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None
 
 def _design(wanted: str | None, earlier: Sheet | None, probs: Path | None) -> Design:
     """Return the design that is wanted, else that of the earlier batch, else the best that can be had."""
+    stratified = earlier is not None and earlier.strata is not None and bool(earlier.strata.any())
+    if stratified and probs is None:
+        raise InputError("Expected --probs, by which the rows of the earlier batch were drawn, got none.")
     if wanted is not None:
         if wanted not in ("uniform", "stratified"):
             raise UnknownNameError("design", wanted, ("uniform", "stratified"))
         return cast("Design", wanted)
     if earlier is not None and earlier.strata is not None:
-        return "stratified" if earlier.strata.any() else "uniform"
+        return "stratified" if stratified else "uniform"
     return "uniform" if probs is None else "stratified"
 
 

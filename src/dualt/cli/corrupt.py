@@ -53,8 +53,10 @@ def corrupt(
     if transition is not None:
         matrix, names = io.load_named_transition(transition)
     else:
-        n_classes = n_classes or _count_classes(given)
-        matrix, names = noises.from_name(noise or "", n_classes, random_state=random_state), None
+        counted = _count_classes(given)
+        names = _names_without_zero(given) if n_classes is None else None
+        n_classes = n_classes or (counted if names is None else len(names))
+        matrix = noises.from_name(noise or "", n_classes, random_state=random_state)
     noisy = noises.corrupt(given, matrix, random_state=random_state, exact=exact, class_names=names)
     if output.suffix.lower() == labels.suffix.lower():
         io.save_corrected(output, noisy, labels, given, column=label, header=header)
@@ -67,6 +69,15 @@ def corrupt(
         print_json(result)
     else:
         say(f"{changed:,} of {len(given):,} labels changed ({changed / len(given):.1%}); written to {output}")
+
+
+def _names_without_zero(labels: NDArray[Any]) -> tuple[str, ...] | None:
+    """Return class numbers that do not start at 0, such as one to five stars, as names: no label 0 is made up."""
+    import numpy as np
+
+    if labels.ndim == 2 or labels.dtype.kind not in "iuf" or labels.min() == 0:
+        return None
+    return tuple(f"{number:.0f}" for number in np.unique(labels).tolist())
 
 
 def _count_classes(labels: NDArray[Any]) -> int:

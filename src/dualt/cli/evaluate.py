@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from dualt.cli.groups import among_labelled, tell_missing, tell_verified
 from dualt.cli.guard import shared
 from dualt.cli.options import Classes, Json, LabelColumn, Level, print_json
-from dualt.cli.plain import say
+from dualt.cli.plain import say, typed
 from dualt.errors import InputError, LabelsError
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ def evaluate(
     if sheet is not None:
         tell_verified(found.n_verified, sheet, verified)
     _show(found)
+    if found.audited is None:
+        options = typed({"--label": label, "-o": "audit.csv"})
+        say(f"To settle it: dualt audit {shlex.quote(str(labels))} {options}, then --verified audit.csv.")
 
 
 def _labelled(
@@ -112,19 +116,33 @@ def _predictions(path: Path) -> NDArray[Any]:
         return io.load_labels(path)
     asked = io.open_table(path, "prediction")
     column = "prediction" if "prediction" in (asked.names or ()) else None
-    table = asked if column else io.open_table(path)
+    table, given = asked if column else io.open_table(path), []
     try:
         place = label_place(table, column)
     except InputError:  # no column of classes, so columns of probabilities
         pass
     else:
-        return check_no_missing(table.read_column(place), path)
+        classes = table.read_column(place)
+        if column or not _names_columns(classes, table.names or ()):
+            return check_no_missing(classes, path)
+        given = [(table.names or ())[place]]
     try:
-        loaded = io.load_probabilities(path, header=asked.names is not None)
+        loaded = io.load_probabilities(path, exclude=given, header=asked.names is not None)
     except NotNumbersError as error:
         raise InputError(f"{error} Call the column of predicted classes 'prediction'.") from None
     names = loaded.class_names
     return loaded.values if names is None else np.array(names)[loaded.values.argmax(axis=1)]
+
+
+def _names_columns(labels: NDArray[Any], columns: Sequence[str]) -> bool:
+    """Tell whether labels have columns of probabilities beside them, as in a table of `dualt probs`."""
+    import numpy as np
+
+    from dualt.label_arrays import is_missing
+
+    return {*map(str, np.unique(labels[~is_missing(labels)]).tolist())} <= {*columns} or (
+        sum(name.startswith("p_") for name in columns) > 1
+    )
 
 
 def _show(found: NoisyAccuracy) -> None:
@@ -148,5 +166,3 @@ def _show(found: NoisyAccuracy) -> None:
         verdicts = {"first": "The first model is better", "second": "The second model is better"}
         verdict = verdicts.get(found.better or "", "Which model is better cannot be told")
         say(f"{verdict}: first less second {100 * low:+.1f} to {100 * high:+.1f} percentage points.")
-    if found.audited is None:
-        say("To settle it: `dualt audit LABELS -o audit.csv`, then --verified audit.csv.")

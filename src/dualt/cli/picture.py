@@ -46,7 +46,7 @@ class _CleanConsole(Console):
 def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> None:
     """Print the headline, the matrix (or its largest confusions) and the notices."""
     out.print(
-        f"\n[bold]{finding(estimate)}[/] ({basis(estimate, level)})"
+        f"\n[bold]{finding(estimate, level)}[/] ({basis(estimate, level)})"
         f"   [dim]{estimate.n_samples:,} rows, {len(estimate.class_names)} classes, estimator {estimate.estimator}[/]\n"
     )
     if len(estimate.class_names) <= WIDE and _LEAST_NAME + 5 * len(estimate.class_names) + _RATES <= out.width:
@@ -116,7 +116,7 @@ def show_issues(out: Console, found: LabelIssues, level: float) -> None:
         headline = f"About {found.expected_count:,.0f} of {n_labelled} labels are wrong"
         reason = f"{found.expected_count / found.n_labelled:.1%}"
     else:
-        headline, reason = finding(estimate), basis(estimate, level)
+        headline, reason = finding(estimate, level), basis(estimate, level)
     out.print(f"\n[bold]{headline}[/] ({reason}).")
     if n_flagged:
         n_unclear = int((found.suggested == found.given)[found.indices].sum())

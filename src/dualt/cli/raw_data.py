@@ -77,8 +77,10 @@ def _load_table(data: Data, text: str | None, features: str | None, group: str |
     if features is not None:
         others = [name for name in (label, data.id_column, group) if name]
         places, _ = choose_columns(table, others, features)
+        _refuse_label(at in places, label)
         inputs: Any = _typed(table.read_columns(places))
     elif text is not None:
+        _refuse_label(table.position(text) == at, label)
         inputs = table.read_texts(table.position(text))
     else:
         raise InputError(
@@ -90,6 +92,11 @@ def _load_table(data: Data, text: str | None, features: str | None, group: str |
         beside[data.id_column] = table.read_texts(table.position(data.id_column))
     beside[label or "label"] = table.read_texts(at)
     return Raw(inputs, labels, groups, "text" if features is None else "table", beside)
+
+
+def _refuse_label(is_learnt_from: bool, label: str) -> None:
+    if is_learnt_from:
+        raise InputError(f"Expected other columns to learn from than the labels, got {label!r}, which tells them all.")
 
 
 def _typed(columns: Sequence[Sequence[str]]) -> NDArray[Any]:

@@ -21,6 +21,9 @@ from dualt.validation import align_labels, as_array, check_same_length, index_of
 
 Kind: TypeAlias = Literal["text", "table", "images"]
 
+# More classes than this, and most of them of one row: ids, texts or measurements, but not labels.
+_FEW_CLASSES = 20
+
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
@@ -156,6 +159,7 @@ def cross_fit(
     random_state = None if random_state is None else check_scikit_seed(random_state)
     index = index_of(data)
     index, labels = index_of(labels) if index is None else index, align_labels(data, labels)
+    _refuse_labels_among(data, labels)
     found_kind, data = _as_kind(data, kind)
     targets, class_names, classes = _encode(labels)
     n_rows = data.shape[0] if hasattr(data, "shape") else len(data)
@@ -231,9 +235,21 @@ def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any
         raise LabelsError("Expected at least one label, got none.")
     there = as_label_array(given[~missing])
     coder = LabelCoder.found_in(there)
+    if coder.n_classes > max(_FEW_CLASSES, len(there) / 2):
+        raise LabelsError(
+            f"Expected labels that several rows share, got {coder.n_classes:,} different ones in {len(there):,} rows."
+            " Are they ids, texts or measurements?"
+        )
     codes = np.full(len(given), -1, np.intp)
     codes[~missing] = coder.encode(there)
     return codes, coder.names, np.unique(there) if there.ndim == 1 else np.arange(coder.n_classes)
+
+
+def _refuse_labels_among(data: Any, labels: Any) -> None:
+    """Refuse a data frame that has the column of labels among those to learn from: every label would look right."""
+    name = getattr(labels, "name", None)
+    if is_frame(data) and name is not None and name in list(data.columns):
+        raise InputError(f"Expected columns to learn from, got the labels {name!r} among them. Leave that column out.")
 
 
 def _tell_lonely(labels: NDArray[np.intp], names: Sequence[str]) -> None:

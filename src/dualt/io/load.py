@@ -74,7 +74,7 @@ def choose_columns(
     Without a pattern, 'p_*' is one if two columns match it and others do not, as in a table of `dualt probs`.
     """
     names, left_out = table.names, {table.position(name) for name in exclude}
-    pattern = _usual_pattern(names, {*exclude, *INDEX_COLUMNS}) if pattern is None else pattern
+    pattern = _usual_pattern(names, exclude) if pattern is None else pattern
     if names is None:
         if pattern is None:
             return list(range(table.n_columns)), None
@@ -93,9 +93,10 @@ def choose_columns(
     return places, None if chosen == tuple(map(str, range(len(places)))) else chosen
 
 
-def _usual_pattern(names: Sequence[str] | None, left_out: set[str]) -> str | None:
-    matching = [name.startswith("p_") for name in names or () if name not in left_out]
-    return "p_*" if sum(matching) > 1 and not all(matching) else None
+def _usual_pattern(names: Sequence[str] | None, exclude: Collection[str]) -> str | None:
+    named = [name for name in names or () if name not in INDEX_COLUMNS]
+    matching = [name for name in named if name.startswith("p_")]
+    return "p_*" if len({*matching} - {*exclude}) > 1 and len(matching) < len(named) else None
 
 
 def _starred(name: str, pattern: str) -> str:

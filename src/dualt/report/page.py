@@ -145,10 +145,10 @@ def _finding(estimate: TransitionEstimate | None, shown: Estimate, wrong: NDArra
     return {
         "estimate": shown,
         "interval": None if estimate is None else rate_range(estimate, level),
-        "range": estimate.noise_rate_range if estimate is not None and told_as_range(estimate) else None,
+        "range": rate_range(estimate, level) if estimate is not None and told_as_range(estimate) else None,
         "undecided": None if estimate is None else estimate.undecided,
         "cannot_tell": CANNOT_TELL if estimate is not None and nothing_sure(estimate) else None,
-        "verdict": words.verdict(shown),
+        "verdict": words.verdict(shown, level),
         "hardest_hit": words.hardest_hit(shown, level),
         "level": f"{100 * level:g}%",
         "facts": words.facts(shown),

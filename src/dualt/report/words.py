@@ -72,10 +72,10 @@ def class_name(name: str) -> Markup:
     return Markup("<bdi>{}</bdi>").format(name.strip() or "(blank)")
 
 
-def verdict(estimate: Estimate) -> str:
+def verdict(estimate: Estimate, level: float = 0.95) -> str:
     """Return the finding in one sentence: a range where these data fit more than one noise rate."""
     if not isinstance(estimate, GivenMatrix) and told_as_range(estimate):
-        return f"{finding(estimate)}."
+        return f"{finding(estimate, level)}."
     rate = estimate.noise_rate
     words = next((words for limit, words in _VERDICTS if rate < limit), "Most labels look wrong")
     return f"{words}: {frequency(rate)}."

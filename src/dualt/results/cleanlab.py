@@ -42,7 +42,12 @@ def to_cleanlab(transition: ArrayLike, label_counts: ArrayLike) -> CleanlabMatri
            [0.2, 1. ]])
     """
     matrix = check_transition(transition)
-    joint = (clean_prior(matrix, np.asarray(label_counts))[:, None] * matrix).T
+    return of_prior(matrix, clean_prior(matrix, np.asarray(label_counts)))
+
+
+def of_prior(matrix: Matrix, prior: Matrix) -> CleanlabMatrices:
+    """Return the same where the share of each true class is known."""
+    joint = (prior[:, None] * matrix).T
     given = joint.sum(axis=1)
     # Of a label that is never given nothing is known: the column says "it is right", and still sums to one.
     inverse = np.divide(joint, given[:, None], out=np.eye(len(matrix)), where=given[:, None] > 0)

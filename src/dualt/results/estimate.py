@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import naming_extra
-from dualt.results.cleanlab import CleanlabMatrices, to_cleanlab
+from dualt.results.cleanlab import CleanlabMatrices, of_prior
 from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
@@ -115,8 +115,10 @@ class TransitionEstimate:
 
     @cached_property
     def clean_prior(self) -> NDArray[np.float64]:
-        """Share of each true class, as label shares and matrix imply."""
-        return clean_prior(self.transition, self.diagnostics.label_counts)
+        """Share of each true class: as verified labels have shown it, else as label shares and matrix imply."""
+        known = self.saved if self.audit is None else self.audit
+        prior = None if known is None else known.clean_prior
+        return clean_prior(self.transition, self.diagnostics.label_counts) if prior is None else prior
 
     @property
     def noise_rate(self) -> float:
@@ -249,7 +251,7 @@ class TransitionEstimate:
 
     def to_cleanlab(self) -> CleanlabMatrices:
         """Return cleanlab's `noise_matrix`, the transpose of ours, its inverse and the joint distribution."""
-        return to_cleanlab(self.transition, self.diagnostics.label_counts)
+        return of_prior(self.transition, self.clean_prior)
 
     def to_report(
         self,

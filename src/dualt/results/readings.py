@@ -148,13 +148,13 @@ def rates_range(estimate: TransitionEstimate, level: float) -> tuple[Floats, Flo
     return np.minimum(low, estimate.noise_rates), np.maximum(high, estimate.noise_rates)
 
 
-def finding(estimate: TransitionEstimate) -> str:
+def finding(estimate: TransitionEstimate, level: float = 0.95) -> str:
     """Return the finding in a sentence: one rate if sampling is all that is unsure of it, a range, or that none is."""
     if not told_as_range(estimate):
         return f"{estimate.noise_rate:.1%} of the labels are wrong"
     if undecided(estimate) is not None:
         return "No noise rate can be claimed"
-    words = between(*estimate.noise_rate_range)
+    words = between(*rate_range(estimate, level))
     verb = "show as wrong" if nothing_sure(estimate) else "are wrong"
     return f"{words[0].upper()}{words[1:]} labels {verb}"
 
@@ -168,7 +168,7 @@ def basis(estimate: TransitionEstimate, level: float = 0.95) -> str:
     if reason == AT_CHANCE:
         return reason  # nor can a range be told
     if reason is not None:
-        return f"{reason}: {between(*estimate.noise_rate_range)} may be wrong"
+        return f"{reason}: {between(*rate_range(estimate, level))} may be wrong"
     if nothing_sure(estimate):
         return f"best guess {estimate.noise_rate:.1%}; {CANNOT_TELL}: check a sample (dualt audit)"
     return f"best guess {estimate.noise_rate:.1%}; any rate between fits these data, and a checked sample would decide"
@@ -182,5 +182,6 @@ def between(low: float, high: float) -> str:
     >>> between(0.301, 0.43), between(0.0, 0.19), between(0.002, 0.004)
     ('between 30 and 43 in 100', 'at most 19 in 100', 'at most 1 in 100')
     """
-    first, last = int(np.floor(100 * low)), int(np.ceil(100 * high))
+    # Of per cents with one decimal, as they are shown elsewhere: 32.04 is 32.0 there, and 100 * 0.29 is below 29.
+    first, last = int(np.floor(round(100 * low, 1))), max(1, int(np.ceil(round(100 * high, 1))))
     return f"between {first} and {last} in 100" if first else f"at most {last} in 100"

@@ -35,6 +35,16 @@ class Saved:
     t_spade: Matrix | None = None
     audit: Mapping[str, Any] | None = None
 
+    @property
+    def clean_prior(self) -> NDArray[np.float64] | None:
+        """Share of each true class as an audit has shown it; None without one that can be read."""
+        n_classes = len(self.diagnostics.label_counts)
+        try:
+            joint = _shaped((self.audit or {})["joint"], n_classes, n_classes)
+        except (KeyError, TypeError, ValueError):  # it is checked where it is used for more
+            return None
+        return np.asarray(joint.sum(axis=1) / joint.sum())
+
     def check_level(self, level: float) -> None:
         """Refuse a level at which the intervals are not known."""
         if level != self.level:
