@@ -45,10 +45,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    check_readable(path)
     try:
-        return load_file(path)
+        return load_file(check_readable(path))
     except (SafetensorError, OSError) as error:
+        if isinstance(error, FileError):
+            raise
         expected = "Expected a whole .safetensors file: it is cut short or damaged, or another kind of file."
         raise FileError(f"Cannot read weights from {path}: {error}. {expected}") from error
 

@@ -102,12 +102,13 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and the header of a checkpoint: its settings, and its history as a `History`."""
     from safetensors import SafetensorError, safe_open
 
-    check_readable(path)
     try:
-        with safe_open(path, framework="pt") as stream:
+        with safe_open(check_readable(path), framework="pt") as stream:
             header = json.loads((stream.metadata() or {}).get("dualt", "null"))
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(
             f"Cannot read the checkpoint {path}: {error}. It is cut short or damaged: remove it to start anew."
         ) from error
