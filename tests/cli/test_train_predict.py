@@ -324,15 +324,22 @@ TOYS = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cance
 
 @pytest.mark.parametrize("name", TOYS)
 def test_clean_toy_data_by_the_defaults(name, tmp_path):
-    x, y = TOYS[name](return_X_y=True)
-    x, x_test, y, y_test = train_test_split(x, y, test_size=0.25, random_state=0, stratify=y)
-    np.savez(tmp_path / "data.npz", X=x, y=y, X_test=x_test, y_test=y_test)
-    found = json.loads(run("train", tmp_path / "data.npz", "-o", tmp_path / "m", "--n-jobs", "1", "--json"))
-    if found["distrust"] is None:
-        assert found["estimate"]["noise_rate_range"][0] == 0, "the labels are clean"
-    plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(x, y).score(x_test, y_test)
-    # Two points, or the one row that is more than that in a test part of 45.
-    assert found["test_accuracy"] >= plain - max(0.02, 1.001 / len(y_test))
+    all_x, all_y = TOYS[name](return_X_y=True)
+    hits, plain_hits, n_judged = 0.0, 0.0, 0
+    # Of fewer rows than a hundred, one may be more than two points.
+    while n_judged < 100:
+        parts = train_test_split(all_x, all_y, test_size=0.25, random_state=n_judged, stratify=all_y)
+        x, x_test, y, y_test = parts
+        np.savez(tmp_path / "data.npz", X=x, y=y, X_test=x_test, y_test=y_test)
+        folder = tmp_path / str(n_judged)
+        found = json.loads(run("train", tmp_path / "data.npz", "-o", folder, "--n-jobs", "1", "--json"))
+        if found["distrust"] is None:
+            assert found["estimate"]["noise_rate_range"][0] == 0, "the labels are clean"
+        plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(x, y)
+        hits += found["test_accuracy"] * len(y_test)
+        plain_hits += plain.score(x_test, y_test) * len(y_test)
+        n_judged += len(y_test)
+    assert hits / n_judged >= plain_hits / n_judged - 0.02
 
 
 def test_digits_with_pair_noise_by_the_defaults(tmp_path):
