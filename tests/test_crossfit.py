@@ -83,12 +83,18 @@ def test_a_row_without_a_label_is_predicted_and_not_learnt_from(missing):
     assert len(dualt.find_label_issues(both[both.labelled], labels[both.labelled])) == 88
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
-def test_a_row_without_a_label_is_never_flagged(missing):
+def partly_labelled(missing=None):
+    """Return probabilities, labels of which two are missing, and all labels."""
     texts, given, _ = texts_of(wrong=0.15)
     labels = pd.Series(given.astype(object), index=[f"row {row}" for row in range(90)])
     labels.iloc[[0, 50]] = missing
     probs = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
+    return probs, labels, given
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
+def test_a_row_without_a_label_is_never_flagged(missing):
+    probs, labels, given = partly_labelled(missing)
     issues = dualt.find_label_issues(probs, labels.sample(frac=1, random_state=0))
     alone = dualt.find_label_issues(probs[probs.labelled], labels[probs.labelled])
     assert len(issues) == 90
@@ -116,10 +122,7 @@ def test_a_class_that_no_row_has(model):
 
 
 def test_an_estimate_leaves_out_rows_without_a_label():
-    texts, given, _ = texts_of(wrong=0.15)
-    labels = pd.Series(given.astype(object), index=[f"row {row}" for row in range(90)])
-    labels.iloc[[0, 50]] = None
-    probs = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
+    probs, labels, given = partly_labelled()
     found = dualt.estimate_transition(probs, labels.sample(frac=1, random_state=0))
     alone = dualt.estimate_transition(probs[probs.labelled], labels[probs.labelled])
     np.testing.assert_array_equal(found.transition, alone.transition)
