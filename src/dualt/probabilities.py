@@ -19,14 +19,16 @@ _LOGARITHMS = "These look like log-probabilities: pass np.exp(...)."
 def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
     """Return probabilities that were rounded to two decimals with rows that sum to one again; others as they are.
 
-    Rounded are those that all have at most two decimals and whose rows miss one by 0.05 at most, some by 0.01 or more.
+    Rounded are those that all have at most two decimals and whose rows miss one by no more than rounding can explain,
+    half of 0.01 per class (and 0.05 of a few classes, 0.5 of very many), some by 0.01 or more.
     """
     if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:16]):
         return table
     with np.errstate(invalid="ignore", over="ignore"):
         sums = table.sum(axis=1, dtype=np.float64)
         excess = np.abs(sums - 1).max()
-    if not 0.005 < excess < 0.055 or not _has_two_decimals(table):
+    most = min(max(0.05, 0.005 * table.shape[1]), 0.5)
+    if not 0.005 < excess < most + 0.005 or not _has_two_decimals(table):
         return table
     return np.asarray(table / sums[:, None], dtype=table.dtype)
 

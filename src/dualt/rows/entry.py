@@ -5,13 +5,12 @@ It stands apart from `NoisyPosterior` because it also opens the collections of D
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from dualt.errors import DualtWarning, LabelsError
+from dualt.errors import LabelsError
 from dualt.label_arrays import as_label_array
 from dualt.labels import LabelCoder
-from dualt.probabilities import scale_rounded
+from dualt.probabilities import scale_with_warning
 from dualt.rows.blocks import ArrayBlock
 from dualt.rows.dask import DaskPosterior, is_dask
 from dualt.rows.dask_input import open_collections
@@ -57,11 +56,7 @@ def as_posterior(
         blocks, coder = open_collections(pred_probs, noisy_labels, class_names, coder)
         return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold)
     table, columns = as_probability_table(pred_probs)
-    scaled = scale_rounded(table)
-    if scaled is not table:
-        message = "The probabilities are rounded to two decimals: each row was divided by its sum."
-        warnings.warn(message, DualtWarning, stacklevel=3)
-        table = scaled
+    table = scale_with_warning(table, stacklevel=3)
     labels = as_label_array(align_labels(pred_probs, noisy_labels))
     check_same_length(len(table), len(labels))
     if coder is None:
