@@ -335,9 +335,10 @@ def test_clean_toy_data_by_the_defaults(name, tmp_path):
         found = json.loads(run("train", tmp_path / "data.npz", "-o", folder, "--n-jobs", "1", "--json"))
         if found["distrust"] is None:
             assert found["estimate"]["noise_rate_range"][0] == 0, "the labels are clean"
-        plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(x, y)
+        plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(x, y).score(x_test, y_test)
+        assert found["test_accuracy"] >= plain - max(0.02, 1.001 / len(y_test)), "two points, or one row of so few"
         hits += found["test_accuracy"] * len(y_test)
-        plain_hits += plain.score(x_test, y_test) * len(y_test)
+        plain_hits += plain * len(y_test)
         n_judged += len(y_test)
     assert hits / n_judged >= plain_hits / n_judged - 0.02
 
