@@ -176,6 +176,31 @@ def test_finished_runs_leave_no_checkpoints_and_failed_ones_keep_theirs(tmp_path
     assert list((tmp_path / "other" / "checkpoints").glob("*/ce.safetensors"))
 
 
+@pytest.mark.parametrize("at", ["ce, epoch 2", "forward, epoch 2"])
+def test_a_sweep_that_ends_leaves_the_checkpoints_of_others_alone(tmp_path, at):
+    runs = grid(seeds=2, noise=["sym-20"], estimators=["t"], methods=["forward"])
+    others = grid(seeds=2, noise=["sym-20"], estimators=["t"], methods=["reweighting"])
+    begun = []
+
+    def end_another(progress):
+        if at in progress.label and not begun:
+            begun.append(progress.label)
+            run_sweep(others, tmp_path)
+
+    def stop(progress):
+        end_another(progress)
+        if "forward, epoch 4" in progress.label:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(runs, tmp_path, on_progress=stop)
+    assert begun
+    assert list((tmp_path / "checkpoints").glob("*/t/forward.safetensors"))
+    records = run_sweep([*runs, *others], tmp_path)
+    assert {record["status"] for record in records.values()} == {"done"}
+    assert not (tmp_path / "checkpoints").exists()
+
+
 def test_the_time_of_a_training_is_summed_over_resumes(tmp_path, monkeypatch):
     (run, *_) = runs = grid(seeds=1, noise=["sym-20"], methods=[], estimators=["t"])
     seen = []

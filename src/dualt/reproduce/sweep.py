@@ -6,7 +6,6 @@ import contextlib
 import errno
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -201,8 +200,9 @@ def do_work(
                     keep(record)
     if place.checkpoints is not None and not failed:
         # They only served to go on from.
-        for posterior in learned:
-            shutil.rmtree(place.checkpoints / posterior.identity, ignore_errors=True)
+        for one in learned.values():
+            if isinstance(one, Learned):
+                one.remove_checkpoints()
         with contextlib.suppress(OSError):  # not empty yet
             place.checkpoints.rmdir()
 

@@ -71,6 +71,7 @@ class State:
             "version": _VERSION, "settings": settings, "history": self.history.to_dict(), "digest": _digest(tensors)
         }  # fmt: skip
         content = save(tensors, metadata={"dualt": json.dumps(header)})
+        path.parent.mkdir(exist_ok=True, parents=True)  # another sweep that shares it may have found it empty
         with atomic_write(path, "wb") as stream:
             stream.write(content)
 
