@@ -204,7 +204,7 @@ def test_auto_goes_by_the_estimate(matrix, expected):
 
 def test_classes_that_may_overlap_speak_against_a_claim_not_against_a_method():
     estimate = estimated(dualt.noise.pair(4, 0.4))
-    readings = replace(estimate.fit.readings, overlap=True)
+    readings = replace(estimate.fit.readings, surest=(0, 30))
     doubtful = replace(estimate, fit=replace(estimate.fit, readings=readings))
     assert doubtful.noise_rate_range[0] == 0 < estimate.noise_rate_range[0]
     assert chosen_by_auto(estimate, None) == chosen_by_auto(doubtful, None) == "forward"

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import dualt
 from dualt.cli.picture import matrix_table
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.report import render_report
-from dualt.results.readings import basis, between, finding, rate_range
+from dualt.results.readings import Readings, basis, between, finding, rate_range
 
 
 def hard_and_easy(noise_of_sure: float, seed: int = 0) -> dualt.TransitionEstimate:
@@ -66,6 +67,26 @@ def test_where_all_labels_may_be_right_no_rate_is_headlined(seed):
     assert estimate.noise_rate_range[0] == 0
     assert finding(estimate).startswith("At most ")
     assert "interval" not in basis(estimate)
+
+
+def test_where_classes_may_overlap_the_range_starts_at_what_the_surest_few_show():
+    """By hand: 12 of 40 are wrong, with a deviation of √((.3·.7 + 1/40)/40) = .0766."""
+    many = np.array([10_000, 10_000])
+    noisy = Readings(np.full(2, 0.4), np.full(2, 0.5), many, many, seldom_sure=False, trust=1.0)
+    prior = np.array([0.5, 0.5])
+    for surest, low in (((12, 40), 0.3 - 1.96 * 0.0766), ((1, 40), 0), ((30, 40), noisy.range(prior, 0.95)[0])):
+        overlapping = replace(noisy, surest=surest)
+        assert overlapping.range(prior, 0.95) == pytest.approx((low, noisy.range(prior, 0.95)[1]), abs=1e-3)
+        assert not overlapping.class_ranges(0.95)[0].any()
+        assert Readings.from_dict(overlapping.to_dict()).surest == surest
+
+
+def test_readings_of_earlier_versions_are_read():
+    many = np.array([100, 100])
+    saved = Readings(np.full(2, 0.4), np.full(2, 0.5), many, many, seldom_sure=False, trust=1.0).to_dict()
+    del saved["surest"]
+    assert Readings.from_dict(saved).range(np.full(2, 0.5), 0.95)[0] > 0.3
+    assert Readings.from_dict(saved | {"overlap": True}).range(np.full(2, 0.5), 0.95)[0] == 0
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])

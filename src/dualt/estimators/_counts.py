@@ -16,6 +16,9 @@ _FLOOR = 1e-6
 # A share of fewer examples says little.
 _FEWEST_SUREST = 30
 _CONCENTRATIONS = np.geomspace(0.02, 200, 40)
+# A power of probabilities is found from so many rows, up to the largest; what is less probable counts as this much.
+_CALIBRATION_ROWS, _SHARPEST, _LEAST_PROBABILITY = 4_096, 4.0, 1e-6
+_HALVINGS = 10
 
 
 def count_fit(counts: NDArray[np.int64], *, shrink: bool = False) -> Fit:
@@ -182,18 +185,56 @@ def alikeness(sure: Matrix, doubtful: NDArray[np.int64]) -> float:
     return float((overlap * totals).sum() / max(totals.sum(), 1.0))
 
 
-def agreement_rises(summary: PosteriorSummary) -> bool:
-    """Tell whether the surest few of the sample agree with their labels more often than the next, beyond chance.
+def surest_few(summary: PosteriorSummary) -> tuple[int, int]:
+    """Return how many of the surest few contradict their labels, of how many, if they do so less than the next.
 
-    Noise that depends on the class alone is the same among all that are sure: agreement has reached a plateau. Where it
-    still rises, by more than a standard error, what looks like noise may be classes that overlap.
+    Noise that depends on the class alone is the same among all that are sure: agreement has reached a plateau, and
+    (0, 0) is returned. Where it still rises, by more than a standard error, what looks like noise may be classes that
+    overlap, and only the surest few speak for noise.
     """
     rows = summary.sample_rows
     agrees = (rows.argmax(axis=1) == summary.sample_labels)[np.argsort(-rows.max(axis=1), kind="stable")]
     n_surest = max(_FEWEST_SUREST, len(agrees) // 20)
     surest, following = agrees[:n_surest], agrees[n_surest : 5 * n_surest]
     if not len(following):
-        return False
+        return 0, 0
     share = (surest.sum() + following.sum() + 1) / (len(surest) + len(following) + 2)
     error = np.sqrt(share * (1 - share) * (1 / len(surest) + 1 / len(following)))
-    return bool(surest.mean() - following.mean() > error)
+    rises = surest.mean() - following.mean() > error
+    return (int((~surest).sum()), n_surest) if rises else (0, 0)
+
+
+def sharpness(summary: PosteriorSummary) -> float:
+    """Return the power, at least 1, that makes the probabilities of the sample fit the given labels best.
+
+    This is temperature scaling, for a classifier that agrees with the labels more often than it says, as forests do:
+    its doubt would pass for errors of its own. It never softens: softened, an over-confident classifier would excuse
+    the wrong labels of hard examples, where people err most.
+    """
+    step = -(-len(summary.sample_rows) // _CALIBRATION_ROWS)
+    labels = summary.sample_labels[::step]
+    logs = np.log(np.maximum(summary.sample_rows[::step], _LEAST_PROBABILITY))
+    of_labels = logs[np.arange(len(labels)), labels]
+
+    def gains(power: float) -> NDArray[Any]:
+        """How the log-likelihood of each label changes with the power; falls as the power grows."""
+        weights = np.exp(power * logs)
+        return np.asarray(of_labels - (weights * logs).sum(axis=1) / weights.sum(axis=1))
+
+    first = gains(1.0)
+    if first.mean() <= 3 * first.std() / np.sqrt(len(labels)):  # chance explains it
+        return 1.0
+    low, high = 1.0, _SHARPEST
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gains(middle).mean() > 0 else (low, middle)
+    return (low + high) / 2
+
+
+def sharpened(probs: NDArray[Any], power: float) -> NDArray[Any]:
+    """Return the power of every probability, with rows that sum to one again."""
+    if power == 1:
+        return probs
+    powers = probs**power
+    powers /= (powers @ np.ones(powers.shape[1], powers.dtype))[:, None]
+    return np.asarray(powers)

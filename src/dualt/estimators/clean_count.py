@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators._counts import (
-    agreement_rises,
     alikeness,
     match_rows,
     pooled_rates,
     pooled_rows,
     resample_counts,
+    sharpened,
+    sharpness,
     spread_concentration,
+    surest_few,
 )
 from dualt.estimators.confident_joint import confident_joint_of_sample, count_confident
 from dualt.labels import Codes
@@ -65,9 +67,10 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     first three rounds each class gets as large a share as its label has (later ones are free to leave it), and
     rows that have changed places are put back: see `match_rows`.
 
-    The last round counts the examples in layers of sureness. The mean of the rows counted at `confidence` and at twice
-    its doubt is what the sure examples say. Doubtful ones may add to it: see `_growth`. What the layers say of the
-    least and the most noise goes with the estimate, as `Readings`.
+    The last round counts the examples in layers of sureness; an under-confident classifier is sharpened for it, see
+    `sharpness`. The mean of the rows counted at `confidence` and at twice its doubt is what the sure examples say.
+    Doubtful ones may add to it: see `_growth`. What the layers say of the least and the most noise goes with the
+    estimate, as `Readings`.
 
     Needs out-of-fold probabilities: counting is honest only if the choice has not seen the labels.
 
@@ -88,14 +91,15 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     if posterior.n_classes > _MANY_CLASSES:
         levels = levels[-1:]
     few = _few(posterior.summary)
-    clean, sureness = reader.clearest(few.sample_rows, posterior.n_jobs)
+    power = sharpness(few)
+    clean, sureness = reader.clearest(sharpened(few.sample_rows, power), posterior.n_jobs)
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
-    layers = _count_layers(posterior, reader, limits)
+    layers = _count_layers(posterior, reader, limits, power)
     # Of few examples those that count may not be sure enough to show noise.
-    overlap = posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes and agreement_rises(few)
-    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, overlap=overlap)
+    surest = surest_few(few) if posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes else (0, 0)
+    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, surest=surest)
 
 
 def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:
@@ -178,7 +182,9 @@ def _thresholds(
     return np.asarray(thresholds - _ROUNDING)
 
 
-def _count_layers(posterior: NoisyPosterior, reader: EarlyPosterior, limits: NDArray[np.float64]) -> NDArray[np.int64]:
+def _count_layers(
+    posterior: NoisyPosterior, reader: EarlyPosterior, limits: NDArray[np.float64], power: float
+) -> NDArray[np.int64]:
     """Count (clean class, given label) over all examples, by how many of the `limits` of its class each reaches.
 
     Returns (len(limits) + 1, n_classes, n_classes); the first layer is of the examples that reach none, and is left
@@ -187,7 +193,7 @@ def _count_layers(posterior: NoisyPosterior, reader: EarlyPosterior, limits: NDA
     n_classes, n_layers = posterior.n_classes, len(limits) + 1
 
     def pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        clean, sureness = reader.clearest(probs)
+        clean, sureness = reader.clearest(sharpened(probs, power))
         reached = [(sureness >= limit[clean]).astype(np.intp) for limit in limits]
         if n_layers == 2:
             kept = np.flatnonzero(reached[0])
@@ -223,7 +229,9 @@ def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np
     return _Counted(rows[0], rows[1], (rows[2] + rows[3]) / 2, rows[3])
 
 
-def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float, overlap: bool) -> Fit:
+def _fit(
+    layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float, surest: tuple[int, int]
+) -> Fit:
     """Return the fit of counted layers, with the readings between which it lies."""
     counts = _reaching(layers)
     concentrations = np.array([spread_concentration(count) for count in counts])
@@ -245,7 +253,7 @@ def _fit(layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt
         most_support=counts[min(1, len(counts) - 1)].sum(axis=1),
         seldom_sure=mean_sureness < _LIKELY,
         trust=_trust(evidence, alike),
-        overlap=overlap,
+        surest=surest,
     )
     transition = _blend(counted, grown)
     resample = partial(_resampled, layers, shrink, concentrations, grown)

@@ -253,7 +253,7 @@ def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
     if doubt is not None:
         return "dividemix" if doubt == estimate.undecided else "ce"
     # Classes that may overlap speak against a claim, not against a method that helps if labels are wrong.
-    readings = estimate.fit.readings and replace(estimate.fit.readings, overlap=False)
+    readings = estimate.fit.readings and replace(estimate.fit.readings, surest=(0, 0))
     low = estimate.noise_rate_range[0] if readings is None else readings.range(estimate.clean_prior, 0.95)[0]
     if estimate.noise_rate < LITTLE_NOISE or low <= 0:
         return "ce"

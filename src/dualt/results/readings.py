@@ -44,8 +44,9 @@ class Readings:
     trust : float
         How far the structure of the matrix may decide which labels are wrong, from 0 (the probabilities alone
         decide) to 1 (Bayes' rule through the matrix does).
-    overlap : bool
-        Whether classes that overlap may explain the least noise too, so that the range starts at none.
+    surest : (int, int)
+        How many of the surest few contradict their label, of how many, where classes that overlap may explain the least
+        noise too: the range then starts at what these few show. (0, 0) where it is the least noise.
     """
 
     least: Floats
@@ -54,21 +55,30 @@ class Readings:
     most_support: NDArray[np.int64]
     seldom_sure: bool
     trust: float
-    overlap: bool = False
+    surest: tuple[int, int] = (0, 0)
+
+    @property
+    def overlap(self) -> bool:
+        """Whether classes that overlap may explain the least noise too."""
+        return self.surest[1] > 0
 
     def class_ranges(self, level: float) -> tuple[Floats, Floats]:
         """Return (low, high), each (n_classes,): the readings with their sampling error."""
         z = NormalDist().inv_cdf(0.5 + level / 2)
         low = self.least - z * np.sqrt(_variance(self.least, self.least_support))
         high = self.most + z * np.sqrt(_variance(self.most, self.most_support))
-        return np.where((self.least > 0) & (not self.overlap), np.maximum(low, 0), 0), np.minimum(high, 1)
+        told = (self.least > 0) & (not self.overlap)  # the surest few are too few for each class
+        return np.where(told, np.maximum(low, 0), 0), np.minimum(high, 1)
 
     def range(self, prior: Floats, level: float) -> tuple[float, float]:
         """Return (low, high) for the share of wrong labels among examples whose classes have the shares `prior`."""
         z = NormalDist().inv_cdf(0.5 + level / 2)
         low = prior @ self.least - z * np.sqrt(prior**2 @ _variance(self.least, self.least_support))
         high = prior @ self.most + z * np.sqrt(prior**2 @ _variance(self.most, self.most_support))
-        return 0.0 if self.overlap else max(0.0, float(low)), min(1.0, float(high))
+        if self.overlap:
+            wrong, rows = self.surest
+            low = min(low, wrong / rows - z * np.sqrt(_variance(np.float64(wrong / rows), np.int64(rows))))
+        return max(0.0, float(low)), min(1.0, float(high))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
@@ -79,8 +89,10 @@ class Readings:
         """Return the readings that `to_dict` has returned."""
         least, most = (np.array(content[name], np.float64) for name in ("least", "most"))
         of_least, of_most = (np.array(content[name], np.int64) for name in ("least_support", "most_support"))
-        overlap = bool(content.get("overlap", False))  # which earlier versions have not written
-        return cls(least, most, of_least, of_most, bool(content["seldom_sure"]), float(content["trust"]), overlap)
+        # Earlier versions have not written it, or only whether there may be overlap.
+        wrong, rows = content.get("surest", (0, int(content.get("overlap", False))))
+        surest = (int(wrong), int(rows))
+        return cls(least, most, of_least, of_most, bool(content["seldom_sure"]), float(content["trust"]), surest)
 
 
 def _variance(rates: Floats, support: NDArray[np.int64]) -> Floats:
@@ -113,7 +125,9 @@ def _at_chance(estimate: TransitionEstimate) -> bool:
 def nothing_sure(estimate: TransitionEstimate) -> bool:
     """Tell whether even the surest examples show no wrong labels: none may be wrong, or errors that are repeated."""
     readings = estimate.fit.readings
-    return readings is not None and (readings.overlap or not readings.least.any())
+    if readings is None or not readings.least.any():
+        return readings is not None
+    return readings.overlap and estimate.noise_rate_range[0] == 0
 
 
 def told_as_range(estimate: TransitionEstimate) -> bool:
