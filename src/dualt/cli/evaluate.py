@@ -162,7 +162,7 @@ def _show(found: NoisyAccuracy) -> None:
         through = found.through_transition
         say(f"Through the matrix: {through.estimate:.1%} ({through.low:.1%} to {through.high:.1%}), if {ASSUMPTION}.")
     if found.difference is not None and found.difference.interval is not None:
-        low, high = found.difference.interval
+        low, high = (round(100 * limit, 1) + 0.0 for limit in found.difference.interval)  # no -0.0
         verdicts = {"first": "The first model is better", "second": "The second model is better"}
         verdict = verdicts.get(found.better or "", "Which model is better cannot be told")
-        say(f"{verdict}: first less second {100 * low:+.1f} to {100 * high:+.1f} percentage points.")
+        say(f"{verdict}: first less second {low:+.1f} to {high:+.1f} percentage points.")

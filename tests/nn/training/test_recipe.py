@@ -105,6 +105,8 @@ def test_another_number_of_epochs_keeps_the_shape_of_a_schedule(recipe, epochs):
         ({"batch_size": 0}, "batch_size of at least 1"),
         ({"patience": 0}, "patience of at least 1"),
         ({"learning_rate": 0.0}, "learning_rate above 0"),
+        ({"learning_rate": "0.1"}, "learning_rate above 0, got '0.1'"),
+        ({"weight_decay": "0"}, "weight_decay from 0 on, got '0'"),
         ({"optimizer": "lion"}, "'sgd' or 'adam', got 'lion'"),
         ({"report": "best"}, "'best-validation' or 'last-ten'"),
         ({"momentum": 1.5}, "momentum in"),
