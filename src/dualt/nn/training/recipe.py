@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from operator import ge, gt
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
@@ -73,10 +74,10 @@ class Recipe:
             if getattr(self, name) not in known:
                 words = " or ".join(map(repr, known))
                 raise InputError(f"Expected {name} {words}, got {getattr(self, name)!r}.")
-        if isinstance(self.learning_rate, str) or not self.learning_rate > 0:
-            raise InputError(f"Expected a learning_rate above 0, got {self.learning_rate!r}.")
-        if isinstance(self.weight_decay, str) or not self.weight_decay >= 0:
-            raise InputError(f"Expected a weight_decay from 0 on, got {self.weight_decay!r}.")
+        for name, enough, words in (("learning_rate", gt, "above 0"), ("weight_decay", ge, "from 0 on")):
+            value = getattr(self, name)
+            if isinstance(value, str) or not enough(value, 0):
+                raise InputError(f"Expected a {name} {words}, got {value!r}.")
         if any(later <= earlier for earlier, later in zip((0, *self.milestones), self.milestones, strict=False)):
             raise InputError(f"Expected milestones from 1 on in ascending order, got {self.milestones}.")
         check_fraction(self.momentum, "momentum", inclusive=True)
