@@ -17,9 +17,10 @@ import numpy as np
 
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.audit.prediction_powered import mean_interval, share_intervals
+from dualt.inversion import PosteriorSolver
 from dualt.labels import Codes
 
-_STEPS, _CLOSE = 1000, 1e-7
+_STEPS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,33 +112,9 @@ def _plug_in(predicted: Codes, given: Codes, transition: Floats) -> float:
     n_classes = len(transition)
     cells = np.asarray(predicted, np.intp) * n_classes + given
     counts = np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes)
-    return float(np.trace(solve_joint(counts / len(given), transition)))
-
-
-def solve_joint(shares: Floats, transition: Floats) -> Floats:
-    """Return the M ≥ 0, Σ M = Σ shares, under which `shares` = M @ T is most likely.
-
-    Where the inverse has no negative entry it is the answer; elsewhere EM steps M ← M · ((shares / (M @ T)) @ Tᵀ) from
-    the inverse clipped to a little of everything.
-    """
-    exact = shares @ np.linalg.inv(transition)
-    result: Floats = exact.copy()
-    outside = np.flatnonzero((exact < 0).any(axis=1))
-    if not len(outside):
-        return result
-    target = shares[outside]
-    totals = target.sum(axis=1, keepdims=True)
-    now = np.maximum(exact[outside], 1e-3 * totals)
-    now *= totals / np.where(now.sum(axis=1, keepdims=True) > 0, now.sum(axis=1, keepdims=True), 1)
-    tiny = np.finfo(np.float64).tiny
-    for _ in range(_STEPS):
-        after = now * ((target / np.maximum(now @ transition, tiny)) @ transition.T)
-        moved = np.abs(after - now).max()
-        now = after
-        if moved < _CLOSE:
-            break
-    result[outside] = now
-    return result
+    of_predicted = counts.sum(axis=1, keepdims=True)
+    right = PosteriorSolver(transition, max_steps=_STEPS)(counts / np.maximum(of_predicted, 1))
+    return float(np.trace(of_predicted * right) / len(given))
 
 
 def accuracy_by_audit(
