@@ -1,4 +1,3 @@
-import math
 import pickle
 from itertools import permutations
 
@@ -16,11 +15,12 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError
-from dualt.estimators._counts import sharpened, sharpness, surest_few
+from dualt.estimators._counts import surest_few
 from dualt.estimators.clean_count import _balance, clean_count
 from dualt.estimators.confident_joint import confident_joint, count_confident
 from dualt.estimators.joint.training import joint
 from dualt.rows import as_posterior
+from dualt.rows.calibration import raised
 
 
 def clean_by_loops(p, transition):
@@ -283,41 +283,6 @@ def test_agreement_that_rises_to_the_surest_is_told_from_a_plateau():
         assert surest_few(summary) == surest
 
 
-def fitting_power(probs: np.ndarray, labels: np.ndarray) -> float:
-    """Return the power from 1 to 4 of the largest likelihood, by trying a thousand."""
-
-    def loss(power: float) -> float:
-        rows = np.maximum(probs, 1e-6) ** power
-        return -np.mean([math.log(row[label] / row.sum()) for row, label in zip(rows, labels, strict=True)])
-
-    return min(np.linspace(1, 4, 301), key=loss)
-
-
-@given(st.integers(0, 1000), st.sampled_from([0.3, 0.5, 0.8]))
-def test_an_under_confident_classifier_is_sharpened_by_the_power_that_fits_best(seed, power):
-    probs, labels = overlapping(seed, 400, 0.1)
-    dull = sharpened(probs, power)
-    found = sharpness(as_posterior(dull, labels).summary)
-    assert found == pytest.approx(fitting_power(dull, labels), abs=0.02) or found == 1
-    assert found > 1 or power == 0.8
-
-
-def test_only_beyond_chance_and_never_softened():
-    powers = [sharpness(as_posterior(*overlapping(seed, 400, 0.1)).summary) for seed in range(40)]
-    assert sum(power > 1 for power in powers) <= 4  # 2.5 % of them are due to chance
-    probs, labels = overlapping(0, 400, 0.1)
-    assert sharpness(as_posterior(sharpened(probs, 3), labels).summary) == 1
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sharpened_rows_are_powers_that_sum_to_one(dtype):
-    """By hand: (.25, .75, 0) squared is (.1, .9, 0) of its sum."""
-    rows = np.array([[0.25, 0.75, 0], [1, 0, 0]], dtype)
-    np.testing.assert_allclose(sharpened(rows, 2.0), [[0.1, 0.9, 0], [1, 0, 0]], rtol=1e-6)
-    assert sharpened(rows, 2.0).dtype == dtype
-    assert sharpened(rows, 1.0) is rows
-
-
 def test_a_classifier_that_says_less_than_it_knows_gives_the_same_matrix():
     """As a forest's: what it is unsure of would be taken for its own errors, and noise be missed."""
     rng = np.random.default_rng(0)
@@ -327,7 +292,7 @@ def test_a_classifier_that_says_less_than_it_knows_gives_the_same_matrix():
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True) @ truth
     labels = noise.corrupt(clean, truth, random_state=1)
     expected = dualt.estimate_transition(probs, labels).transition
-    found = dualt.estimate_transition(sharpened(probs, 0.5), labels).transition
+    found = dualt.estimate_transition(raised(probs, 0.5), labels).transition
     assert dualt.transition.l1_error(found, expected, normalize=True) < 0.05
 
 

@@ -9,6 +9,7 @@ import pytest
 import dualt
 from dualt import noise
 from dualt.results import diagnostics, notices
+from dualt.rows.calibration import raised
 
 N_CLASSES, PER_CLASS = 3, 200
 
@@ -108,6 +109,14 @@ def contradicted():
     return probs, (labels + 1) % N_CLASSES
 
 
+def sharpened(power):
+    """Exact posteriors of overlapping classes, with log odds so many times what they should be."""
+    rng = np.random.default_rng(0)
+    posterior = rng.dirichlet(np.full(N_CLASSES, 0.5), 4000)
+    labels = (posterior.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1).clip(0, N_CLASSES - 1)
+    return raised(posterior, power), labels
+
+
 CASES = {
     "low-agreement": ("t", contradicted(), agreeing(0.5)),
     "class-without-labels": ("spade", without_labels(0), without_labels(1)),
@@ -120,6 +129,7 @@ CASES = {
     "uninformative": ("spade", at_chance(0.0), at_chance(0.3)),
     "noise-rises": ("spade", noise_by_difficulty(0.4), noise_by_difficulty(0.1)),
     "few-labels-for-classes": ("spade", many_classes(100), many_classes(1000)),
+    "far-too-sure": ("clean-count", sharpened(2.2), sharpened(1.8)),
     "double-counting": ("dual-t", exact_posteriors(), over_confident()),
     "hard-predictions": ("clean-count", (np.eye(N_CLASSES)[labelled()[0]], labelled()[1]), plain()),
 }

@@ -16,9 +16,6 @@ _FLOOR = 1e-6
 # A share of fewer examples says little.
 _FEWEST_SUREST = 30
 _CONCENTRATIONS = np.geomspace(0.02, 200, 40)
-# A power of probabilities is found from so many rows, up to the largest; what is less probable counts as this much.
-_CALIBRATION_ROWS, _SHARPEST, _LEAST_PROBABILITY = 4_096, 4.0, 1e-6
-_HALVINGS = 10
 
 
 def count_fit(counts: NDArray[np.int64], *, shrink: bool = False) -> Fit:
@@ -202,39 +199,3 @@ def surest_few(summary: PosteriorSummary) -> tuple[int, int]:
     error = np.sqrt(share * (1 - share) * (1 / len(surest) + 1 / len(following)))
     rises = surest.mean() - following.mean() > error
     return (int((~surest).sum()), n_surest) if rises else (0, 0)
-
-
-def sharpness(summary: PosteriorSummary) -> float:
-    """Return the power, at least 1, that makes the probabilities of the sample fit the given labels best.
-
-    This is temperature scaling, for a classifier that agrees with the labels more often than it says, as forests do:
-    its doubt would pass for errors of its own. It never softens: softened, an over-confident classifier would excuse
-    the wrong labels of hard examples, where people err most.
-    """
-    step = -(-len(summary.sample_rows) // _CALIBRATION_ROWS)
-    labels = summary.sample_labels[::step]
-    logs = np.log(np.maximum(summary.sample_rows[::step], _LEAST_PROBABILITY))
-    of_labels = logs[np.arange(len(labels)), labels]
-
-    def gains(power: float) -> NDArray[Any]:
-        """How the log-likelihood of each label changes with the power; falls as the power grows."""
-        weights = np.exp(power * logs)
-        return np.asarray(of_labels - (weights * logs).sum(axis=1) / weights.sum(axis=1))
-
-    first = gains(1.0)
-    if first.mean() <= 3 * first.std() / np.sqrt(len(labels)):  # chance explains it
-        return 1.0
-    low, high = 1.0, _SHARPEST
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if gains(middle).mean() > 0 else (low, middle)
-    return (low + high) / 2
-
-
-def sharpened(probs: NDArray[Any], power: float) -> NDArray[Any]:
-    """Return the power of every probability, with rows that sum to one again."""
-    if power == 1:
-        return probs
-    powers = probs**power
-    powers /= (powers @ np.ones(powers.shape[1], powers.dtype))[:, None]
-    return np.asarray(powers)

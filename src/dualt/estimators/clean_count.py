@@ -15,8 +15,6 @@ from dualt.estimators._counts import (
     pooled_rates,
     pooled_rows,
     resample_counts,
-    sharpened,
-    sharpness,
     spread_concentration,
     surest_few,
 )
@@ -24,6 +22,7 @@ from dualt.estimators.confident_joint import confident_joint_of_sample, count_co
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.results.readings import Readings
+from dualt.rows.calibration import calibration, raised
 from dualt.rows.counts import count_pairs, normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
@@ -67,10 +66,10 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     first three rounds each class gets as large a share as its label has (later ones are free to leave it), and
     rows that have changed places are put back: see `match_rows`.
 
-    The last round counts the examples in layers of sureness; an under-confident classifier is sharpened for it, see
-    `sharpness`. The mean of the rows counted at `confidence` and at twice its doubt is what the sure examples say.
-    Doubtful ones may add to it: see `_growth`. What the layers say of the least and the most noise goes with the
-    estimate, as `Readings`.
+    The last round counts the examples in layers of sureness; an under-confident classifier is sharpened for it, since
+    its doubt would pass for errors of its own: see `calibration`. The mean of the rows counted at `confidence` and at
+    twice its doubt is what the sure examples say. Doubtful ones may add to it: see `_growth`. What the layers say of
+    the least and the most noise goes with the estimate, as `Readings`.
 
     Needs out-of-fold probabilities: counting is honest only if the choice has not seen the labels.
 
@@ -91,8 +90,9 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     if posterior.n_classes > _MANY_CLASSES:
         levels = levels[-1:]
     few = _few(posterior.summary)
-    power = sharpness(few)
-    clean, sureness = reader.clearest(sharpened(few.sample_rows, power), posterior.n_jobs)
+    # Never softened: softened, a classifier excuses the wrong labels of hard examples, where people err most.
+    power = max(1.0, calibration(few.sample_rows, few.sample_labels))
+    clean, sureness = reader.clearest(raised(few.sample_rows, power), posterior.n_jobs)
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
@@ -193,7 +193,7 @@ def _count_layers(
     n_classes, n_layers = posterior.n_classes, len(limits) + 1
 
     def pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        clean, sureness = reader.clearest(sharpened(probs, power))
+        clean, sureness = reader.clearest(raised(probs, power))
         reached = [(sureness >= limit[clean]).astype(np.intp) for limit in limits]
         if n_layers == 2:
             kept = np.flatnonzero(reached[0])

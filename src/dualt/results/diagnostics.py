@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.fit import Fit
+from dualt.rows.calibration import calibration
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import early_posterior
 
@@ -22,7 +23,7 @@ UNINFORMATIVE = 0.02
 _SURE = 3.0
 FIGURES = (
     "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
-    "double_counting", "chance_error", "information", "steepness",
+    "double_counting", "chance_error", "information", "steepness", "calibration",
 )  # fmt: skip
 
 
@@ -147,6 +148,11 @@ class Diagnostics:
         error = np.sqrt((sure * (1 - sure) + unsure * (1 - unsure)) * 2 / len(clean))
         return float(max(0.0, unsure - sure - 3 * error))
 
+    @cached_property
+    def calibration(self) -> float:
+        """Power of the probabilities that fits the given labels best: below 1 for a classifier that is too sure."""
+        return 1.0 if self.hard else calibration(self._summary.sample_rows, self._summary.sample_labels)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
         return {name: np.asarray(getattr(self, name)).tolist() for name in FIGURES}
@@ -156,7 +162,7 @@ class Diagnostics:
         """Return the figures that `to_dict` has returned."""
         found = cls.__new__(cls)
         for name in FIGURES:  # what is set is not computed
-            value = figures[name]
+            value = figures.get(name, 1.0) if name == "calibration" else figures[name]  # which is newer than the others
             vars(found)[name] = np.asarray(value) if isinstance(value, list) else value
         if found.condition_number is None and len(found.label_counts) <= _ESTIMATED_UP_TO:
             vars(found)["condition_number"] = float("inf")  # which JSON has not: it was written as null

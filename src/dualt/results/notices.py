@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dualt.results.diagnostics import UNINFORMATIVE, Diagnostics
 from dualt.results.fit import Fit
+from dualt.rows.calibration import FAR_TOO_SURE
 from dualt.transition import NEAR_SINGULAR
 
 FEW_LABELS = 30
@@ -20,8 +21,8 @@ MUCH_CHANCE = 0.35
 # How much more often the unsure half of the examples must disagree with its labels than the sure half.
 STEEP = 0.2
 _HARDLY_INVERTIBLE = 30.0
-# Estimators that take the rows' labels for news.
-_NEED_OUT_OF_FOLD = ("confident-joint", "top-count", "clean-count", "joint")
+# Estimators that take the rows' labels for news: the classifier must not know them.
+_COUNT_LABELS = ("confident-joint", "top-count", "clean-count", "joint")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def notices(
     yield from _about_labels(figures, names)
     yield from _about_predictions(figures, names)
     yield from _about_matrix(fit, figures, names)
-    if out_of_fold is False and estimator in _NEED_OUT_OF_FOLD:
+    if out_of_fold is False and estimator in _COUNT_LABELS:
         yield Notice(
             "in-sample",
             f"The classifier was trained on these very rows, and {estimator} counts labels that it learnt by heart.",
@@ -62,6 +63,15 @@ def notices(
             f"The predictions agree with the given labels in {figures.agreement:.1%} of the rows.",
             "Either the labels are nearly clean, or the classifier was trained on these very rows and has"
             " learnt their errors by heart: use out-of-fold probabilities (cross-validation).",
+        )
+    if figures.calibration < FAR_TOO_SURE and estimator in _COUNT_LABELS:
+        yield Notice(
+            "far-too-sure",
+            "The classifier is far surer of its predictions than their agreement with the labels bears out"
+            f" ({figures.agreement:.1%} of the rows).",
+            "Either it knows better and the labels are wrong, or its own errors pass for wrong labels, and the noise"
+            " rate is too high. See what remains when it is calibrated (scikit-learn's CalibratedClassifierCV) or"
+            " trained for less long, or check a random sample (dualt audit).",
         )
     yield from _about_trust(figures)
     if estimator == "dual-t" and figures.double_counting > 0.5:

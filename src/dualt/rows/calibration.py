@@ -1,0 +1,57 @@
+"""How far probabilities say what they know: the power of them that fits the given labels best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# So many rows tell the power, of many classes as many as have so many entries, but no fewer than the last.
+_MOST_ROWS, _ENTRIES, _FEWEST_ROWS = 4_096, 1 << 20, 512
+# Its limits; what is less probable than the last counts as that.
+_LEAST, _MOST, _LEAST_PROBABILITY = 1 / 16, 4.0, 1e-6
+_HALVINGS = 12
+# A classifier whose log odds should be less than half of what they are: its sureness says little.
+FAR_TOO_SURE = 0.5
+
+
+def calibration(probs: NDArray[Any], labels: NDArray[Any]) -> float:
+    """Return the power that makes probabilities of any number of rows fit their labels best: temperature scaling.
+
+    Below 1 for a classifier that is surer than it should be; above 1 for one that agrees with the labels more often
+    than it says, as forests do; 1 where chance explains the difference. Above 1 at most so much that it says how often
+    it agrees: where labels are often taken for one other, the likelihood alone asks for more.
+    """
+    step = max(1, -(-len(probs) // min(_MOST_ROWS, max(_FEWEST_ROWS, _ENTRIES // probs.shape[1]))))
+    labels, logs = labels[::step], np.log(np.maximum(probs[::step], _LEAST_PROBABILITY))
+    logs -= logs.max(axis=1, keepdims=True)
+    of_labels = logs[np.arange(len(labels)), labels]
+    agreement = float((of_labels == 0).mean())
+
+    def gains(power: float) -> tuple[NDArray[Any], float]:
+        """How the log-likelihood of each label grows with the power, and by how much agreement exceeds sureness."""
+        weights = np.exp(power * logs)
+        totals = weights.sum(axis=1)
+        return of_labels - (weights * logs).sum(axis=1) / totals, agreement - float((1 / totals).mean())
+
+    first, exceeds = gains(1.0)
+    chance = 3 * first.std() / np.sqrt(len(labels))
+    if abs(first.mean()) <= chance or (first.mean() > 0 and exceeds <= 0):
+        return 1.0
+    low, high = (1.0, _MOST) if first.mean() > 0 else (_LEAST, 1.0)
+    for _ in range(_HALVINGS):
+        middle = float(np.sqrt(low * high))
+        gained, exceeds = gains(middle)
+        more = gained.mean() > 0 and (middle < 1 or exceeds > 0)
+        low, high = (middle, high) if more else (low, middle)
+    return float(np.sqrt(low * high))
+
+
+def raised(probs: NDArray[Any], power: float) -> NDArray[Any]:
+    """Return the power of every probability, with rows that sum to one again."""
+    if power == 1:
+        return probs
+    powers = probs**power
+    powers /= (powers @ np.ones(powers.shape[1], powers.dtype))[:, None]
+    return np.asarray(powers)
