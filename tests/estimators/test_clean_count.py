@@ -283,16 +283,16 @@ def test_agreement_that_rises_to_the_surest_is_told_from_a_plateau():
         assert surest_few(summary) == surest
 
 
-def test_a_classifier_that_says_less_than_it_knows_gives_the_same_matrix():
-    """As a forest's: what it is unsure of would be taken for its own errors, and noise be missed."""
+def test_a_classifier_that_says_far_less_than_it_knows_gives_the_same_matrix():
+    """As a forest: left as it is, it gives a matrix that is off by 0.11."""
     rng = np.random.default_rng(0)
     clean = rng.integers(0, 4, 8_000)
     truth = noise.pair(4, 0.2)
-    logits = 3.5 * np.eye(4)[clean] + rng.normal(size=(8_000, 4))
+    logits = 2.5 * np.eye(4)[clean] + rng.normal(size=(8_000, 4))
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True) @ truth
     labels = noise.corrupt(clean, truth, random_state=1)
     expected = dualt.estimate_transition(probs, labels).transition
-    found = dualt.estimate_transition(raised(probs, 0.5), labels).transition
+    found = dualt.estimate_transition(raised(probs, 0.25), labels).transition
     assert dualt.transition.l1_error(found, expected, normalize=True) < 0.05
 
 

@@ -49,6 +49,9 @@ _LIKELY = 0.5
 _MANY_CLASSES = 2_000
 # Noise of doubtful examples is taken to add at most this share to that of the sure ones, and half of it is believed.
 _MOST_GROWTH, _BELIEVED = 0.75, 0.5
+# A classifier may say so many times less than it knows: counted are then the surest, which is well. More is taken back,
+# lest doubt pass for errors of its own. Nothing is softened: that would excuse the wrong labels of hard examples.
+_CAUTION = 1.5
 # If less of all disagreement than this is there among the surest examples, the labels may all be right.
 _MAYBE_NONE = 1 / 4
 
@@ -66,8 +69,8 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     first three rounds each class gets as large a share as its label has (later ones are free to leave it), and
     rows that have changed places are put back: see `match_rows`.
 
-    The last round counts the examples in layers of sureness; an under-confident classifier is sharpened for it, since
-    its doubt would pass for errors of its own: see `calibration`. The mean of the rows counted at `confidence` and at
+    The last round counts the examples in layers of sureness; a classifier that says far less than it knows is sharpened
+    for it: see `calibration`. The mean of the rows counted at `confidence` and at
     twice its doubt is what the sure examples say. Doubtful ones may add to it: see `_growth`. What the layers say of
     the least and the most noise goes with the estimate, as `Readings`.
 
@@ -90,8 +93,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     if posterior.n_classes > _MANY_CLASSES:
         levels = levels[-1:]
     few = _few(posterior.summary)
-    # Never softened: softened, a classifier excuses the wrong labels of hard examples, where people err most.
-    power = max(1.0, calibration(few.sample_rows, few.sample_labels))
+    power = max(1.0, calibration(few.sample_rows, few.sample_labels) / _CAUTION)
     clean, sureness = reader.clearest(raised(few.sample_rows, power), posterior.n_jobs)
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
