@@ -20,7 +20,7 @@ from dualt.estimators.clean_count import _balance, clean_count
 from dualt.estimators.confident_joint import confident_joint, count_confident
 from dualt.estimators.joint.training import joint
 from dualt.rows import as_posterior
-from dualt.rows.calibration import raised
+from dualt.rows.confidence import raised
 
 
 def clean_by_loops(p, transition):

@@ -9,7 +9,7 @@ import pytest
 import dualt
 from dualt import noise
 from dualt.results import diagnostics, notices
-from dualt.rows.calibration import raised
+from dualt.rows.confidence import raised
 
 N_CLASSES, PER_CLASS = 3, 200
 

@@ -22,7 +22,7 @@ from dualt.estimators.confident_joint import confident_joint_of_sample, count_co
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.results.readings import Readings
-from dualt.rows.calibration import calibration, raised
+from dualt.rows.confidence import calibration, raised
 from dualt.rows.counts import count_pairs, normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.fit import Fit
-from dualt.rows.calibration import calibration
+from dualt.rows.confidence import calibration
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import early_posterior
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dualt.results.diagnostics import UNINFORMATIVE, Diagnostics
 from dualt.results.fit import Fit
-from dualt.rows.calibration import FAR_TOO_SURE
+from dualt.rows.confidence import FAR_TOO_SURE
 from dualt.transition import NEAR_SINGULAR
 
 FEW_LABELS = 30

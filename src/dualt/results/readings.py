@@ -111,8 +111,8 @@ def undecided(estimate: TransitionEstimate) -> str | None:
     if readings is None:
         return None
     low, high = estimate.noise_rate_range
-    # From zero on it is a limit, which claims no rate.
-    return TOO_FAR_APART if low > 0 and high - low > _TOO_WIDE else None
+    # From zero on, or what only the surest few show, it is a limit, which claims no rate.
+    return TOO_FAR_APART if low > 0 and not readings.overlap and high - low > _TOO_WIDE else None
 
 
 def _at_chance(estimate: TransitionEstimate) -> bool:

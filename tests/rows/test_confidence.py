@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualt.rows.calibration import calibration, raised
+from dualt.rows.confidence import calibration, raised
 
 
 def calibrated(seed: int, n_rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
