@@ -70,9 +70,9 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     rows that have changed places are put back: see `match_rows`.
 
     The last round counts the examples in layers of sureness; a classifier that says far less than it knows is sharpened
-    for it: see `calibration`. The mean of the rows counted at `confidence` and at
-    twice its doubt is what the sure examples say. Doubtful ones may add to it: see `_growth`. What the layers say of
-    the least and the most noise goes with the estimate, as `Readings`.
+    for it: see `calibration`. The mean of the rows counted at `confidence` and at twice its doubt is what the sure
+    examples say. Doubtful ones may add to it: see `_growth`. What the layers say of the least and the most noise goes
+    with the estimate, as `Readings`.
 
     Needs out-of-fold probabilities: counting is honest only if the choice has not seen the labels.
 

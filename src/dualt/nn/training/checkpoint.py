@@ -20,6 +20,7 @@ from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, check_readable
 from dualt.nn.training.history import History
 from dualt.nn.training.method import Method
+from dualt.nn.training.model import make_folder
 
 _VERSION = 2
 # Settings that are checksums, and what another one means.
@@ -71,7 +72,7 @@ class State:
             "version": _VERSION, "settings": settings, "history": self.history.to_dict(), "digest": _digest(tensors)
         }  # fmt: skip
         content = save(tensors, metadata={"dualt": json.dumps(header)})
-        path.parent.mkdir(exist_ok=True, parents=True)  # another sweep that shares it may have found it empty
+        make_folder(path.parent)  # another sweep that shares it may have found it empty
         with atomic_write(path, "wb") as stream:
             stream.write(content)
 
