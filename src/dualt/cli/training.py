@@ -89,7 +89,6 @@ class Training:
     augment: Annotated[str | None, typer.Option(help="shift, or shift-flip for photographs.")] = None
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto"
     precision: Annotated[str, typer.Option(help="float32, or bf16 for mixed precision.")] = "float32"
-    channels_last: Annotated[bool, typer.Option("--channels-last", help="Memory layout for convolutions.")] = False
     n_jobs: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = None
 
     def config(self, class_names: Sequence[str], validation_fraction: float, random_state: int) -> TrainingConfig:

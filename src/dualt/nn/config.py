@@ -38,8 +38,8 @@ _REFINING_RATE = 5e-4
 class TrainingConfig:
     """What a training run is, beside its data.
 
-    The fields are the parameters of `RobustNetClassifier`, and are explained there. Two are here alone: `recipes` per
-    stage (`ce` and the methods) instead of what `recipe` names, and `channels_last`, a memory layout for convolutions.
+    The fields are the parameters of `RobustNetClassifier`, and are explained there. One is here alone: `recipes` per
+    stage (`ce` and the methods) instead of what `recipe` names.
     """
 
     network: str | Callable[..., nn.Module] = "mlp"
@@ -63,7 +63,6 @@ class TrainingConfig:
     augment: str | Augment | None = None
     device: str = "auto"
     precision: Precision = "float32"
-    channels_last: bool = False
     n_jobs: int | None = None
     random_state: int = 0
 
@@ -89,7 +88,7 @@ class TrainingConfig:
     @property
     def machine(self) -> Machine:
         """What to train on."""
-        return Machine(self.device, self.precision, self.channels_last, self.n_jobs)
+        return Machine(self.device, self.precision, self.n_jobs)
 
     @property
     def augmentation(self) -> Augment | None:

@@ -179,14 +179,12 @@ def batch_starts(total: int, batch_size: int) -> list[tuple[int, int]]:
 
 
 def _runner(network: nn.Module, machine: Machine) -> Network:
-    """Return the network itself, or wrapped for mixed precision or another memory layout."""
-    if machine.precision == "float32" and not machine.channels_last:
+    """Return the network itself, or wrapped for mixed precision."""
+    if machine.precision == "float32":
         return network
 
     def run(x: Tensor) -> Tensor:
-        if machine.channels_last and x.ndim == 4:
-            x = x.contiguous(memory_format=torch.channels_last)
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=machine.precision == "bf16"):
+        with torch.autocast(x.device.type, torch.bfloat16):
             logits: Any = network(x)
         return logits.float()  # type: ignore[no-any-return]
 

@@ -159,15 +159,12 @@ class Machine:
         `"auto"` takes a GPU if there is one; else what torch calls a device.
     precision
         `"float32"`, or `"bf16"` for mixed precision.
-    channels_last
-        Memory layout that convolutions like better on some processors.
     n_jobs
         Number of CPU threads; `None` leaves torch's own setting.
     """
 
     device: str = "auto"
     precision: Precision = "float32"
-    channels_last: bool = False
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
