@@ -150,6 +150,7 @@ def estimated(n_classes=3, estimator="dual-t"):
     rng = np.random.default_rng(0)
     probs, labels = rng.dirichlet(np.full(n_classes, 0.1), 2000), rng.integers(0, n_classes, 2000)
     labels = np.where(rng.random(2000) < 0.6, probs.argmax(axis=1), labels)
+    probs = 0.6 * probs + 0.4 / n_classes
     return dualt.estimate_transition(probs, labels, estimator, out_of_fold=True)
 
 

@@ -34,10 +34,9 @@ class Table(HTMLParser):
 
 def estimate_of(n_classes, names=None):
     clean = np.arange(60 * n_classes) % n_classes
-    given = dualt.noise.corrupt(clean, dualt.noise.pair(n_classes, 0.3), random_state=0)
-    probs = np.full((len(clean), n_classes), 0.05 / (n_classes - 1))
-    probs[np.arange(len(clean)), clean] = 0.95
-    return dualt.estimate_transition(probs, given, class_names=names)
+    noise = dualt.noise.pair(n_classes, 0.3)
+    given = dualt.noise.corrupt(clean, noise, random_state=0)
+    return dualt.estimate_transition(noise[clean], given, class_names=names)
 
 
 def test_the_cells_are_the_matrix_and_the_noise_rates():

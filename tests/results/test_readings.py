@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from rich.console import Console
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -79,6 +81,18 @@ def test_where_classes_may_overlap_the_range_starts_at_what_the_surest_few_show(
         assert overlapping.range(prior, 0.95) == pytest.approx((low, noisy.range(prior, 0.95)[1]), abs=1e-3)
         assert not overlapping.class_ranges(0.95)[0].any()
         assert Readings.from_dict(overlapping.to_dict()).surest == surest
+
+
+@pytest.mark.parametrize("noise", ["clean", "sym-0.2", "pair-0.3"])
+def test_a_classifier_that_is_far_too_sure_claims_a_limit(noise):
+    """Naive Bayes contradicts a sixth of the clean labels of digits, and is sure of it."""
+    X, clean = load_digits(return_X_y=True)
+    given = clean if noise == "clean" else dualt.noise.corrupt(clean, dualt.noise.from_name(noise, 10), random_state=0)
+    probs = cross_val_predict(GaussianNB(var_smoothing=1e-3), X, given, method="predict_proba")
+    estimate = dualt.estimate_transition(probs, given, out_of_fold=True)
+    assert "far-too-sure" in [notice.code for notice in estimate.warnings]
+    assert finding(estimate).startswith("At most ")
+    assert estimate.noise_rate_range[1] >= (given != clean).mean()
 
 
 def test_readings_of_earlier_versions_are_read():

@@ -45,8 +45,9 @@ class Readings:
         How far the structure of the matrix may decide which labels are wrong, from 0 (the probabilities alone
         decide) to 1 (Bayes' rule through the matrix does).
     surest : (int, int)
-        How many of the surest few contradict their label, of how many, where classes that overlap may explain the least
-        noise too: the range then starts at what these few show. (0, 0) where it is the least noise.
+        How many of the surest few contradict their label, of how many, where the least noise may have other reasons, as
+        classes that overlap or a classifier that is far too sure: the range then starts at what these few show. (0, 0)
+        where it starts at the least noise.
     """
 
     least: Floats
@@ -58,8 +59,8 @@ class Readings:
     surest: tuple[int, int] = (0, 0)
 
     @property
-    def overlap(self) -> bool:
-        """Whether classes that overlap may explain the least noise too."""
+    def other_reasons(self) -> bool:
+        """Whether the least noise may have other reasons than wrong labels."""
         return self.surest[1] > 0
 
     def class_ranges(self, level: float) -> tuple[Floats, Floats]:
@@ -67,7 +68,7 @@ class Readings:
         z = NormalDist().inv_cdf(0.5 + level / 2)
         low = self.least - z * np.sqrt(_variance(self.least, self.least_support))
         high = self.most + z * np.sqrt(_variance(self.most, self.most_support))
-        told = (self.least > 0) & (not self.overlap)  # the surest few are too few for each class
+        told = (self.least > 0) & (not self.other_reasons)  # the surest few are too few for each class
         return np.where(told, np.maximum(low, 0), 0), np.minimum(high, 1)
 
     def range(self, prior: Floats, level: float) -> tuple[float, float]:
@@ -75,7 +76,7 @@ class Readings:
         z = NormalDist().inv_cdf(0.5 + level / 2)
         low = prior @ self.least - z * np.sqrt(prior**2 @ _variance(self.least, self.least_support))
         high = prior @ self.most + z * np.sqrt(prior**2 @ _variance(self.most, self.most_support))
-        if self.overlap:
+        if self.other_reasons:
             wrong, rows = self.surest
             low = min(low, wrong / rows - z * np.sqrt(_variance(np.float64(wrong / rows), np.int64(rows))))
         return max(0.0, float(low)), min(1.0, float(high))
@@ -112,7 +113,7 @@ def undecided(estimate: TransitionEstimate) -> str | None:
         return None
     low, high = estimate.noise_rate_range
     # From zero on, or what only the surest few show, it is a limit, which claims no rate.
-    return TOO_FAR_APART if low > 0 and not readings.overlap and high - low > _TOO_WIDE else None
+    return TOO_FAR_APART if low > 0 and not readings.other_reasons and high - low > _TOO_WIDE else None
 
 
 def _at_chance(estimate: TransitionEstimate) -> bool:
@@ -127,7 +128,7 @@ def nothing_sure(estimate: TransitionEstimate) -> bool:
     readings = estimate.fit.readings
     if readings is None or not readings.least.any():
         return readings is not None
-    return readings.overlap and estimate.noise_rate_range[0] == 0
+    return readings.other_reasons and estimate.noise_rate_range[0] == 0
 
 
 def told_as_range(estimate: TransitionEstimate) -> bool:
