@@ -182,9 +182,18 @@ def test_columns_are_numbers_if_their_texts_are():
     assert values[0, 2] == values[2, 2] != values[1, 2]
     many = columns_of(np.array([[f"id{row}"] for row in range(1000)], dtype=object))
     assert many.values.max() < 255
-    days = columns_of(pd.DataFrame({"day": pd.to_datetime(["2020-01-02", None, "2020-01-01"])}))
-    assert days.values[0, 0] - days.values[2, 0] == 86_400
-    assert np.isnan(days.values[1, 0])
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["dates", "texts"])
+def test_dates_are_numbers(written):
+    days = ["2020-01-02", None, "2020-01-01"]
+    values, categorical = columns_of(pd.DataFrame({"day": days if written else pd.to_datetime(days)}))
+    assert not categorical.any()
+    assert values[0, 0] - values[2, 0] == 86_400
+    assert np.isnan(values[1, 0])
+    times = columns_of(np.array([["2020-01-01 12:00"], ["2020-01-01T13:00:00+01:00"]], dtype=object))
+    assert times.values[0, 0] == times.values[1, 0] == values[2, 0] + 43_200
+    assert columns_of(np.array([["2020-01-01"], ["soon"]], dtype=object)).categorical.all()
 
 
 def test_an_index_travels():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(table: Any) -> Columns:
-    """Return the columns of a data frame, an Arrow table or a 2-D array; texts are numbers if they all are."""
+    """Return the columns of a data frame, an Arrow table or a 2-D array; texts are numbers or dates if they all are."""
     if is_frame(table) or hasattr(table, "column_names"):
         names = list(getattr(table, "column_names", None) or table.columns)
         parts = [np.asarray(table[name]) for name in names]
@@ -64,10 +65,24 @@ def _encoded(column: NDArray[Any]) -> tuple[NDArray[np.float64], bool]:
         moments = column.astype("datetime64[s]" if column.dtype.kind == "M" else "timedelta64[s]")
         return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64)), False
     texts = as_texts(column)
-    try:  # NaN where one is missing
-        return np.array([np.nan if text.strip().lower() in _MISSING else float(text) for text in texts]), False
+    numbers = _numbers(texts, float)
+    if numbers is None:
+        numbers = _numbers(texts, _seconds)
+    return (_codes(texts), True) if numbers is None else (numbers, False)
+
+
+def _numbers(texts: list[str], number: Callable[[str], float]) -> NDArray[np.float64] | None:
+    """Return the numbers that texts are, NaN where one is missing; `None` if one is none."""
+    try:
+        return np.array([np.nan if text.strip().lower() in _MISSING else number(text) for text in texts])
     except ValueError:
-        return _codes(texts), True
+        return None
+
+
+def _seconds(text: str) -> float:
+    """Return a date as 2024-01-31, with or without a time, as the seconds since 1970."""
+    moment = datetime.fromisoformat(text.strip())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _codes(texts: list[str]) -> NDArray[np.float64]:
