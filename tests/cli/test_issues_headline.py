@@ -66,6 +66,8 @@ def test_machines_are_told_how_far_the_count_can_be_trusted(folder):
     for options in ([], ["-e", "spade", "--level", "0.8"]):
         told, expected = (json.loads(shown(command, *options, "--json")) for command in ("issues", "estimate"))
         assert [told[name] for name in names] == [expected[name] for name in names]
+        shown("issues", *options, "-o", "issues.json")
+        assert json.loads(Path("issues.json").read_text()) == told
     told = json.loads(shown("issues", "--transition", "matrix.npy", "--json"))
     assert [told[name] for name in names] == [None, None, []]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualt.rows.confidence import calibration, raised
+from dualt.rows.confidence import calibration, power_to_read, raised
 
 
 def calibrated(seed: int, n_rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -70,3 +70,8 @@ def test_raised_rows_are_powers_that_sum_to_one(dtype):
     np.testing.assert_allclose(raised(rows, 2.0), [[0.1, 0.9, 0], [1, 0, 0]], rtol=1e-6)
     assert raised(rows, 2.0).dtype == dtype
     assert raised(rows, 1.0) is rows
+
+
+@pytest.mark.parametrize(("fitting", "power"), [(3.0, 2.0), (1.5, 1), (1.0, 1), (0.5, 1), (0.2, 0.4)])
+def test_only_what_goes_beyond_a_limit_is_taken_back(fitting, power):
+    assert power_to_read(fitting) == pytest.approx(power)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from dualt.cli.learning import Learning
 from dualt.cli.options import Json, output_option, print_json
 from dualt.cli.plain import say, typed
 from dualt.errors import InputError
-
-if TYPE_CHECKING:
-    from dualt.results import TransitionEstimate
 
 
 @shared
@@ -72,9 +69,9 @@ def issues(
     if output is not None and export is not None:
         export_issues(output, found, export, pictures)
     elif output is not None:
-        found.save(output)
+        found.save(output, estimation.level)
     if as_json:
-        print_json(_claimed(found.transition_estimate, estimation.level) | found.to_dict())
+        print_json(found.to_dict(estimation.level))
         return
     out = picture.console()
     picture.show_issues(out, found, estimation.level)
@@ -82,19 +79,6 @@ def issues(
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
-
-
-def _claimed(estimate: TransitionEstimate | None, level: float) -> dict[str, Any]:
-    """Return what may be said of the noise rate, for machines; of a matrix that was given, nothing."""
-    from dualt.results.readings import rate_range
-
-    if estimate is None:
-        return {"noise_rate_range": None, "undecided": None, "warnings": []}
-    return {
-        "noise_rate_range": list(rate_range(estimate, level)),
-        "undecided": estimate.undecided,
-        "warnings": [vars(notice) for notice in estimate.warnings],
-    }
 
 
 def _next_steps(inputs: str, output: Path | None, report: Path | None, n_flagged: int) -> dict[str, str]:

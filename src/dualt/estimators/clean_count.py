@@ -22,7 +22,7 @@ from dualt.estimators.confident_joint import confident_joint_of_sample, count_co
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.results.readings import Readings
-from dualt.rows.confidence import FAR_TOO_SURE, calibration, raised
+from dualt.rows.confidence import FAR_TOO_SURE, calibration, power_to_read, raised
 from dualt.rows.counts import count_pairs, normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
@@ -49,10 +49,6 @@ _LIKELY = 0.5
 _MANY_CLASSES = 2_000
 # Noise of doubtful examples is taken to add at most this share to that of the sure ones, and half of it is believed.
 _MOST_GROWTH, _BELIEVED = 0.75, 0.5
-# A classifier may say so many times less than it knows: counted are then the surest, which is well. More is taken back,
-# lest doubt pass for errors of its own. Softening would excuse the wrong labels of hard examples: only what is far too
-# sure is softened, until it is that no more.
-_CAUTION = 1.5
 # If less of all disagreement than this is there among the surest examples, the labels may all be right.
 _MAYBE_NONE = 1 / 4
 
@@ -95,22 +91,17 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
         levels = levels[-1:]
     few = _few(posterior.summary)
     fitting = calibration(few.sample_rows, few.sample_labels)
-    power = max(1.0, fitting / _CAUTION) * min(1.0, fitting / FAR_TOO_SURE)
+    power = power_to_read(fitting)
     clean, sureness = reader.clearest(raised(few.sample_rows, power), posterior.n_jobs)
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
     layers = _count_layers(posterior, reader, limits, power)
-    shown = _surest_that_show(few, fitting)
-    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, surest=shown)
-
-
-def _surest_that_show(few: PosteriorSummary, fitting: float) -> tuple[int, int]:
-    """Return the `surest` of the readings."""
-    if fitting < FAR_TOO_SURE:
-        return 0, _FEWEST_SURE  # errors of a classifier that is sure of everything look like wrong labels
     # Of few examples those that count may not be sure enough to show noise.
-    return surest_few(few) if few.n_samples < 3 * _LEAST_MEMBERS * few.n_classes else (0, 0)
+    surest = surest_few(few) if posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes else (0, 0)
+    if fitting < FAR_TOO_SURE:  # none of its errors show that a label is wrong
+        surest = (0, _FEWEST_SURE)
+    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, surest=surest)
 
 
 def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:

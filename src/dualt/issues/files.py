@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -37,12 +38,12 @@ def described(issues: LabelIssues) -> dict[str, Sequence[str]]:
     return {name: column for name, column in columns.items() if column is not None}
 
 
-def save_issues(path: str | Path, issues: LabelIssues) -> None:
-    """Write the flagged labels as a `.csv` or `.parquet` table, or with the counts as `.json`."""
+def save_issues(path: str | Path, issues: LabelIssues, level: float | None = None) -> None:
+    """Write the flagged labels as a `.csv` or `.parquet` table, or with all that `to_dict` has as `.json`."""
     path = Path(path)
     writers: dict[str, Callable[[IO[Any], LabelIssues], None]] = {
         ".csv": _write_csv,
-        ".json": _write_json,
+        ".json": partial(_write_json, level=level),
         ".parquet": _write_parquet,
     }
     write = writers.get(path.suffix.lower())
@@ -59,8 +60,8 @@ def _write_csv(stream: IO[str], issues: LabelIssues) -> None:
     write_rows(stream, ([guard_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows))
 
 
-def _write_json(stream: IO[str], issues: LabelIssues) -> None:
-    stream.write(json_text(issues.to_dict()))
+def _write_json(stream: IO[str], issues: LabelIssues, level: float | None) -> None:
+    stream.write(json_text(issues.to_dict(level)))
     stream.write("\n")
 
 

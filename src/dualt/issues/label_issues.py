@@ -16,6 +16,7 @@ from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
 from dualt.labels import codes_digest
 from dualt.results import TransitionEstimate
+from dualt.results.readings import rate_range
 from dualt.validation import check_indices
 
 if TYPE_CHECKING:
@@ -151,9 +152,20 @@ class LabelIssues:
             frame.loc[~self.labelled, ["given", "suggested"]] = None
         return frame if self.index is None else frame.set_index(self.index)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts and the flagged labels, most suspect first, as plain numbers, strings and lists."""
+    def to_dict(self, level: float | None = None) -> dict[str, Any]:
+        """Return plain numbers, strings and lists: what is claimed, the counts, the flagged labels, most suspect first.
+
+        The range of the noise rate is `transition_estimate.noise_rate_range`, or the one at another level. Nothing is
+        claimed of a matrix that was given.
+        """
+        estimate = self.transition_estimate
+        claims: dict[str, Any] = {"noise_rate_range": None, "undecided": None, "warnings": []}
+        if estimate is not None:
+            low, high = estimate.noise_rate_range if level is None else rate_range(estimate, level)
+            notices = [vars(notice) for notice in estimate.warnings]
+            claims = {"noise_rate_range": [low, high], "undecided": estimate.undecided, "warnings": notices}
         return {
+            **claims,
             "n_samples": self.n_labelled,
             "expected_count": self.expected_count,
             "flagged": len(self.indices),
@@ -162,9 +174,9 @@ class LabelIssues:
             "issues": list(issue_rows(self)),
         }
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, level: float | None = None) -> None:
         """Write the flagged labels, most suspect first, as a `.csv` or `.parquet` table, or `to_dict` as `.json`."""
-        save_issues(path, self)
+        save_issues(path, self, level)
 
     def to_report(self, path: str | Path, **options: Unpack[ReportOptions]) -> None:
         """Write a page to look at and review; `dualt.report.render_report` describes the options."""

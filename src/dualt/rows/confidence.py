@@ -12,6 +12,8 @@ _MOST_ROWS, _ENTRIES, _FEWEST_ROWS = 4_096, 1 << 20, 512
 # Its limits; what is less probable than the last counts as that.
 _LEAST, _MOST, _LEAST_PROBABILITY = 1 / 16, 4.0, 1e-6
 _HALVINGS = 12
+# A classifier may say so many times less than it knows: the surest are then sure indeed.
+_CAUTION = 1.5
 # A classifier whose log odds should be less than half of what they are: its sureness says little.
 FAR_TOO_SURE = 0.5
 
@@ -46,6 +48,16 @@ def calibration(probs: NDArray[Any], labels: NDArray[Any]) -> float:
         more = gained.mean() > 0 and (middle < 1 or exceeds > 0)
         low, high = (middle, high) if more else (low, middle)
     return float(np.sqrt(low * high))
+
+
+def power_to_read(fitting: float) -> float:
+    """Return the power at which a classifier of this calibration should be read.
+
+    Where it says far less than it knows, its doubt would pass for errors of its own; where it is far too sure, its
+    errors for wrong labels. Only what goes beyond a limit is taken back: to soften further would excuse the wrong
+    labels of hard examples.
+    """
+    return max(1.0, fitting / _CAUTION) * min(1.0, fitting / FAR_TOO_SURE)
 
 
 def raised(probs: NDArray[Any], power: float) -> NDArray[Any]:
