@@ -154,6 +154,10 @@ def test_groups_stay_in_one_fold_and_rows_without_one_are_free():
     found = cross_fit(features, labels, model=memory, groups=groups)
     assert 0.3 < found.agreement < 0.7
     assert (found.fold[::2] == found.fold[1::2]).all()
+    index = pd.Index(rng.permutation(200))
+    shuffled = pd.Series(groups, index).sample(frac=1, random_state=0)
+    again = cross_fit(pd.DataFrame(features, index), pd.Series(labels, index), model=memory, groups=shuffled)
+    np.testing.assert_array_equal(again.fold, found.fold)
     some = groups.astype(object)
     some[40:] = None
     free = cross_fit(features, labels, model=memory, groups=some)

@@ -239,3 +239,21 @@ def test_an_empty_label_is_a_missing_one():
     with pytest.raises(LabelsError, match=r"2 different labels, .* got 1 \('a'\) and empty ones"):
         encode(["a", "", "a"], 2)
     assert encode(["", "a"], 2, ["a", ""]) == [1, 0]
+
+
+@pytest.mark.parametrize("names", [["1", "2", "none"], ["1.0", "2.0", "3.0"], [1.0, 2.0, 3.0], ["01", "2", "none"]])
+@pytest.mark.parametrize("dtype", [int, float])
+def test_numbers_are_looked_up_among_names_of_which_some_are_numbers(names, dtype):
+    labels = np.array([2, 1, 2], dtype)
+    assert encode(labels, 3, names) == [1, 0, 1]
+    coder = LabelCoder.for_labels(labels, 3, names)
+    assert codes_digest(coder.label_texts, [coder.encode(labels)]) == labels_digest(labels)
+
+
+def test_numbers_are_columns_where_some_are_not_among_the_names():
+    assert encode(np.array([0, 2, 1]), 3, ["cat", "1", "dog"]) == [0, 2, 1]
+
+
+@pytest.mark.parametrize("dtype", [int, float])
+def test_numbers_are_truth_values_where_the_names_are(dtype):
+    assert encode(np.array([1, 0, 0], dtype), 2, ["True", "False"]) == [0, 1, 1]

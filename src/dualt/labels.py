@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,6 +22,7 @@ _ROWS_AT_ONCE = 1 << 16
 _LARGEST_WHOLE = 2**53
 # Names of classes among which bools are looked up, and their numbers.
 _TRUTHS = {"true": "1", "false": "0", "1": "1", "0": "0"}
+_WHOLE = re.compile(r"(-?\d+)(?:\.0*)?", re.ASCII)
 _SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 
 
@@ -64,7 +66,7 @@ class LabelCoder:
     """Maps given labels to the columns of the probabilities.
 
     `names` are the class names in column order. Strings are looked up among them; numbers are column numbers, unless
-    `by_name`: then they are looked up too. `numbers` are what to look them up among, where that is not `names`.
+    `by_name`: then they are looked up among `numbers`, or `names` without these.
     """
 
     names: tuple[str, ...]
@@ -87,11 +89,8 @@ class LabelCoder:
         textual = labels.dtype.kind not in "biuf"
         if class_names is not None:
             names = check_class_names(class_names, n_classes)
-            if labels.ndim == 1 and labels.dtype.kind == "b":
-                numbers = _truths(names)
-                return cls(names, by_name=numbers is not None, numbers=numbers)
-            looked_up = labels.ndim == 1 and labels.dtype.kind in "iuf" and all(map(_is_integer, names))
-            return cls(names, by_name=textual or looked_up)
+            numbers = None if textual or labels.ndim > 1 else _numbers_among(names, labels)
+            return cls(names, by_name=textual or numbers is not None, numbers=numbers)
         if not textual:
             return cls(tuple(map(str, range(n_classes))), by_name=False)
         texts = [str(name) for name in np.unique(labels)]
@@ -100,7 +99,7 @@ class LabelCoder:
             found.sort(key=int)  # as text, '10' would come before '9'
         if len(found) != n_classes:
             raise LabelsError(
-                f"Expected {n_classes} different labels, one per {per}, got {len(found)} ({_shorten(found)})"
+                f"Expected {n_classes} different labels, one per {per}, got {len(found)} ({shorten(found)})"
                 f"{' and empty ones' * (len(found) < len(texts))}. Pass class_names in that order."
             )
         return cls(tuple(found), by_name=True)
@@ -163,11 +162,11 @@ class LabelCoder:
         return f"Expected labels from 0 to {self.n_classes - 1}, got {label} at row {row}.{hint}"
 
     def _from_names(self, chunk: NDArray[Any], start: int) -> Codes:
-        numbers = self.numbers or self.names
-        if chunk.dtype.kind in "biu" and all(map(_is_integer, numbers)):
-            names = np.array(list(map(int, numbers)))
+        texts = self.names if chunk.dtype.kind == "U" else self.numbers or self.names
+        if chunk.dtype.kind in "biu" and all(map(_is_integer, texts)):
+            names = np.array(list(map(int, texts)))
         else:
-            names, chunk = np.array(self.names), chunk.astype(str, copy=False)
+            names, chunk = np.array(texts), chunk.astype(str, copy=False)
         order = np.argsort(names)
         place = np.minimum(np.searchsorted(names[order], chunk), len(names) - 1)
         codes = order[place]
@@ -177,7 +176,7 @@ class LabelCoder:
             if chunk.dtype.kind == "U" and not chunk[row]:
                 raise LabelsError(f"Expected a label for every row, got '' at row {start + row}. Drop that row.")
             raise LabelsError(
-                f"Expected labels among the class names ({_shorten(self.names)}),"
+                f"Expected labels among the class names ({shorten(self.names)}),"
                 f" got {str(chunk[row])!r} at row {start + row}."
             )
         return codes.astype(np.intp, copy=False)
@@ -202,10 +201,20 @@ def _is_integer(name: str) -> bool:
     return name.removeprefix("-").isdecimal()
 
 
-def _truths(names: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the numbers of the truth values that two names are; None if they are something else."""
+def _numbers_among(names: Sequence[str], labels: NDArray[Any]) -> tuple[str, ...] | None:
+    """Return the names with those that are numbers, or truth values, as integers; None if labels are column numbers.
+
+    They are if no name is a number, or if some are and not all labels are among these.
+    """
     numbers = tuple(_TRUTHS.get(name.lower(), "") for name in names)
-    return numbers if sorted(numbers) == ["0", "1"] else None
+    if sorted(numbers) == ["0", "1"]:
+        return numbers
+    numbers = tuple(str(int(found[1])) if (found := _WHOLE.fullmatch(name)) else name for name in names)
+    if labels.dtype.kind == "b" or not any(map(_is_integer, numbers)):
+        return None
+    if all(map(_is_integer, numbers)):
+        return numbers
+    return numbers if {*map(str, whole_values(labels).tolist())} <= {*numbers} else None
 
 
 def whole_values(values: NDArray[Any]) -> NDArray[np.int64]:
@@ -229,6 +238,7 @@ def _whole_numbers(chunk: NDArray[Any], start: int) -> NDArray[np.int64]:
     return numbers.astype(np.int64)
 
 
-def _shorten(names: Sequence[str], limit: int = 8) -> str:
+def shorten(names: Sequence[str], limit: int = 8) -> str:
+    """Return names for a message, the first of many."""
     shown = ", ".join(repr(name) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown}, … {len(names)} in all"

@@ -41,7 +41,7 @@ def index_of(obj: Any) -> Any:
     return index if hasattr(index, "equals") else None
 
 
-def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
+def align_labels(pred_probs: Any, noisy_labels: Any, called: str = "labels") -> Any:
     """Return labels in the order of the probabilities where both have an index; refuse those of other rows."""
     rows, own = index_of(pred_probs), index_of(noisy_labels)
     if rows is None or own is None or len(rows) != len(own) or rows.equals(own):
@@ -49,8 +49,8 @@ def align_labels(pred_probs: Any, noisy_labels: Any) -> Any:
     if rows.nlevels == own.nlevels and rows.is_unique and own.is_unique and own.isin(rows).all():
         return noisy_labels.loc[rows]
     raise InputError(
-        "Expected labels with the index of the probabilities, or of the data, got another index: they may be of other"
-        " rows. Pass labels.loc[...] of that index, or labels.to_numpy() if they are in the same order."
+        f"Expected {called} with the index of the probabilities, or of the data, got another index: they may be of"
+        f" other rows. Pass {called}.loc[...] of that index, or {called}.to_numpy() if they are in the same order."
     )
 
 

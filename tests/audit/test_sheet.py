@@ -163,3 +163,15 @@ def test_malformed_files_are_refused(tmp_path, text, message):
 def test_audits_that_cannot_be_are_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_a_sheet_that_a_spreadsheet_saved_otherwise_is_the_same(path, delimiter):
+    before = read_sheet(path)
+    with path.open(newline="") as stream:
+        rows = [[cell.replace(".", ",") for cell in row] for row in csv.reader(stream)]
+    with path.open("w", newline="") as stream:
+        csv.writer(stream, delimiter=delimiter).writerows(rows)
+    after = read_sheet(path)
+    np.testing.assert_array_equal(after.rows, before.rows)
+    np.testing.assert_array_equal(after.probability, before.probability)

@@ -1,5 +1,6 @@
 """From a path to probabilities, labels, class names and matrices."""
 
+import dataclasses
 import json
 import mmap
 
@@ -266,3 +267,13 @@ def test_labels_that_do_not_fit_the_file_are_refused_and_nothing_is_written(tmp_
         with pytest.raises(error, match=message):
             save_labels(tmp_path / name, labels)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("names", [["1", "2"], ["01", "02"], ["-1", "1"], ["0", "1"], ["cat", "=dog"]])
+def test_a_matrix_in_a_table_is_read_with_the_names_it_was_saved_with(tmp_path, names):
+    estimate = dualt.estimate_transition([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]], [0, 1, 0], "spade")
+    estimate = dataclasses.replace(estimate, class_names=tuple(names))
+    estimate.save(tmp_path / "t.csv")
+    matrix, found = load_named_transition(tmp_path / "t.csv")
+    np.testing.assert_allclose(matrix, estimate.transition)
+    assert list(found or ["0", "1"]) == names

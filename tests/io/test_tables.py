@@ -1,5 +1,6 @@
 """CSV, TSV and Parquet tables, with a header or without."""
 
+import json
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, UnknownNameError
+from dualt.io import save_corrected
 from dualt.io.load import load_labels, open_table
 from dualt.io.tables import numbers_if_all_are
 
@@ -221,3 +223,27 @@ def test_a_table_without_header_names_no_column(tmp_path):
 def test_a_quoted_line_break_in_the_header_does_not_hide_the_delimiter(tmp_path):
     text = 'id;"text, \n";label;p_1\n;;a;0.1\n;"0""";"a, b";0.9\n'
     assert table_of(tmp_path, text).names == ("id", "text,", "label", "p_1")
+
+
+def test_a_label_that_is_no_number_is_missing_among_texts_in_json_lines(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"label": "cat"}\n{"label": NaN}\n{"label": null}\n{"label": "dog"}\n')
+    assert load_labels(tmp_path / "t.jsonl", missing=True).tolist() == ["cat", "", "", "dog"]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_truth_values_beside_missing_ones_go_there_and_back(tmp_path, suffix):
+    given = [True, None, False, True]
+    if suffix == ".parquet":
+        pq.write_table(pa.table({"label": given}), tmp_path / "t.parquet")
+    else:
+        (tmp_path / "t.jsonl").write_text("".join(json.dumps({"label": value}) + "\n" for value in given))
+    labels = load_labels(tmp_path / f"t{suffix}", missing=True)
+    assert labels.tolist() == ["True", "", "False", "True"]
+    corrected = labels.copy()
+    corrected[[0, 2]] = ["False", "True"]
+    save_corrected(tmp_path / f"o{suffix}", corrected, tmp_path / f"t{suffix}", labels)
+    if suffix == ".parquet":
+        found = pq.read_table(tmp_path / "o.parquet")["label"].to_pylist()
+    else:
+        found = [json.loads(line)["label"] for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert found == [False, None, True, True]

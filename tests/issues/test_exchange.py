@@ -166,3 +166,11 @@ def test_mistakes_are_refused_before_anything_is_read(tmp_path, monkeypatch, arg
     result = run("issues", "absent.csv", "--label", "y", *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("number", [int, float])
+def test_answers_that_are_numbers_are_class_numbers(tmp_path, number):
+    tasks = [{"index": 3, "old": 1, "new": number(0)}, {"index": 4, "old": 0, "new": number(2)}, {"index": 5, "old": 0}]
+    (tmp_path / "done.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    found = [(each.index, each.old, each.new) for each in read_review(tmp_path / "done.jsonl")]
+    assert found == [(3, "1", "0"), (4, "0", "2")]

@@ -84,6 +84,14 @@ def test_a_limit_is_told(noisy):
     assert "The 5 most suspect of 20 are listed." in page
 
 
+def test_of_rows_without_a_label_nothing_is_counted_beside_a_given_matrix(noisy):
+    issues = find_label_issues(*noisy, pair(3, 0.3))
+    page = render_report(None, issues.spread(np.arange(600) * 3, 1800))
+    assert f"{issues.expected_count / 600:.1%}</dd>" in page
+    rarest = np.bincount(noisy[1]).argmin()
+    assert f"The rarest label is <bdi>{rarest}</bdi>, with {np.bincount(noisy[1])[rarest]} of 600" in page
+
+
 def test_a_matrix_of_the_users_own_needs_no_estimate(noisy):
     issues = find_label_issues(*noisy, pair(3, 0.3))
     page = render_report(None, issues)

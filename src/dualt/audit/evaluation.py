@@ -20,7 +20,7 @@ from dualt.audit.verified_labels import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.inversion import NEAR_SINGULAR
 from dualt.label_arrays import as_label_array
-from dualt.labels import Codes, LabelCoder, labels_digest, whole_values
+from dualt.labels import Codes, LabelCoder, labels_digest, shorten, whole_values
 from dualt.probabilities import scale_rounded
 from dualt.results.estimate import TransitionEstimate
 from dualt.rows.floats import as_rows, surest, working_dtype
@@ -261,6 +261,8 @@ def _encode(
         n_predicted = len(model.places if isinstance(model, _Likeliest) else model)
         if n_predicted != len(labels):
             raise LabelsError(f"Expected one prediction per label, got {n_predicted:,} and {len(labels):,}.")
+        if not isinstance(model, _Likeliest) and {"U"} == {model.dtype.kind, labels.dtype.kind}:
+            _check_same_classes(model, labels)
     if names is None:
         names = next((table.names for table in tables if table.names is not None), None)
     widths = [table.n_columns for table in tables] + ([labels.shape[1]] if labels.ndim == 2 else [])
@@ -271,7 +273,20 @@ def _encode(
         example = np.unique(np.concatenate([array.astype(str) for array in flat]))
         known = known or len(example)
     else:
-        known = known or 1 + max(int(whole_values(array).max(initial=0)) for array in flat)
+        numbers = np.unique(np.concatenate([whole_values(array) for array in flat]))
+        known = known or 1 + int(numbers.max(initial=0))
+        if numbers.min(initial=0) < 0:  # such as -1, 0 and 1, which are no column numbers
+            names, known = numbers.tolist(), len(numbers)
     coder = LabelCoder.for_labels(example, check_n_classes(max(known, 2)), names)
     codes = [model.encode(coder) if isinstance(model, _Likeliest) else coder.encode(model) for model in read]
     return coder.encode(labels), codes, coder
+
+
+def _check_same_classes(predicted: NDArray[Any], labels: NDArray[Any]) -> None:
+    """Refuse predictions in other words than the labels: none would be right."""
+    told, given = np.unique(predicted), np.unique(labels)
+    if not np.isin(told, given).any():
+        raise LabelsError(
+            f"Expected predictions among the classes of the labels ({shorten(given.tolist())}), got other names only"
+            f" ({shorten(told.tolist())}). Are they spelt alike?"
+        )

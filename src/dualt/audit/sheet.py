@@ -24,7 +24,7 @@ from dualt.audit.design import Draw, Floats, Ints
 from dualt.audit.verified_labels import Audit, and_more, check_probability
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, not_utf8, open_input
-from dualt.io.cells import guard_cell, is_number, is_row_number, unguard_cell, write_rows
+from dualt.io.cells import find_delimiter, guard_cell, is_number, is_row_number, unguard_cell, write_rows
 from dualt.io.tables import numbers_if_all_are
 from dualt.label_arrays import as_text_array
 from dualt.labels import labels_digest
@@ -179,7 +179,7 @@ def _read_columns(path: str | Path) -> tuple[dict[str, list[str]], list[int]]:
     """Return the cells of every column, by its name, and the number of the line that each row is on."""
     try:
         with open_input(path, "r") as stream:
-            reader = csv.reader(stream)
+            reader = csv.reader(stream, delimiter=find_delimiter(stream))
             header = [cell.strip().lower() for cell in next(reader, [])]
             table = [(reader.line_num, [cell.strip() for cell in line]) for line in reader]
     except UnicodeDecodeError as error:
@@ -208,10 +208,11 @@ def _read_columns(path: str | Path) -> tuple[dict[str, list[str]], list[int]]:
 def _numbers(columns: dict[str, list[str]], lines: list[int], path: str | Path, name: str) -> NDArray[Any]:
     what = {"index": "a row number", "probability": "a number"}.get(name, "a whole number")
     is_valid, parse = (is_number, float) if name == "probability" else (is_row_number, int)
-    for number, cell in zip(lines, columns[name], strict=True):
+    cells = [cell.replace(",", ".") for cell in columns[name]]  # as spreadsheets write it in many countries
+    for number, cell in zip(lines, cells, strict=True):
         if not is_valid(cell):
             raise InputError(f"Expected {what} as {name} in line {number} of {path}, got {cell[:40]!r}.")
-    return np.array(list(map(parse, columns[name])), np.float64 if parse is float else np.intp)
+    return np.array(list(map(parse, cells)), np.float64 if parse is float else np.intp)
 
 
 def _check_draw(names: list[str], rows: Ints, strata: Ints, stratum_sizes: Ints) -> str:

@@ -59,9 +59,9 @@ def evaluate(
         noise = TransitionEstimate.load(transition) if is_estimate else io.load_transition(transition)
     sheet = None if verified is None else read_sheet(verified)
     audit = None if sheet is None else sheet.audit()
-    models = [_predictions(path) for path in (predictions, against) if path is not None]
     is_table = labels.suffix.lower() in TABLES
     given = io.load_labels(labels, column=label, missing=is_table)
+    models = [_predictions(path, given) for path in (predictions, against) if path is not None]
     if is_table:
         given, models, audit = _labelled(given, models, audit)
     found = noisy_accuracy(
@@ -104,7 +104,7 @@ def _labelled(
     return given[labelled], [model[labelled] for model in models], audit
 
 
-def _predictions(path: Path) -> NDArray[Any]:
+def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
     """Read predicted classes (of a table the column `prediction`, or its only one), or probabilities."""
     import numpy as np
 
@@ -116,7 +116,8 @@ def _predictions(path: Path) -> NDArray[Any]:
         return io.load_labels(path)
     asked = io.open_table(path, "prediction")
     column = "prediction" if "prediction" in (asked.names or ()) else None
-    table, given = asked if column else io.open_table(path), []
+    table = asked if column else io.open_table(path)
+    given: list[str] = []
     try:
         place = label_place(table, column)
     except InputError:  # no column of classes, so columns of probabilities
@@ -131,7 +132,12 @@ def _predictions(path: Path) -> NDArray[Any]:
     except NotNumbersError as error:
         raise InputError(f"{error} Call the column of predicted classes 'prediction'.") from None
     names = loaded.class_names
-    return loaded.values if names is None else np.array(names)[loaded.values.argmax(axis=1)]
+    if names is None:
+        return loaded.values
+    if not {*names} & {*map(str, labels.ravel().tolist())}:
+        names = tuple(name.removeprefix("p_") for name in names)  # as `dualt probs` writes them, without other columns
+    likeliest: NDArray[Any] = np.array(names)[loaded.values.argmax(axis=1)]
+    return likeliest
 
 
 def _names_columns(labels: NDArray[Any], columns: Sequence[str]) -> bool:

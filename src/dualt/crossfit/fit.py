@@ -158,6 +158,8 @@ def cross_fit(
     """
     random_state = None if random_state is None else check_scikit_seed(random_state)
     index = index_of(data)
+    if groups is not None:
+        groups = align_labels(data, groups, "groups")
     index, labels = index_of(labels) if index is None else index, align_labels(data, labels)
     _refuse_labels_among(data, labels)
     found_kind, data = _as_kind(data, kind)

@@ -26,6 +26,16 @@ def write_rows(stream: IO[str], rows: Iterable[Sequence[Any]]) -> None:
         (quoted if bare else plain).writerow(row)
 
 
+def find_delimiter(stream: IO[str]) -> str:
+    """Return what divides the cells of a file that we wrote as CSV and somebody may have saved again.
+
+    Where the comma is the decimal sign, spreadsheets write semicolons; some write tabs.
+    """
+    header = stream.readline()
+    stream.seek(0)
+    return next((sign for sign in ";\t" if sign in header), ",")
+
+
 def guard_cell(text: str) -> str:
     """Return `text`, with an apostrophe in front if a spreadsheet would run it as a formula.
 

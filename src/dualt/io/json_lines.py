@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import not_utf8, open_input
 from dualt.io.tables import NotNumbersError, Table, labels_of
-from dualt.label_arrays import as_text_array
+from dualt.label_arrays import as_text_array, is_missing_value
 
 JSON_LINES = (".jsonl", ".ndjson")
 _SPACE = " \t\r\n"
@@ -87,16 +87,17 @@ def _labels(values: list[Any], path: Path) -> NDArray[Any]:
     for row, value in enumerate(values):
         if isinstance(value, (list, dict)):
             raise LabelsError(f"Expected one label per row of {path}, got {str(value)[:40]} in row {row}.")
-    there = [value for value in values if value is not None]
-    if there and all(isinstance(value, (bool, int, float)) for value in there):
+    there = [value for value in values if not is_missing_value(value)]
+    truths = any(isinstance(value, bool) for value in there) and len(there) < len(values)
+    if there and not truths and all(isinstance(value, (bool, int, float)) for value in there):
         return np.array([np.nan if value is None else value for value in values])
     texts = list(map(_text, values))
     # Texts that look like numbers are texts here, where numbers are written as such.
-    return as_text_array(texts) if all(isinstance(value, str) for value in values if value) else labels_of(texts)
+    return as_text_array(texts) if all(isinstance(value, str) for value in there if value) else labels_of(texts)
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+    return "" if is_missing_value(value) else str(value)
 
 
 def value_span(line: str, key: str) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from dualt.io.cells import guard_cell, write_rows
 from dualt.io.image_folder import is_class_folder, read_class_folder
 from dualt.io.json_lines import JSON_LINES, JsonLinesTable
 from dualt.io.parquet import ParquetTable
-from dualt.io.tables import INDEX_COLUMNS, LABEL_COLUMNS, Table, check_no_missing, labels_of
+from dualt.io.tables import INDEX_COLUMNS, LABEL_COLUMNS, NotNumbersError, Table, check_no_missing, labels_of
 from dualt.io.text_table import DELIMITERS, TextTable
 from dualt.validation import check_class_names, check_transition
 
@@ -177,13 +177,23 @@ def load_named_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[
     """Read a transition matrix as `load_transition` does, and the class names of its rows if the file has them."""
     path = Path(path)
     if path.suffix.lower() != ".json":
-        table = load_probabilities(path)
+        table = _matrix_table(path)
         return check_transition(table.values), table.class_names
     content = read_json(path)
     if not (isinstance(content, dict) and "transition" in content):
         return check_transition(content), None
     matrix, names = check_transition(content["transition"]), content.get("class_names")
     return matrix, None if names is None else check_class_names(names, len(matrix))
+
+
+def _matrix_table(path: Path) -> Probabilities:
+    """Read a matrix whose first line names the classes, if there is one line more than columns."""
+    try:
+        table = load_probabilities(path)
+    except NotNumbersError:  # a class name that a spreadsheet would take for a formula, as '-1
+        return load_probabilities(path, header=True)
+    named = path.suffix.lower() in TABLES and table.values.shape[0] == table.values.shape[1] + 1
+    return load_probabilities(path, header=True) if named else table
 
 
 def save_labels(path: str | Path, labels: NDArray[Any]) -> None:

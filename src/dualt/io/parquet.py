@@ -152,7 +152,7 @@ class ParquetTable(Table):
         )  # fmt: skip
 
     def _labels(self, column: Any) -> NDArray[Any]:
-        """Return labels as `labels_of` does: a missing one is the empty text, and NaN among numbers."""
+        """Return labels as `labels_of` does: a missing one is NaN among numbers, else the empty text."""
         import pyarrow as pa
 
         if hasattr(column, "dictionary") and pa.types.is_string(column.dictionary.type):
@@ -164,9 +164,7 @@ class ParquetTable(Table):
         labels = np.asarray(values.to_numpy(zero_copy_only=False))
         if labels.dtype.kind != "O" or not values.null_count:
             return labels
-        there = values.drop_null().to_pylist()
-        empty = float("nan") if all(isinstance(value, bool) for value in there) else ""
-        return np.array([empty if value is None else value for value in labels])
+        return np.array(["" if value is None else str(value) for value in labels])
 
 
 def check_described(file: Any, path: Path, groups: Iterable[int], names: Sequence[str] | None = None) -> None:

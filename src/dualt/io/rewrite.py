@@ -163,7 +163,9 @@ def _write_parquet(job: _Job) -> None:
 
 def _like(label: Any, old: Any) -> Any:
     """Return a label in the type of the one it replaces."""
-    return type(old)(label) if isinstance(old, (bool, int, float, str)) else label
+    if isinstance(old, bool):
+        return str(label) in ("True", "1", "1.0")  # beside missing ones they are read as texts
+    return type(old)(label) if isinstance(old, (int, float, str)) else label
 
 
 def _write_npz(job: _Job) -> None:

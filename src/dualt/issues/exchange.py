@@ -21,6 +21,7 @@ from xml.sax.saxutils import quoteattr
 from dualt.errors import FileError, InputError, UnknownNameError
 from dualt.files import atomic_write, read_text
 from dualt.issues.files import issue_rows
+from dualt.validation import class_name
 
 if TYPE_CHECKING:
     from dualt.issues.label_issues import LabelIssues
@@ -169,6 +170,6 @@ def _answers(task: Mapping[str, Any]) -> Iterator[str]:
             yield response["value"]
     except (AttributeError, KeyError, TypeError):
         raise InputError(f"Expected answers as the tool exports them, got {str(task)[:80]}.") from None
-    flat = task.get(ANSWER) or task.get(f"{ANSWER}.responses") or ()
+    flat = next((task[name] for name in (ANSWER, f"{ANSWER}.responses") if task.get(name) not in (None, "")), ())
     flat = flat.get("choices", ()) if isinstance(flat, dict) else flat
-    yield from [flat] if isinstance(flat, str) else map(str, flat)
+    yield from map(class_name, flat if isinstance(flat, (list, tuple)) else [flat])

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import open_input
-from dualt.io.cells import is_row_number, unguard_cell
+from dualt.io.cells import find_delimiter, is_row_number, unguard_cell
 from dualt.io.json_lines import JSON_LINES
 from dualt.issues.exchange import read_answers
 from dualt.label_arrays import as_label_array, is_missing
 from dualt.labels import LabelCoder, codes_digest, labels_digest, whole_values
+from dualt.validation import class_name
 
 HEADER = ("index", "old", "new")
 
@@ -72,12 +73,16 @@ def read_review(path: str | Path) -> list[Decision]:
 
 def _exported(path: Path) -> Iterator[Decision]:
     for number, task in read_answers(path):
-        index, texts = str(task["index"]), {name: str(task.get(name) or "") for name in ("old", "new", "labels")}
+        index, texts = str(task["index"]), {name: _told(task.get(name)) for name in ("old", "new", "labels")}
         if not is_row_number(index):
             raise InputError(f"Expected a row number as index in task {number} of {path}, got {index[:40]!r}.")
         # Tools that number their tasks call that number id.
         called = str(task.get("example", task.get("id")) or "")
         yield Decision(int(index), line=number, id=called, unit="task", **texts)
+
+
+def _told(value: Any) -> str:
+    return "" if value is None else class_name(value)
 
 
 def _listed(path: Path) -> Iterator[Decision]:
@@ -95,10 +100,7 @@ def _listed(path: Path) -> Iterator[Decision]:
 
 
 def _decisions(stream: IO[str], path: Path) -> Iterator[Decision]:
-    # Where the comma is the decimal sign, spreadsheets write semicolons.
-    delimiter = ";" if ";" in stream.readline() else ","
-    stream.seek(0)
-    reader = csv.reader(stream, strict=True, delimiter=delimiter)
+    reader = csv.reader(stream, strict=True, delimiter=find_delimiter(stream))
     header = next(reader, [])
     names = [cell.strip().lower() for cell in header]
     if not {*HEADER} <= {*names}:
@@ -276,10 +278,19 @@ def _replaced(array: NDArray[Any], rows: NDArray[np.intp], new: NDArray[np.intp]
     if not coder.by_name:
         values: NDArray[Any] = new
     elif array.dtype.kind in "biuf":
-        values = np.array([int(text) for text in coder.label_texts])[new]
+        values = np.array([_number(coder.label_texts[code]) for code in new.tolist()])
     else:
         values = np.array(coder.names)[new]
     if array.dtype.kind == "U":  # a longer name must not be cut to the width of the old ones
         corrected = array.astype(np.promote_types(array.dtype, values.dtype))
     corrected[rows] = values
     return corrected
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise LabelsError(
+            f"Expected new labels that are numbers, as the others of the file are, got {text!r}. Nothing was changed."
+        ) from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -109,6 +110,9 @@ class Stages:
             network.load_state_dict(source.networks[number].state_dict())
         elif config.weights is not None:
             load_weights(network, config.weights)
+        # On a CPU, convolutions are up to a fifth faster so. A network of one's own may count on the usual order.
+        if isinstance(config.network, str) and config.machine.torch_device.type == "cpu":
+            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return network
 
     def pred_probs(self, folds: int | None = None) -> NDArray[np.float32]:

@@ -117,11 +117,12 @@ class GivenMatrix:
     agreement = None
 
     def __init__(self, issues: LabelIssues) -> None:
-        self.n_samples = len(issues)
+        self.n_samples = issues.n_labelled
         self.class_names = issues.class_names
         self.transition = issues.transition
-        self.noise_rate = issues.expected_count / len(issues)
+        self.noise_rate = issues.expected_count / issues.n_labelled
         self.noise_rates = 1 - np.diagonal(issues.transition)
-        self.label_counts = np.bincount(issues.given, minlength=len(issues.class_names))
+        given = issues.given if issues.labelled is None else issues.given[issues.labelled]
+        self.label_counts = np.bincount(given, minlength=len(issues.class_names))
         self.condition_number = condition_number(issues.transition)
         self.diagnostics = self

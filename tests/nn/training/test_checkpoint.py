@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
+from training_samples import assert_same_weights, shaped_data, small_network, synthetic_data, weights_of
 
 from dualt.errors import FileError, InputError
 from dualt.nn.methods import METHODS, build_method
@@ -54,6 +54,25 @@ def test_interrupted_and_resumed_is_uninterrupted(method, tmp_path):
     assert_same_weights(resumed.method.state_dict().values(), whole.method.state_dict().values())
     without_time = [{**vars(r), "seconds": 0} for r in resumed.history.records]
     assert without_time == [{**vars(r), "seconds": 0} for r in whole.history.records]
+
+
+@pytest.mark.parametrize("recipe", [RECIPES["ce"], OTHERS], ids=["sgd", "adam"])
+def test_networks_over_images_are_resumed_exactly_too(recipe, tmp_path):
+    """Their weights have channels last in memory; what an optimizer remembers of them must have that too."""
+
+    def train_lenet(**options):
+        network = build_network("lenet", (1, 4, 4), 2, dropout=0.0).to(memory_format=torch.channels_last)
+        return train([network], build_method("ce"), shaped_data(1, 4, 4), recipe, **options)
+
+    def interrupt(record):
+        if record.epoch == 1:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        train_lenet(checkpoint=path, on_epoch=interrupt)
+    resumed = train_lenet(checkpoint=path, resume=True)
+    assert_same_weights(weights_of(resumed.networks), weights_of(train_lenet().networks))
 
 
 # A process that has loaded everything forks one for each method, which is killed in its third epoch.

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
-from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
+from training_samples import assert_same_weights, shaped_data, small_network, synthetic_data, weights_of
 
 from dualt.errors import InputError, TrainingError
 from dualt.nn.methods import build_method
@@ -123,39 +123,26 @@ def test_mixed_precision_trains_too():
     assert train([network], build_method("ce"), shaped_data(1, 4, 4), recipe, machine=machine).test_accuracy > 0.9
 
 
-def test_channels_come_last_and_change_nothing_but_rounding():
-    data, recipe = shaped_data(1, 4, 4), Recipe(epochs=1, learning_rate=0.1, batch_size=50, weight_decay=0.0)
-    network, plain = (build_network("lenet", (1, 4, 4), 2, dropout=0.0, random_state=0) for _ in range(2))
-    train([network], build_method("ce"), data, recipe)
-    assert all(w.is_contiguous(memory_format=torch.channels_last) for w in network.parameters() if w.ndim == 4)
-    images, optimizer = (
-        data.train.inputs.take(torch.arange(len(data.train.labels))),
-        torch.optim.SGD(plain.parameters(), 0.1),
-    )
-    for index in torch.from_numpy(stream(0, "batches/0").permutation(len(images))).split(50):
-        optimizer.zero_grad()
-        F.cross_entropy(plain(images[index]), data.train.labels[index]).backward()
-        optimizer.step()
-    for found, expected in zip(network.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(found, expected)
+class Viewing(nn.Module):
+    """As many tutorials have it: `view` wants the usual order in memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Conv2d(1, 4, 2), nn.Conv2d(4, 8, 2), nn.Linear(32, 2)
+
+    def forward(self, x):
+        return self.last(self.second(torch.relu(self.first(x))).view(len(x), -1))
 
 
-def test_networks_over_volumes_train_too():
-    network = nn.Sequential(nn.Conv3d(1, 4, 2), nn.Flatten(), nn.Linear(4, 2))
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [(Viewing, (1, 4, 4)), (lambda: nn.Sequential(nn.Conv3d(1, 4, 2), nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2, 2))],
+    ids=["view", "volumes"],
+)
+def test_own_networks_train_as_they_are(build, shape):
+    network = build_network(lambda *_: build(), shape, 2)
     recipe = Recipe(epochs=3, learning_rate=0.1, batch_size=50, momentum=0.9)
-    assert train([network], build_method("ce"), shaped_data(1, 2, 2, 2), recipe).test_accuracy > 0.9
-
-
-def shaped_data(*shape):
-    """The synthetic samples, with zeros behind, as images or volumes."""
-
-    def shaped(part):
-        x = part.inputs.take(torch.arange(len(part.labels)))[:, : np.prod(shape)]
-        x = F.pad(x, (0, int(np.prod(shape)) - x.shape[1])).reshape(-1, *shape)
-        return Part(as_inputs(x.numpy()), part.labels)
-
-    data = synthetic_data()
-    return TrainingData(*(None if part is None else shaped(part) for part in (data.train, data.validation, data.test)))
+    assert train([network], build_method("ce"), shaped_data(*shape), recipe).test_accuracy > 0.9
 
 
 def test_the_number_of_networks_is_checked():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from torch.nn import functional as F  # noqa: N812
 
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
@@ -13,6 +15,18 @@ from dualt.nn.training import Part, TrainingData, as_inputs
 def synthetic_data(n_samples=600, rate=0.2, seed=0):
     dataset = load_dataset("synthetic", n_samples=n_samples, n_test=300, random_state=seed)
     return as_training_data(dataset, noise.symmetric(2, rate), seed)
+
+
+def shaped_data(*shape):
+    """The synthetic samples, with zeros behind, as images or volumes."""
+
+    def shaped(part):
+        x = part.inputs.take(torch.arange(len(part.labels)))[:, : np.prod(shape)]
+        x = F.pad(x, (0, int(np.prod(shape)) - x.shape[1])).reshape(-1, *shape)
+        return Part(as_inputs(x.numpy()), part.labels)
+
+    data = synthetic_data()
+    return TrainingData(*(None if part is None else shaped(part) for part in (data.train, data.validation, data.test)))
 
 
 def digits_data(rate=0.3, seed=0):

@@ -150,7 +150,9 @@ def _optimizer_state(
         number, _, key = name.partition(".")
         if number not in known or (value.numel() != 1 and value.shape != known[number].shape):
             raise InputError(f"The checkpoint {path} is of another optimizer: {name!r} fits none of its parameters.")
-        state.setdefault(int(number), {})[key] = value
+        # Laid out in memory as its parameter: optimizers go by that order.
+        like = torch.empty_like(known[number] if value.shape == known[number].shape else value, dtype=value.dtype)
+        state.setdefault(int(number), {})[key] = like.copy_(value)
     return state
 
 

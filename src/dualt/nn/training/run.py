@@ -59,7 +59,7 @@ class Run:
         self.random_state, self.path = start.random_state, None if start.checkpoint is None else Path(start.checkpoint)
         method.to(machine.torch_device)
         for network in networks:
-            _lay_out(network.to(machine.torch_device)).train()
+            network.to(machine.torch_device).train()
         self.parameters = [*(p for network in networks for p in network.parameters()), *method.parameters()]
         self.optimizer = recipe.make_optimizer(self.parameters)
         self._state = State(networks, method, self.optimizer, History(), {})
@@ -113,14 +113,6 @@ class Run:
         if self.recipe.report == "best-validation":
             self._state.restore_best()
         return Trained(self.networks, self.method, self.history, self.recipe)
-
-
-def _lay_out(network: nn.Module) -> nn.Module:
-    """Put the channels of images last on a CPU, where convolutions are up to a fifth faster so."""
-    for parameter in network.parameters():
-        if parameter.ndim == 4 and parameter.device.type == "cpu":
-            parameter.data = parameter.data.to(memory_format=torch.channels_last)
-    return network
 
 
 def _identity(method: Method, part: Part) -> dict[str, Any]:
