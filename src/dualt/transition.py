@@ -263,11 +263,12 @@ class EarlyPosterior:
 
             entries = csr_array(entries)
         posterior = np.full(probs.shape, 1 / len(background), self._matrix.dtype)
-        tiny = np.finfo(posterior.dtype).tiny
+        limits = np.finfo(posterior.dtype)
         for _ in range(self._steps):
-            noisy = posterior @ entries + (posterior @ background)[:, None]
-            ratio = probs / np.maximum(noisy, tiny)
-            posterior *= ratio @ entries.T + np.outer(ratio.sum(axis=1), background)
+            common = (posterior @ background)[:, None]
+            # An entry may lie below the background of its row. Where that leaves nothing, rounding is all there is.
+            ratio = probs / np.maximum(posterior @ entries + common, 4 * limits.eps * common + limits.tiny)
+            posterior *= np.maximum(ratio @ entries.T + np.outer(ratio.sum(axis=1), background), 0)
         return posterior
 
 

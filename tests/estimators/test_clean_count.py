@@ -403,3 +403,16 @@ def test_a_thin_sample_finds_what_the_whole_one_finds(monkeypatch, truth):
     precisions = [average_precision_score(labels != clean, -found.probability_right) for found in (thin, whole)]
     assert abs(precisions[0] - precisions[1]) < 0.002
     assert np.abs(thin.probability_right - whole.probability_right).mean() < 0.002
+
+
+def test_classes_that_take_turns_are_counted_as_shuffled_ones():
+    rng, n, noise = np.random.default_rng(0), 9000, dualt.noise.pair(10, 0.3)
+    clean = np.arange(n) % 10
+    scores = 3 * (rng.normal(size=(n, 10)) + 3 * np.eye(10)[clean])
+    probs = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True) @ noise
+    given = dualt.noise.corrupt(clean, noise, random_state=1)
+    order = rng.permutation(n)
+    in_turn, shuffled = (dualt.estimate_transition(probs[rows], given[rows]) for rows in (slice(None), order))
+    assert dualt.l1_error(in_turn, noise, normalize=True) < 0.1
+    np.testing.assert_allclose(in_turn, shuffled, atol=0.02)
+    assert in_turn.diagnostics.calibration == pytest.approx(shuffled.diagnostics.calibration, rel=0.1)

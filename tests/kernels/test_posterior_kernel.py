@@ -287,3 +287,24 @@ def test_threads_find_what_one_finds(library):
         assert_allclose(reader(probs, 3), reader(probs), rtol=1e-12)
         for found, expected in zip(reader.clearest(probs, 3), reader.clearest(probs), strict=True):
             assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("library", [kernels.library, None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_labels_that_a_matrix_rules_out_do_not_explode(library, dtype):
+    """Most entries of a row are positive and equal, so that zeros lie below its background: differences cancel."""
+    rng, n_classes = np.random.default_rng(0), 40
+    matrix = np.eye(n_classes) * 0.7
+    for step in range(1, 25):
+        matrix += np.roll(np.eye(n_classes), step, axis=1) * 0.3 / 24
+    clean = rng.integers(0, n_classes, 500)
+    scores = 6 * (rng.normal(size=(500, n_classes)) + 5 * np.eye(n_classes)[clean])
+    probs = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probs = (probs / probs.sum(axis=1, keepdims=True)).astype(dtype)
+    with mock.patch.object(kernels, "library", library):
+        best, sureness = EarlyPosterior(matrix, dtype).clearest(probs)
+        posterior = EarlyPosterior(matrix, dtype)(probs)
+    assert (best == clean).mean() > 0.98
+    assert sureness.max() <= 1 + 1e-4
+    assert posterior.min() >= 0
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, atol=1e-3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from dualt.estimators.confident_joint import confident_joint_of_sample, count_co
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.results.readings import Readings
-from dualt.rows.confidence import FAR_TOO_SURE, calibration, power_to_read, raised
+from dualt.rows.confidence import FAR_TOO_SURE, calibration_of_sample, power_to_read, raised
 from dualt.rows.counts import count_pairs, normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
@@ -90,7 +89,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     if posterior.n_classes > _MANY_CLASSES:
         levels = levels[-1:]
     few = _few(posterior.summary)
-    fitting = calibration(few.sample_rows, few.sample_labels)
+    fitting = calibration_of_sample(posterior.summary)
     power = power_to_read(fitting)
     clean, sureness = reader.clearest(raised(few.sample_rows, power), posterior.n_jobs)
     limits = _thresholds(clean, sureness, few, levels)
@@ -118,10 +117,9 @@ def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix
 
 
 def _few(summary: PosteriorSummary, share: int = 1) -> PosteriorSummary:
-    """Return the summary with every k-th row of its sample, which leaves enough, or one in `share` of these."""
-    step = max(1, share * len(summary.sample_rows) // max(_FEW_ROWS, _FEW_ROWS_PER_CLASS * summary.n_classes))
-    rows, labels = summary.sample_rows[::step], summary.sample_labels[::step]
-    return replace(summary, sample_rows=np.ascontiguousarray(rows), sample_labels=labels)
+    """Return the summary with one in k rows of its sample, which leaves enough, or one in `share` of these."""
+    n_rows = len(summary.sample_rows)
+    return summary.thinned(n_rows // max(1, share * n_rows // max(_FEW_ROWS, _FEW_ROWS_PER_CLASS * summary.n_classes)))
 
 
 def _round_on_sample(

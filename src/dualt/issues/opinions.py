@@ -70,8 +70,9 @@ class PooledScorer:
     def of(cls, bayes: BayesScorer, trust: float, summary: PosteriorSummary) -> PooledScorer:
         """Take the quantiles of both from the sample of a summary."""
         trust = float(trust)  # of NumPy's type it would make all that follows float64
-        every = max(1, len(summary.sample_rows) // _ROWS)
-        probs, labels = summary.sample_rows[::every].copy(), summary.sample_labels[::every]
+        n_rows = len(summary.sample_rows)
+        few = summary.thinned(n_rows // max(1, n_rows // _ROWS))
+        probs, labels = few.sample_rows.copy(), few.sample_labels
         _, right, *_ = bayes(probs, labels)
         pooled = _quantiles(_pool(trust, probs.shape[1], right, *_strongest_other(probs, labels)[1:]))
         log_odds = _quantiles(_log_odds(right, _SATURATED))

@@ -6,6 +6,8 @@
 #define LANES ((int64_t)(VECTOR_BYTES / sizeof(REAL)))
 #define BUNDLE ((int64_t)(WIDTH * LANES))
 #define LEAST ((REAL)(sizeof(REAL) == 4 ? 0x1p-126 : 0x1p-1022)) /* the least normal number */
+/* An entry may lie below the background of its row. Where that leaves nothing of the common part, rounding is all there is. */
+#define ROUNDED ((REAL)(sizeof(REAL) == 4 ? 0x1p-21 : 0x1p-50))
 typedef REAL NAME(lanes) __attribute__((vector_size(VECTOR_BYTES)));
 typedef BITS NAME(bit_lanes) __attribute__((vector_size(VECTOR_BYTES)));
 typedef struct {
@@ -44,12 +46,12 @@ TARGET ALWAYS_INLINE void NAME(add_entries)(const entries_t *entries, int64_t i,
   }
 }
 
-/* p / max(noisy, LEAST) */
-TARGET ALWAYS_INLINE void NAME(divide)(const NAME(bundle) * p, const NAME(bundle) * noisy, NAME(bundle) * ratio) {
-  NAME(bit_lanes) least = (NAME(bit_lanes))((NAME(lanes)){0} + LEAST);
+/* p / max(noisy, least) */
+TARGET ALWAYS_INLINE void NAME(divide)(const NAME(bundle) * p, const NAME(bundle) * noisy, const NAME(bundle) * least,
+                                       NAME(bundle) * ratio) {
   for (int v = 0; v < WIDTH; v++) {
-    NAME(bit_lanes) above = noisy->of[v] > LEAST, bits = (NAME(bit_lanes))noisy->of[v];
-    ratio->of[v] = p->of[v] / (NAME(lanes))((bits & above) | (least & ~above));
+    NAME(bit_lanes) above = noisy->of[v] > least->of[v], bits = (NAME(bit_lanes))noisy->of[v];
+    ratio->of[v] = p->of[v] / (NAME(lanes))((bits & above) | ((NAME(bit_lanes))least->of[v] & ~above));
   }
 }
 
@@ -69,6 +71,8 @@ TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundl
                                           NAME(bundle) * ratio) {
   const REAL *by_label = model->by_label, *by_class = model->by_class, *at_start = model->at_start;
   int64_t c = model->n_classes;
+  NAME(bundle) least;
+  for (int v = 0; v < WIDTH; v++) least.of[v] = (NAME(lanes)){0} + LEAST;
   for (int64_t i = 0; i < c; i++)
     for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
   for (int64_t step = 0; step < model->steps; step++) {
@@ -79,8 +83,8 @@ TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundl
         NAME(combine_two)(by_label + j * c, by_label + second * c, c, q, noisy);
       else
         for (int v = 0; v < WIDTH; v++) noisy[0].of[v] += at_start[j], noisy[1].of[v] += at_start[second];
-      NAME(divide)(p + j, noisy, ratio + j);
-      NAME(divide)(p + second, noisy + 1, ratio + second);
+      NAME(divide)(p + j, noisy, &least, ratio + j);
+      NAME(divide)(p + second, noisy + 1, &least, ratio + second);
     }
     for (int64_t i = 0; i < c; i += 2) {
       int64_t second = i + 1 < c ? i + 1 : i;
@@ -102,14 +106,15 @@ TARGET static void NAME(take_steps)(const model_t *model, const NAME(bundle) * p
   for (int64_t i = 0; i < c; i++)
     for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
   for (int64_t step = 0; step < model->steps; step++) {
-    NAME(bundle) ratios = {{{0}}}, next = {{{0}}};
+    NAME(bundle) ratios = {{{0}}}, next = {{{0}}}, least;
+    for (int v = 0; v < WIDTH; v++) least.of[v] = common.of[v] * ROUNDED + LEAST;
     for (int64_t j = 0; j < c; j++) {
       NAME(bundle) noisy = common;
       if (step)
         NAME(add_entries)(&model->of_label, j, q, &noisy);
       else
         for (int v = 0; v < WIDTH; v++) noisy.of[v] += at_start[j];
-      NAME(divide)(p + j, &noisy, ratio + j);
+      NAME(divide)(p + j, &noisy, &least, ratio + j);
       for (int v = 0; v < WIDTH; v++) ratios.of[v] += ratio[j].of[v];
     }
     for (int64_t i = 0; i < c; i++) {
@@ -117,7 +122,7 @@ TARGET static void NAME(take_steps)(const model_t *model, const NAME(bundle) * p
       for (int v = 0; v < WIDTH; v++) gain.of[v] = ratios.of[v] * background[i];
       NAME(add_entries)(&model->of_class, i, ratio, &gain);
       for (int v = 0; v < WIDTH; v++) {
-        q[i].of[v] *= gain.of[v];
+        q[i].of[v] *= (NAME(lanes))((NAME(bit_lanes))gain.of[v] & (gain.of[v] > 0));
         next.of[v] += q[i].of[v] * background[i];
       }
     }
@@ -240,3 +245,4 @@ TARGET static int64_t NAME(multiply_rows)(const entries_t *of_label, const REAL 
 #undef LANES
 #undef BUNDLE
 #undef LEAST
+#undef ROUNDED

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.fit import Fit
-from dualt.rows.confidence import calibration
+from dualt.rows.confidence import calibration_of_sample
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import early_posterior
 
@@ -151,7 +151,7 @@ class Diagnostics:
     @cached_property
     def calibration(self) -> float:
         """Power of the probabilities that fits the given labels best: below 1 for a classifier that is too sure."""
-        return 1.0 if self.hard else calibration(self._summary.sample_rows, self._summary.sample_labels)
+        return calibration_of_sample(self._summary)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""

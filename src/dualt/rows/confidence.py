@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.rows.summary import PosteriorSummary
+
 # So many rows tell the power, of many classes as many as have so many entries, but no fewer than the last.
 _MOST_ROWS, _ENTRIES, _FEWEST_ROWS = 4_096, 1 << 20, 512
 # Its limits; what is less probable than the last counts as that.
@@ -18,15 +20,23 @@ _CAUTION = 1.5
 FAR_TOO_SURE = 0.5
 
 
+def calibration_of_sample(summary: PosteriorSummary) -> float:
+    """Return the `calibration` of some rows of the sample."""
+    few = summary.thinned(min(_MOST_ROWS, max(_FEWEST_ROWS, _ENTRIES // summary.n_classes)))
+    return calibration(few.sample_rows, few.sample_labels)
+
+
 def calibration(probs: NDArray[Any], labels: NDArray[Any]) -> float:
-    """Return the power that makes probabilities of any number of rows fit their labels best: temperature scaling.
+    """Return the power that makes probabilities fit the labels of their rows best: temperature scaling.
 
     Below 1 for a classifier that is surer than it should be; above 1 for one that agrees with the labels more often
-    than it says, as forests do; 1 where chance explains the difference. Above 1 at most so much that it says how often
-    it agrees: where labels are often taken for one other, the likelihood alone asks for more.
+    than it says, as forests do; 1 where chance explains the difference, and for predictions of 0 and 1, which have no
+    power but themselves. Above 1 at most so much that it says how often it agrees: where labels are often taken for one
+    other, the likelihood alone asks for more.
     """
-    step = max(1, -(-len(probs) // min(_MOST_ROWS, max(_FEWEST_ROWS, _ENTRIES // probs.shape[1]))))
-    labels, logs = labels[::step], np.log(np.maximum(probs[::step], _LEAST_PROBABILITY))
+    if probs.max(axis=1).min() == 1:
+        return 1.0
+    logs = np.log(np.maximum(probs, _LEAST_PROBABILITY))
     logs -= logs.max(axis=1, keepdims=True)
     of_labels = logs[np.arange(len(labels)), labels]
     agreement = float((of_labels == 0).mean())

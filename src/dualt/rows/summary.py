@@ -72,6 +72,13 @@ class PosteriorSummary:
         """Number of classes."""
         return len(self.counts)
 
+    def thinned(self, size: int) -> PosteriorSummary:
+        """Return the same with at most `size` rows in the sample, chosen as the sample is.
+
+        Every k-th row would be no sample where classes take turns.
+        """
+        return self if len(self.sample_index) <= size else _keep(self, lowest_priority(self.sample_index, size))
+
     @property
     def label_counts(self) -> NDArray[np.int64]:
         """How often each class is given as a label."""
@@ -255,16 +262,19 @@ def _append(first: PosteriorSummary, second: PosteriorSummary) -> PosteriorSumma
         share = round(size * before / total)
         # Drawn anew: by the hash of their numbers, rows that were lucky in one merge would be so in the next.
         rng = np.random.default_rng([before, total])
-        first, second = _thinned(first, share, rng), _thinned(second, size - share, rng)
+        first, second = _drawn(first, share, rng), _drawn(second, size - share, rng)
     return first.merge(second)
 
 
-def _thinned(summary: PosteriorSummary, size: int, rng: np.random.Generator) -> PosteriorSummary:
-    """Return the summary with a sample of only `size` rows."""
-    kept = np.sort(rng.choice(len(summary.sample_index), size, replace=False))
+def _drawn(summary: PosteriorSummary, size: int, rng: np.random.Generator) -> PosteriorSummary:
+    return _keep(summary, np.sort(rng.choice(len(summary.sample_index), size, replace=False)))
+
+
+def _keep(summary: PosteriorSummary, places: NDArray[np.intp]) -> PosteriorSummary:
+    """Return the summary with a sample of only the rows at these places of it."""
     return replace(
         summary,
-        sample_index=summary.sample_index[kept],
-        sample_labels=summary.sample_labels[kept],
-        sample_rows=summary.sample_rows[kept],
+        sample_index=summary.sample_index[places],
+        sample_labels=summary.sample_labels[places],
+        sample_rows=summary.sample_rows[places],
     )
