@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.ensemble import StackingClassifier, VotingClassifier
@@ -452,8 +453,18 @@ STRENGTHS = {"C": [0.1, 1.0]}
         make_pipeline(StandardScaler(), GridSearchCV(LogisticRegression(), STRENGTHS, cv=3)),
         VotingClassifier([("a", LogisticRegression()), ("b", GaussianNB()), ("c", "drop")], voting="soft"),
         StackingClassifier([("a", LogisticRegression()), ("b", GaussianNB())], LogisticRegression()),
+        StackingClassifier([("a", LogisticRegression()), ("b", GaussianNB())]),
+        make_pipeline(StandardScaler(), StackingClassifier([("a", LogisticRegression()), ("b", GaussianNB())])),
     ],
-    ids=["search", "search of a pipeline", "pipeline of a search", "voting", "stacking"],
+    ids=[
+        "search",
+        "search of a pipeline",
+        "pipeline of a search",
+        "voting",
+        "stacking",
+        "stacking with the usual last",
+        "pipeline of it",
+    ],
 )
 def test_what_wraps_a_classifier_that_takes_weights_takes_them(base):
     """An example of weight 0 is not there."""
@@ -497,3 +508,12 @@ def test_the_third_argument_is_the_weights():
     np.testing.assert_allclose(Recorder.seen["weights"], known)
     with pytest.raises(TypeError, match="positional"):
         dualt.RobustClassifier(GaussianNB()).fit(features, noisy, None, ([0], ["ant"]))
+
+
+def test_weights_are_routed_where_scikit_learn_routes_them():
+    features, noisy, clean = small_case()
+    with config_context(enable_metadata_routing=True):
+        last = LogisticRegression().set_fit_request(sample_weight=True)
+        base = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), last)
+        model = dualt.RobustClassifier(base, transition=np.eye(3)).fit(features, noisy, (noisy == clean).astype(float))
+    assert model.score(features, clean) > 0.97

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -267,7 +268,8 @@ def _weight_parameter(base: Any) -> str:
     """Return the name under which `fit` takes weights: of a classifier, or of what it hands them on to."""
     if isinstance(base, Pipeline):
         name, last = base.steps[-1]
-        return f"{name}__{_weight_parameter(last)}"
+        inner = _weight_parameter(last)
+        return inner if get_config()["enable_metadata_routing"] else f"{name}__{inner}"
     if isinstance(base, BaseSearchCV):
         return _weight_parameter(base.estimator)
     parts = [base]
@@ -278,6 +280,6 @@ def _weight_parameter(base: Any) -> str:
         if not has_fit_parameter(part, "sample_weight"):
             raise InputError(
                 f"{type(part).__name__}.fit takes no sample_weight, which correction='reweight' and weights need."
-                " Use correction='posterior' or correction='clean'."
+                " Use correction='posterior' or correction='clean', without weights."
             )
     return "sample_weight"

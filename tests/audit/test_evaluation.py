@@ -160,3 +160,17 @@ def test_an_estimated_matrix_leaves_more_open_than_a_known_one():
     estimated = dualt.noisy_accuracy(clean, given, estimate).through_transition
     assert estimated.estimate == known.estimate
     assert estimated.standard_error > known.standard_error
+
+
+def test_an_estimate_numbers_the_classes_in_its_own_order():
+    rng = np.random.default_rng(0)
+    truth = noise.pair(3, 0.3)
+    clean = rng.choice(3, 3000, p=[0.6, 0.3, 0.1])
+    given = noise.corrupt(clean, truth, 1)
+    estimate = dualt.estimate_transition(truth[clean], given, "spade", class_names=["ant", "bee", "cat"])
+    expected = dualt.noisy_accuracy(np.eye(3)[clean], given, estimate)
+    order = [2, 0, 1]  # of the columns: cat, ant, bee
+    place = np.argsort(order)
+    found = dualt.noisy_accuracy(np.eye(3)[place[clean]], place[given], estimate, class_names=["cat", "ant", "bee"])
+    assert found.bounds == pytest.approx(expected.bounds)
+    assert found.through_transition.estimate == pytest.approx(expected.through_transition.estimate)

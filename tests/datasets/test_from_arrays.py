@@ -31,7 +31,7 @@ def test_labels_of_any_kind(y, names, codes):
     assert data.class_names == names
     assert data.train_y.tolist() == codes
     assert data.train_y.dtype == np.int64
-    assert data.train_x.dtype == np.float32
+    assert data.train_x.dtype == np.float64
 
 
 def test_a_class_seen_only_in_the_test_part_counts():

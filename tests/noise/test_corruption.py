@@ -76,3 +76,12 @@ def test_truth_values_follow_the_names_of_the_rows():
 def test_too_few_labels_are_counted_by_the_rows_of_the_matrix():
     with pytest.raises(LabelsError, match=r"4 different labels, one per row of the matrix, got 2 \('a', 'b'\)"):
         noise.corrupt(["a", "b"], np.eye(4))
+
+
+def test_noise_is_independent_of_labels_and_noise_of_the_same_seed():
+    """The numbers that drew the labels, or the noise before, must not be those that decide which labels change."""
+    symmetric = noise.symmetric(2, 0.2)
+    labels = np.random.default_rng(0).choice(2, 10_000, p=[0.5, 0.5])
+    once = noise.corrupt(labels, symmetric)
+    assert (once != labels).mean() == pytest.approx(0.2, abs=0.02)
+    assert (noise.corrupt(once, symmetric) != labels).mean() == pytest.approx(0.32, abs=0.02)

@@ -127,7 +127,8 @@ def noisy_accuracy(
     against
         Predictions of a second model, to tell which is better.
     class_names
-        In the order of the matrix's rows; by default those of the estimate, else those of the columns of
+        In the order of the columns of predictions and, if that tells no names, of the matrix's rows; by default those
+        of the estimate, else those of the columns of
         probabilities, else those of the labels, sorted.
     level
 
@@ -146,13 +147,17 @@ def noisy_accuracy(
     models = [predictions] if against is None else [predictions, against]
     matrix = None if transition is None else check_transition(transition)
     given, codes, coder = _encode(noisy_labels, models, names, None if matrix is None else len(matrix))
-    rate = None if matrix is None else _largest_rate(transition, matrix, given)
-    if matrix is not None and (len(given) < 2 or np.linalg.cond(matrix) > NEAR_SINGULAR):
-        matrix = None  # it cannot be undone, or one row tells no spread
     checked = None
     if verified is not None:
         audit, true = check_rows(as_audit(verified), len(given), coder, lambda: labels_digest(noisy_labels), given.take)
         checked = audit.rows, true, audit.weights(len(given))
+    if known is not None and known != coder.names and {*known} == {*coder.names}:
+        order = np.array([known.index(name) for name in coder.names])  # the classes as the estimate numbers them
+        given, codes = order[given], [order[model] for model in codes]
+        checked = checked and (checked[0], order[checked[1]], checked[2])
+    rate = None if matrix is None else _largest_rate(transition, matrix, given)
+    if matrix is not None and (len(given) < 2 or np.linalg.cond(matrix) > NEAR_SINGULAR):
+        matrix = None  # it cannot be undone, or one row tells no spread
     draws = _draws(transition) if matrix is not None else []
 
     def judged(model: Codes, rival: Codes | None = None) -> NoisyAccuracy:

@@ -77,6 +77,9 @@ def save_report(
     found.to_report(path, **options)
 
 
+_CONSTANTS = {"true": "True", "false": "False", "none": "None"}
+
+
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     """Return the options that `--set NAME=VALUE` gives; a value that is not a Python literal is taken as text."""
     options: dict[str, Any] = {}
@@ -85,7 +88,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise InputError(f"Expected --set NAME=VALUE, got {setting!r}.")
         try:
-            options[name] = ast.literal_eval(value)
+            options[name] = ast.literal_eval(_CONSTANTS.get(value.lower(), value))
         except (ValueError, SyntaxError):
             options[name] = value
     return options

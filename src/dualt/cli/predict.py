@@ -75,15 +75,15 @@ class _Samples(NamedTuple):
 def _read(data: str, model: Model, label: str | None, size: int | None, data_dir: Path | None) -> _Samples:
     import numpy as np
 
+    from dualt.datasets.arrays import channels_first
     from dualt.datasets.catalog import REGISTRY, load_dataset
     from dualt.io.arrays import read_npy, read_npz
     from dualt.io.load import TABLES
 
     path = Path(data).expanduser()
-    if path.suffix.lower() == ".npy":
-        return _Samples(np.array(read_npy(path)))
-    if path.suffix.lower() == ".npz":
-        return _Samples(read_npz(path, ("X", "arr_0")))
+    if path.suffix.lower() in (".npy", ".npz"):
+        npy = path.suffix.lower() == ".npy"
+        return _Samples(channels_first(np.array(read_npy(path)) if npy else read_npz(path, ("X", "arr_0"))))
     if path.suffix.lower() in TABLES:
         return _Samples(_read_table(path, model.feature_names, label))
     if path.is_dir() and data not in REGISTRY:
@@ -116,10 +116,8 @@ def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
     return _Samples(images, labels, [path.relative_to(folder).as_posix() for path in paths])
 
 
-def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None) -> NDArray[np.float32]:
+def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None) -> NDArray[np.float64]:
     """Return the columns that the model was trained on, by name where it knows their names, else by place."""
-    import numpy as np
-
     from dualt.io.load import choose_columns, open_table
 
     table = open_table(path, features[0] if features else label)
@@ -135,8 +133,7 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
         raise InputError(f"Expected a header that names the columns of training in {path}, got a table without one.")
     else:
         places, _ = choose_columns(table, [] if label is None else [label])
-    with np.errstate(over="ignore"):
-        return np.asarray(table.read_numbers(places), np.float32)
+    return table.read_numbers(places)
 
 
 def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None = None) -> None:

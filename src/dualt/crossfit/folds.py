@@ -65,6 +65,8 @@ def check_classifier(classifier: Any) -> Any:
         name = classifier.__name__
         raise InputError(f"Expected a classifier, got the class {name}. Pass an instance: {name}().")
     missing = [name for name in ("get_params", "fit", "predict_proba") if not hasattr(classifier, name)]
+    if missing == ["predict_proba"] and _stacks(classifier):
+        return classifier
     if missing == ["predict_proba"]:
         raise InputError(
             f"Expected a classifier with predict_proba, got {type(classifier).__name__}."
@@ -74,6 +76,12 @@ def check_classifier(classifier: Any) -> Any:
         got = f"{type(classifier).__name__}, which has no {' and no '.join(missing)}"
         raise InputError(f"Expected a scikit-learn classifier, got {got}.")
     return classifier
+
+
+def _stacks(classifier: Any) -> bool:
+    """Tell whether this is a stacking classifier with its usual last one, which has probabilities once it is fitted."""
+    last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
+    return hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None
 
 
 def fit_folds(

@@ -68,19 +68,26 @@ def _as_samples(x: Any, name: str) -> NDArray[Any]:
             f"Expected {name} of shape (n, features), (n, height, width) or (n, channels, height, width),"
             f" got {array.shape}."
         )
-    if array.ndim == 4 and array.shape[3] in (1, 3) and array.shape[1] not in (1, 3):
-        array = np.moveaxis(array, 3, 1)
+    array = channels_first(array)
     if array.dtype == np.uint8 and array.ndim > 2:
         return np.ascontiguousarray(array)
+    # Features in the precision they have: float32 may not tell them apart.
+    features = np.result_type(array.dtype, np.float32) if array.ndim == 2 else np.float32
     with np.errstate(over="ignore"):
-        array = np.ascontiguousarray(array, np.float32)
-    finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
+        array = np.ascontiguousarray(array, features)
+    finite = (np.abs(array) <= np.finfo(np.float32).max).reshape(len(array), -1).all(axis=1)
     if not finite.all():
         raise InputError(
             f"Expected finite numbers in {name}, got NaN or infinity in row {int(np.argmin(finite))}."
             " Fill or drop that row."
         )
     return array
+
+
+def channels_first(samples: NDArray[Any]) -> NDArray[Any]:
+    """Return images whose channels come last with channels first, and other samples as they are."""
+    last = samples.ndim == 4 and samples.shape[3] in (1, 3) and samples.shape[1] not in (1, 3)
+    return np.moveaxis(samples, 3, 1) if last else samples
 
 
 def _coder(parts: Sequence[NDArray[Any]], class_names: Sequence[Any] | None) -> LabelCoder:

@@ -69,14 +69,14 @@ class Dataset:
         return len(self.class_names)
 
     @property
-    def mean(self) -> NDArray[np.float32]:
+    def mean(self) -> NDArray[np.float64]:
         """Mean per channel or feature, on the scale of x/255 for uint8."""
-        return np.array(self._moments.mean, np.float32)
+        return np.array(self._moments.mean)
 
     @property
-    def std(self) -> NDArray[np.float32]:
+    def std(self) -> NDArray[np.float64]:
         """Standard deviation per channel or feature, on the scale of x/255 for uint8; never zero."""
-        return np.array(self._moments.std, np.float32)
+        return np.array(self._moments.std)
 
     @cached_property
     def _moments(self) -> Moments:

@@ -2,8 +2,9 @@
 
 The rule, kept by every CSV that `dualt` writes and by the review page's own script: a text whose first
 character, apostrophes and spaces aside, is one of ``= + - @``, a full-width twin of these, a tab or a line
-break gets one apostrophe in front; reading takes that one apostrophe away again. So `unguard_cell` undoes
-`guard_cell` for every text, and leaves texts that were never guarded, even ``'tis``, as they are.
+break gets one apostrophe in front, unless it is a plain number such as ``-1``; reading takes that one apostrophe
+away again. So `unguard_cell` undoes `guard_cell` for every text, and leaves texts that were never guarded, even
+``'tis``, as they are.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import IO, Any
 
 # The report page's script mirrors this expression (report/templates/csv.js).
 _FORMULA = re.compile(r"[' ]*[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 
 
 def write_rows(stream: IO[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -46,7 +48,7 @@ def guard_cell(text: str) -> str:
     >>> guard_cell("cat")
     'cat'
     """
-    return f"'{text}" if _FORMULA.match(text) else text
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def unguard_cell(text: str) -> str:

@@ -179,7 +179,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         config = self._config()
         rows = _divide(codes, config.validation_fraction, config.random_state)
         moments = compute_moments(X[rows[0]])
-        mean, std = np.array(moments.mean, np.float32), np.array(moments.std, np.float32)
+        mean, std = np.array(moments.mean), np.array(moments.std)
         device = config.machine.torch_device
 
         def part(chosen: NDArray[np.intp]) -> Part:
@@ -269,10 +269,12 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _dtype(samples: Any, *, keep_integers: bool = False) -> Any:
-    """Images of bytes, and where asked of other integers, stay as they are; everything else becomes float32."""
+    """Images of bytes, and where asked of other integers, stay as they are; others, and features, become floats."""
     dtype = getattr(samples, "dtype", np.dtype(object))
+    if getattr(samples, "ndim", 2) == 2:
+        return [np.float64, np.float32]
     kept = dtype == np.uint8 or (keep_integers and getattr(dtype, "kind", None) in ("i", "u"))
-    return None if kept and samples.ndim > 2 else np.float32
+    return None if kept else np.float32
 
 
 def _divide(codes: NDArray[np.intp], fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -26,6 +26,7 @@ from dualt.nn.training.model import make_folder
 from dualt.results import TransitionEstimate
 from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior
+from dualt.transition import match_transition
 from dualt.validation import check_transition
 
 # What `auto` goes by; docs/training.md has the figures behind it. The estimate finds fewer wrong labels than the first;
@@ -188,7 +189,7 @@ def train_stages_robustly(stages: Stages, clean_labels: NDArray[Any] | None = No
     estimate, doubt, posterior = None, None, None
     given: Any = config.transition
     if isinstance(given, TransitionEstimate):
-        estimate, given = given, given.transition
+        estimate, given = given, match_transition(given.transition, given.class_names, stages.class_names)
     elif given is None and _needs_estimate(config.method):
         _check_estimator(config.estimator_name, clean_labels)
         estimate, doubt = _estimate(stages, clean_labels)

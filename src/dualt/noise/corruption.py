@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.label_arrays import as_label_array
-from dualt.labels import LabelCoder
-from dualt.rng import RandomState, as_generator
+from dualt.labels import LabelCoder, codes_digest
+from dualt.rng import RandomState, as_generator, stream
 from dualt.validation import ClassNames, check_transition
 
 
@@ -51,7 +51,10 @@ def corrupt(
     array = as_label_array(labels)
     coder = LabelCoder.for_labels(array, len(matrix), class_names, per="row of the matrix")
     codes = coder.encode(array)
-    generator = as_generator(random_state)
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        generator = as_generator(random_state)
+    else:  # noise upon noise, and labels that were drawn with the same seed, must not share their numbers
+        generator = stream(random_state, f"corrupt {codes_digest(coder.names, [codes])}")
     noisy = _allocate(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
     if array.ndim == 2:
         return np.eye(len(matrix), dtype=array.dtype)[noisy]

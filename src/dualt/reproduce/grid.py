@@ -90,7 +90,7 @@ def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
     ):
         noise, matrix = name, None
         if _is_file(name):
-            noise, matrix = Path(name).stem, tuple(tuple(map(float, row)) for row in load_transition(name))
+            noise, matrix = Path(name).name, tuple(tuple(map(float, row)) for row in load_transition(name))
         elif name != GIVEN:
             noise = canonical_noise(name)
         network = experiment.network[dataset]
@@ -146,6 +146,9 @@ def _check_names(experiment: Experiment) -> None:
     for name in experiment.noise:
         if name != GIVEN and not _is_file(name):
             from_name(name, 10)
+    files = [Path(name).name for name in experiment.noise if _is_file(name)]
+    if len({*files}) < len(files):
+        raise InputError(f"Expected matrices in files of different names, got {', '.join(files)}: tables call them so.")
     if not (experiment.datasets and experiment.noise and experiment.sizes):
         raise InputError(f"Nothing is left of {experiment.name}: expected a data set, a noise and a size at least.")
 

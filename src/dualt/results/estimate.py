@@ -189,7 +189,8 @@ class TransitionEstimate:
             low, high = self.audit.noise_rate_interval(level)
             return min(low, self.noise_rate), max(high, self.noise_rate)
         rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
-        lows, highs = percentile_interval(rates @ self.clean_prior, np.array(self.n_samples), level)
+        counted = np.array(min(self.n_samples, int(self.fit.support.sum())))
+        lows, highs = percentile_interval(rates @ self.clean_prior, counted, level)
         return min(float(lows), self.noise_rate), max(float(highs), self.noise_rate)
 
     @property

@@ -67,7 +67,10 @@ class State:
         tensors = self._weights() | {f"best.{name}": value for name, value in self.best.items()}
         for number, values in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{k}": v for k, v in values.items() if isinstance(v, Tensor)}
-        tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        # Copies: weights that a network ties together may not share memory in the file.
+        tensors = {
+            name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()
+        }
         header = {
             "version": _VERSION, "settings": settings, "history": self.history.to_dict(), "digest": _digest(tensors)
         }  # fmt: skip

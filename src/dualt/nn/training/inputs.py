@@ -15,6 +15,8 @@ from dualt.errors import InputError
 
 # Samples that take no more than this as float32 are converted once and stay on the device.
 _IN_MEMORY_BYTES = 4 << 30
+# Standard deviations from zero beyond which float32 is too coarse.
+_FAR = 1e4
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,11 @@ def sample_shape(samples: Any) -> tuple[int, ...]:
 
 def _standardize(samples: NDArray[Any], mean: ArrayLike, std: ArrayLike) -> Tensor:
     scale = 255.0 if samples.dtype == np.uint8 else 1.0
-    x = torch.from_numpy(np.ascontiguousarray(samples)).to(torch.float32, copy=True)
-    x = x.reshape(len(samples), *sample_shape(samples))
-    along = (1, -1) if x.ndim == 2 else (1, -1, 1, 1)
-    center = torch.as_tensor(np.asarray(mean, np.float32) * scale).reshape(along)
-    spread = torch.as_tensor(np.asarray(std, np.float32) * scale).reshape(along)
-    return x.sub_(center).div_(spread)
+    # As float32, features far from zero, such as moments in time, would lose what tells them apart.
+    is_far = samples.dtype == np.float64 and bool((np.abs(mean) > _FAR * np.asarray(std)).any())
+    dtype = np.float64 if is_far else np.float32
+    x = torch.from_numpy(np.array(samples, dtype)).reshape(len(samples), *sample_shape(samples))
+    along = (1, -1, *[1] * (x.ndim - 2))
+    center = torch.as_tensor(np.asarray(mean, dtype) * scale).reshape(along)
+    spread = torch.as_tensor(np.asarray(std, dtype) * scale).reshape(along)
+    return x.sub_(center).div_(spread).to(torch.float32)

@@ -60,8 +60,8 @@ class Model:
     options: Mapping[str, Any]
     input_shape: tuple[int, ...]
     class_names: tuple[str, ...]
-    mean: NDArray[np.float32]
-    std: NDArray[np.float32]
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
     about: Mapping[str, Any] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
     on_bytes: bool = False
@@ -74,8 +74,8 @@ class Model:
             raise InputError(f"Expected samples of shape {self.input_shape}, as in training, got {shape}.")
         if self.on_bytes and isinstance(samples, np.ndarray):
             samples = as_bytes(samples)
-        elif isinstance(samples, np.ndarray) and samples.dtype == np.uint8 and np.max(self.mean) > 1:
-            samples = samples.astype(np.float32)  # trained on numbers like these, not on x/255
+        elif not self.on_bytes and samples.dtype == np.uint8 and np.max(self.mean) > 1:
+            samples = samples[:].astype(np.float32)  # trained on numbers like these, not on x/255
         inputs = as_inputs(samples, self.mean, self.std, device)
         if isinstance(samples, np.ndarray) and samples.dtype.kind == "f":
             _check_finite(samples)
@@ -91,7 +91,7 @@ class Model:
 
         folder = make_folder(folder)
         tensors = {
-            f"{number}.{name}": value.detach().cpu().contiguous()
+            f"{number}.{name}": value.detach().cpu().clone(memory_format=torch.contiguous_format)
             for number, network in enumerate(self.networks)
             for name, value in network.state_dict().items()
         }
@@ -194,12 +194,11 @@ def _shape(sizes: list[Any], path: Path) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _per_channel(values: Any, name: str, n_channels: int, path: Path) -> NDArray[np.float32]:
+def _per_channel(values: Any, name: str, n_channels: int, path: Path) -> NDArray[np.float64]:
     try:
-        with np.errstate(over="ignore"):  # infinities are refused below
-            numbers = np.asarray(values, np.float32)
+        numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError, OverflowError):
-        numbers = np.empty(0, np.float32)
+        numbers = np.empty(0)
     if numbers.size not in (1, n_channels) or not np.isfinite(numbers).all():
         raise FileError(f"Expected {name!r} as a number for each feature or channel in {path}, got {values!r:.40}.")
     return numbers

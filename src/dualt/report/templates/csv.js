@@ -1,6 +1,7 @@
 // The rule of dualt/cells.py: an apostrophe in front of whatever a spreadsheet would run as a formula.
 const FORMULA = /^[' ]*[=+\-@\t\r\n＝＋－＠]/;
-const guardCell = (text) => (FORMULA.test(text) ? `'${text}` : text);
+const NUMBER = /^[+-]?[0-9]+(\.[0-9]+)?$/;
+const guardCell = (text) => (FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text);
 const quoteCell = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 const toCsv = (rows) => rows.map((cells) => `${cells.map(quoteCell).join(",")}\r\n`).join("");
 
