@@ -333,7 +333,7 @@ def test_no_class_starves_of_few_examples_with_much_pair_noise(estimator, seed, 
     """Without balanced rounds one digit of ten loses its examples to another: errors of .31, .42 and .40."""
     features, clean = load_digits(return_X_y=True)
     truth = noise.pair(10, 0.45)
-    noisy = noise.corrupt(clean, truth, random_state=seed)
+    noisy = noise.corrupt(clean, truth, np.random.default_rng(seed))
     classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     posterior = as_posterior(out_of_fold_probabilities(classifier, features, noisy, cv=3), noisy)
     assert np.abs(estimator(posterior).transition - truth).sum() / 10 < most

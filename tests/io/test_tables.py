@@ -247,3 +247,14 @@ def test_truth_values_beside_missing_ones_go_there_and_back(tmp_path, suffix):
     else:
         found = [json.loads(line)["label"] for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert found == [False, None, True, True]
+
+
+def test_rows_of_nothing_are_rows_without_a_label(tmp_path):
+    """As spreadsheets leave them at the end; a label without probabilities is refused as before."""
+    (tmp_path / "t.csv").write_text("label,p_a,p_b\na,0.9,0.1\n,,\nb,0.2,0.8\n,,\n")
+    values, labels = next(open_table(tmp_path / "t.csv").read([1, 2], 0))
+    assert labels.tolist() == ["a", "", "b", ""]
+    np.testing.assert_array_equal(np.isnan(values).all(axis=1), [False, True, False, True])
+    (tmp_path / "t.csv").write_text("label,p_a,p_b\na,0.9,0.1\nb,,\n")
+    with pytest.raises(InputError, match="Expected numbers in column 'p_a'.*, got '' on line 3"):
+        next(open_table(tmp_path / "t.csv").read([1, 2], 0))

@@ -47,7 +47,7 @@ def problem(n=600):
     rng = np.random.default_rng(0)
     clean = rng.integers(3, size=n)
     features = (3 * np.eye(3)[clean] + rng.standard_normal((n, 3))).astype(np.float32)
-    noisy = dualt.noise.corrupt(clean, dualt.noise.pair(3, 0.25), random_state=1)
+    noisy = dualt.noise.corrupt(clean, dualt.noise.pair(3, 0.25), np.random.default_rng(1))
     scores = np.exp(2 * features)
     return features, scores / scores.sum(axis=1, keepdims=True) @ dualt.noise.pair(3, 0.25), noisy, clean
 

@@ -98,7 +98,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     layers = _count_layers(posterior, reader, limits, power)
     # Of few examples those that count may not be sure enough to show noise.
     surest = surest_few(few) if posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes else (0, 0)
-    if fitting < FAR_TOO_SURE:  # none of its errors show that a label is wrong
+    if fitting < FAR_TOO_SURE or sureness.mean() < _LIKELY:  # what contradicts it does not show that a label is wrong
         surest = (0, _FEWEST_SURE)
     return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, surest=surest)
 

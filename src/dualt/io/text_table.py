@@ -70,21 +70,32 @@ class TextTable(Table):
         places = [*numbers]
         if label is not None:
             fields, places = [*fields, ("label", object)], [*places, label]
-        converters: Any = None if self.decimal == "." else dict.fromkeys(numbers, self._number)
         try:
-            with _explained(self.path), open_input(self.path, "r") as stream, warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
-                found: Any = np.loadtxt(
-                    stream, dtype=np.dtype(fields), delimiter=self.delimiter, skiprows=self.header_lines,
-                    usecols=places, ndmin=1, comments=None, quotechar='"', converters=converters, encoding=None,
-                )  # fmt: skip
+            found = self._parsed(fields, places, None if self.decimal == "." else dict.fromkeys(numbers, self._number))
         except ValueError as error:
-            raise self._fault(numbers, max(places), str(error)) from None
+            fault = self._fault(numbers, max(places), str(error))
+            try:  # spreadsheets leave rows of nothing but delimiters
+                found = self._parsed(fields, places, dict.fromkeys(numbers, self._number_if_any))
+            except ValueError:
+                raise fault from None
+            if label is None or (found["label"][np.isnan(found["numbers"]).any(axis=1)] != "").any():
+                raise fault from None
         values = np.ascontiguousarray(found["numbers"]) if len(numbers) else np.empty((len(found), 0))
         yield values, np.empty(0) if label is None else labels_of(list(map(unguard_cell, found["label"])))
 
+    def _parsed(self, fields: list[Any], places: list[int], converters: Any) -> Any:
+        with _explained(self.path), open_input(self.path, "r") as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of empty lines, which are nothing to warn of
+            return np.loadtxt(
+                stream, dtype=np.dtype(fields), delimiter=self.delimiter, skiprows=self.header_lines,
+                usecols=places, ndmin=1, comments=None, quotechar='"', converters=converters, encoding=None,
+            )  # fmt: skip
+
     def _number(self, cell: str) -> float:
         return float(cell.replace(self.decimal, "."))
+
+    def _number_if_any(self, cell: str) -> float:
+        return self._number(cell) if cell.strip() else float("nan")
 
     def read_texts(self, place: int) -> list[str]:
         """Return one column as it is written."""

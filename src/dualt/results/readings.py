@@ -46,8 +46,8 @@ class Readings:
         decide) to 1 (Bayes' rule through the matrix does).
     surest : (int, int)
         How many of the surest few contradict their label, of how many, where the least noise may have other reasons, as
-        classes that overlap or a classifier that is far too sure: the range then starts at what these few show. (0, 0)
-        where it starts at the least noise.
+        classes that overlap, or a classifier that is seldom or far too sure: the range then starts at what these few
+        show. (0, 0) where it starts at the least noise.
     """
 
     least: Floats

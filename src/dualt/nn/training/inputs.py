@@ -116,7 +116,8 @@ def _standardize(samples: NDArray[Any], mean: ArrayLike, std: ArrayLike) -> Tens
     # As float32, features far from zero, such as moments in time, would lose what tells them apart.
     is_far = samples.dtype == np.float64 and bool((np.abs(mean) > _FAR * np.asarray(std)).any())
     dtype = np.float64 if is_far else np.float32
-    x = torch.from_numpy(np.array(samples, dtype)).reshape(len(samples), *sample_shape(samples))
+    with np.errstate(over="ignore"):  # the model refuses what does not fit
+        x = torch.from_numpy(np.array(samples, dtype)).reshape(len(samples), *sample_shape(samples))
     along = (1, -1, *[1] * (x.ndim - 2))
     center = torch.as_tensor(np.asarray(mean, dtype) * scale).reshape(along)
     spread = torch.as_tensor(np.asarray(std, dtype) * scale).reshape(along)

@@ -199,7 +199,7 @@ def _per_channel(values: Any, name: str, n_channels: int, path: Path) -> NDArray
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError, OverflowError):
         numbers = np.empty(0)
-    if numbers.size not in (1, n_channels) or not np.isfinite(numbers).all():
+    if numbers.size not in (1, n_channels) or not (np.abs(numbers) <= np.finfo(np.float32).max).all():
         raise FileError(f"Expected {name!r} as a number for each feature or channel in {path}, got {values!r:.40}.")
     return numbers
 
