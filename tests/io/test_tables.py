@@ -256,5 +256,5 @@ def test_rows_of_nothing_are_rows_without_a_label(tmp_path):
     assert labels.tolist() == ["a", "", "b", ""]
     np.testing.assert_array_equal(np.isnan(values).all(axis=1), [False, True, False, True])
     (tmp_path / "t.csv").write_text("label,p_a,p_b\na,0.9,0.1\nb,,\n")
-    with pytest.raises(InputError, match="Expected numbers in column 'p_a'.*, got '' on line 3"):
+    with pytest.raises(InputError, match=r"Expected numbers in column 'p_a'.*, got '' on line 3"):
         next(open_table(tmp_path / "t.csv").read([1, 2], 0))

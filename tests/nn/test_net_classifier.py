@@ -260,3 +260,10 @@ def test_tied_weights_are_saved(tmp_path, digits):
     model.save(tmp_path)
     loaded = RobustNetClassifier.load(tmp_path, Tied)
     np.testing.assert_array_equal(loaded.predict_proba(x_test), model.predict_proba(x_test))
+
+
+@pytest.mark.parametrize("n_outputs", [9, 12])
+def test_a_network_of_other_outputs_than_classes_is_refused(digits, n_outputs):
+    x, given, _, _ = digits
+    with pytest.raises(InputError, match=rf"gives 10 numbers per sample, .* got the shape \({n_outputs},\)"):
+        RobustNetClassifier(lambda shape, _: nn.Linear(shape[0], n_outputs), "ce", epochs=1).fit(x, given)

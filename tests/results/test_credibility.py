@@ -35,3 +35,9 @@ def test_a_matrix_that_claims_more_than_is_contradicted_is_not():
     given = dualt.noise.corrupt(CLEAN, dualt.noise.symmetric(4, 0.2))
     probs = (sure_probs(CLEAN) @ dualt.noise.symmetric(4, 0.2)).astype(np.float32)
     assert "contradicts only" in distrust(estimate(probs, given, "dual-t"), probs, given)
+
+
+def test_of_few_examples_the_network_is_not_blamed():
+    few = np.arange(8) % 2
+    probs = np.eye(2, dtype=np.float32)[few] * 0.9 + 0.05
+    assert "of 8 that may be chance" in distrust(estimate(probs, few), probs, few)

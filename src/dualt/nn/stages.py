@@ -110,10 +110,24 @@ class Stages:
             network.load_state_dict(source.networks[number].state_dict())
         elif config.weights is not None:
             load_weights(network, config.weights)
+        if not isinstance(config.network, str):
+            self._check_outputs(network)
         # On a CPU, convolutions are up to a fifth faster so. A network of one's own may count on the usual order.
         if isinstance(config.network, str) and config.machine.torch_device.type == "cpu":
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return network
+
+    def _check_outputs(self, network: nn.Module) -> None:
+        """Refuse a network of one's own that does not give one number per class."""
+        samples = self.data.train.inputs.take(torch.zeros(1, dtype=torch.int64)).cpu()
+        with torch.no_grad():
+            shape = tuple(network.eval()(samples).shape)
+        network.train()
+        if shape != (1, self.n_classes):
+            raise InputError(
+                f"Expected a network that gives {self.n_classes} numbers per sample, one for each class, got the shape"
+                f" {shape[1:]}."
+            )
 
     def pred_probs(self, folds: int | None = None) -> NDArray[np.float32]:
         """Return P(given label | x) on the training part, in sample (1 fold), or as configured (`None`)."""

@@ -11,6 +11,8 @@ from dualt.results import TransitionEstimate
 
 # Standard errors that agreement must differ by.
 _SURE = 3.0
+# Agreement beyond that of the most frequent label that only few examples leave in doubt.
+_MUCH = 0.2
 
 
 def distrust(estimate: TransitionEstimate, probs: NDArray[Any], labels: NDArray[Any]) -> str | None:
@@ -27,9 +29,12 @@ def distrust(estimate: TransitionEstimate, probs: NDArray[Any], labels: NDArray[
     agreement = float((probs.argmax(axis=1) == labels).mean())
     most_frequent = float(np.bincount(labels).max() / len(labels))
     if agreement <= most_frequent + _SURE * np.sqrt(most_frequent * (1 - most_frequent) / len(labels)):
+        by_chance = (
+            f"of {len(labels)} that may be chance" if agreement > most_frequent + _MUCH else "it has learned too little"
+        )
         return (
             f"the classifier is right about {agreement:.0%} of the labels that it had not seen, and the most frequent"
-            f" label alone would be about {most_frequent:.0%}: it has learned too little"
+            f" label alone would be about {most_frequent:.0%}: {by_chance}"
         )
     if estimate.undecided is not None:
         return estimate.undecided
