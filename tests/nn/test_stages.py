@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
-from dualt.nn.pipeline import train_robustly, training_data
+from dualt.nn.pipeline import training_data
 from dualt.nn.stages import Stages, can_replicate, learned_transition, train_stages
 
 RATES = (0.1, 0.3)
@@ -78,27 +76,3 @@ def test_runs_of_several_recipes_are_refused():
     short, long = stages(epochs=2)[0], stages(epochs=3)[1]
     with pytest.raises(InputError, match="one recipe of 'ce'"):
         train_stages([short, long], "ce")
-
-
-class Viewing(nn.Module):
-    """As many tutorials have it: `view` wants the usual order in memory."""
-
-    def __init__(self, shape, n_classes):
-        super().__init__()
-        self.first, self.second = nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3)
-        self.last = nn.Linear(64, n_classes)
-
-    def forward(self, x):
-        return self.last(self.second(torch.relu(self.first(x))).view(len(x), -1))
-
-
-@pytest.mark.parametrize("network", ["lenet", Viewing])
-def test_channels_come_last_while_we_train_our_own_networks(network):
-    dataset = load_dataset("digits")
-    data = training_data(split_dataset(dataset, noise.pair(10, 0.2)), dataset)
-    config = TrainingConfig(network, method="ce", epochs=2, n_jobs=1)
-    weights = Stages(data, dataset.class_names, config).new_network("ce").parameters()
-    last = [weight.is_contiguous(memory_format=torch.channels_last) for weight in weights if weight.ndim == 4]
-    assert all(last) == (network == "lenet")
-    trained = train_robustly(data, 10, config)
-    assert all(weight.is_contiguous() for weight in trained.networks[0].parameters())

@@ -245,11 +245,16 @@ def test_failures_are_counted_and_not_averaged():
 DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
 METHODS = ["ce", "forward", "reweighting", "revision"]
 FASHION = {"datasets": ["fashion-mnist"], "noise": ["pair-45"], "methods": METHODS, "seeds": 1}
+QUARTER = {"datasets": ["fashion-mnist", "cifar10", "cifar100"], "noise": ["pair-45"], "width": 0.25, "seeds": 1}
+BY_HEART = {"datasets": ["fashion-mnist", "cifar10"], "augment": {"fashion-mnist": "none", "cifar10": "none"}}
 # What docs/reproduction.md says was run: folder, experiment, profile, changes.
 COMMITTED = [
     *(("synthetic", name, "paper", {}) for name in ("figure1", "figure2", "figure4", "figure5")),
     *(("mnist", name, "paper", {"datasets": ["mnist"]}) for name in ("figure3", "table1")),
     ("laptop", "figure3", "laptop", {"datasets": ["fashion-mnist", "cifar10", "cifar100"]}),
+    ("quarter-width", "figure3", "paper", {**QUARTER, "sizes": [1.0]}),
+    ("by-heart", "figure3", "paper", {**QUARTER, **BY_HEART, "sizes": [0.1]}),
+    ("longer", "figure3", "laptop", {"datasets": ["cifar100"], "noise": ["pair-45"], "epochs": 40}),
     ("laptop", "table1", "laptop", FASHION),
 ]
 

@@ -210,8 +210,6 @@ def train_stages_robustly(stages: Stages, clean_labels: NDArray[Any] | None = No
         hits = predict_probs(networks, data.test.inputs).argmax(1) == data.test.labels.cpu()
         accuracy = float(hits.float().mean())
     probs, held_out = (None, None) if posterior is None else (stages.pred_probs(), stages.held_out_probs())
-    for network in networks:  # training may have laid them out otherwise
-        network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     return RobustRun(
         config, method, networks, transition, estimate, doubt, probs, held_out, posterior,
         stages.trained, stages.seconds, accuracy,

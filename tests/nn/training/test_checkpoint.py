@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from training_samples import assert_same_weights, shaped_data, small_network, synthetic_data, weights_of
+from torch import nn
+from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
 
 from dualt.errors import FileError, InputError
 from dualt.nn.methods import METHODS, build_method
@@ -56,13 +57,24 @@ def test_interrupted_and_resumed_is_uninterrupted(method, tmp_path):
     assert without_time == [{**vars(r), "seconds": 0} for r in whole.history.records]
 
 
-@pytest.mark.parametrize("recipe", [RECIPES["ce"], OTHERS], ids=["sgd", "adam"])
-def test_networks_over_images_are_resumed_exactly_too(recipe, tmp_path):
-    """Their weights have channels last in memory; what an optimizer remembers of them must have that too."""
+class ChannelsLast(nn.Module):
+    """A weight that is not laid out in memory in the order of its axes."""
 
-    def train_lenet(**options):
-        network = build_network("lenet", (1, 4, 4), 2, dropout=0.0).to(memory_format=torch.channels_last)
-        return train([network], build_method("ce"), shaped_data(1, 4, 4), recipe, **options)
+    def __init__(self):
+        super().__init__()
+        weight = torch.linspace(-1, 1, 40).reshape(2, 5, 2, 2)
+        self.weight = nn.Parameter(weight.to(memory_format=torch.channels_last))
+
+    def forward(self, x):
+        return x @ self.weight.mean(dim=2).reshape(2, 10).T
+
+
+@pytest.mark.parametrize("recipe", [RECIPES["ce"], OTHERS], ids=["sgd", "adam"])
+def test_what_an_optimizer_remembers_is_laid_out_as_the_weights_are(recipe, tmp_path):
+    """It goes by the order in memory: a resumed run would go on with the moments of other weights."""
+
+    def train_one(**options):
+        return train([ChannelsLast()], build_method("ce"), synthetic_data(), recipe, **options)
 
     def interrupt(record):
         if record.epoch == 1:
@@ -70,9 +82,9 @@ def test_networks_over_images_are_resumed_exactly_too(recipe, tmp_path):
 
     path = tmp_path / "run.safetensors"
     with pytest.raises(KeyboardInterrupt):
-        train_lenet(checkpoint=path, on_epoch=interrupt)
-    resumed = train_lenet(checkpoint=path, resume=True)
-    assert_same_weights(weights_of(resumed.networks), weights_of(train_lenet().networks))
+        train_one(checkpoint=path, on_epoch=interrupt)
+    resumed = train_one(checkpoint=path, resume=True)
+    assert_same_weights(weights_of(resumed.networks), weights_of(train_one().networks))
 
 
 # A process that has loaded everything forks one for each method, which is killed in its third epoch.
