@@ -128,8 +128,7 @@ def noisy_accuracy(
         Predictions of a second model, to tell which is better.
     class_names
         In the order of the columns of predictions and, if that tells no names, of the matrix's rows; by default those
-        of the estimate, else those of the columns of
-        probabilities, else those of the labels, sorted.
+        of the estimate, else those of the columns of probabilities, else those of the labels, sorted.
     level
 
     Examples
