@@ -41,7 +41,7 @@ def from_arrays(
     --------
     >>> data = from_arrays([[0.0, 1.0], [2.0, 3.0]], ["no", "yes"])
     >>> data.class_names, data.train_y.tolist(), data.train_x.dtype
-    (('no', 'yes'), [0, 1], dtype('float32'))
+    (('no', 'yes'), [0, 1], dtype('float64'))
     """
     if (x_test is None) != (y_test is None):
         raise InputError("Expected both samples and labels to test on, or neither, got one of them.")
