@@ -416,3 +416,25 @@ def test_classes_that_take_turns_are_counted_as_shuffled_ones():
     assert dualt.l1_error(in_turn, noise, normalize=True) < 0.1
     np.testing.assert_allclose(in_turn, shuffled, atol=0.02)
     assert in_turn.diagnostics.calibration == pytest.approx(shuffled.diagnostics.calibration, rel=0.1)
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 2.0])
+def test_a_weak_classifier_that_is_too_sure_is_no_proof_of_noise(sharpness):
+    """As a network of many classes that was trained too long: most of what contradicts it are errors of its own."""
+    rng, n_classes, n = np.random.default_rng(0), 50, 10_000
+    clean = rng.integers(n_classes, size=n)
+    scores = rng.normal(size=(n, n_classes)) * 1.5
+    scores[np.arange(n), clean] += 3
+    posterior = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    clean = (posterior.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, n_classes - 1)
+    truth = noise.symmetric(n_classes, 0.2)
+    labels = noise.corrupt(clean, truth, rng)
+    estimate = dualt.estimate_transition(raised(posterior @ truth, sharpness), labels)
+    assert estimate.undecided is not None
+    low, high = estimate.noise_rate_range
+    assert low <= 0.2 <= high
+    found = dualt.find_label_issues(raised(posterior @ truth, sharpness), labels)
+    plain = dualt.find_label_issues(posterior @ truth, labels)
+    wrong = labels != clean
+    best = average_precision_score(wrong, -plain.probability_right)
+    assert average_precision_score(wrong, -found.probability_right) > best - 0.01

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import dualt
 from dualt.cli.picture import matrix_table
 from dualt.crossfit import out_of_fold_probabilities
+from dualt.errors import DualtError
 from dualt.report import render_report
 from dualt.results.readings import Readings, basis, between, finding, rate_range
 
@@ -93,6 +94,18 @@ def test_a_classifier_that_is_far_too_sure_claims_a_limit(noise):
     assert "far-too-sure" in [notice.code for notice in estimate.warnings]
     assert finding(estimate).startswith("At most ")
     assert estimate.noise_rate_range[1] >= (given != clean).mean()
+
+
+@pytest.mark.parametrize("power", [0, -1, float("nan"), "high"])
+def test_a_saved_power_that_is_none_is_refused(tmp_path, power):
+    estimate = hard_and_easy(0.1)
+    estimate.save(tmp_path / "t.json")
+    content = json.loads((tmp_path / "t.json").read_text())
+    assert content["readings"]["power"] == 1
+    content["readings"]["power"] = power
+    (tmp_path / "t.json").write_text(json.dumps(content))
+    with pytest.raises(DualtError, match="as `save` writes it|NaN"):
+        dualt.TransitionEstimate.load(tmp_path / "t.json")
 
 
 def test_readings_of_earlier_versions_are_read():

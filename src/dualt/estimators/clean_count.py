@@ -66,9 +66,9 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     rows that have changed places are put back: see `match_rows`.
 
     The last round counts the examples in layers of sureness; a classifier that says far less than it knows is sharpened
-    for it, one that is far too sure softened: see `calibration`. The mean of the rows counted at `confidence` and at
-    twice its doubt is what the sure examples say. Doubtful ones may add to it: see `_growth`. What the layers say of
-    the least and the most noise goes with the estimate, as `Readings`.
+    for it, one that is far too sure, or weak and too sure, softened: see `calibration`. The mean of the rows counted at
+    `confidence` and at twice its doubt is what the sure examples say. Doubtful ones may add to it: see `_growth`. What
+    the layers say of the least and the most noise goes with the estimate, as `Readings`.
 
     Needs out-of-fold probabilities: counting is honest only if the choice has not seen the labels.
 
@@ -92,6 +92,10 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     fitting = calibration_of_sample(posterior.summary)
     power = power_to_read(fitting)
     clean, sureness = reader.clearest(raised(few.sample_rows, power), posterior.n_jobs)
+    if fitting < power:
+        calibrated = reader.clearest(raised(few.sample_rows, fitting), posterior.n_jobs)
+        if calibrated[1].mean() < _LIKELY:  # a weak one that is too sure: its own errors would be most of the noise
+            power, (clean, sureness) = fitting, calibrated
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
     doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
@@ -100,7 +104,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     surest = surest_few(few) if posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes else (0, 0)
     if fitting < FAR_TOO_SURE or sureness.mean() < _LIKELY:  # what contradicts it does not show that a label is wrong
         surest = (0, _FEWEST_SURE)
-    return _fit(layers, shrink, mean_sureness=float(sureness.mean()), doubt=doubt, surest=surest)
+    return _fit(layers, shrink, float(sureness.mean()), doubt, surest, power)
 
 
 def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:
@@ -200,9 +204,8 @@ def _count_layers(
             return np.asarray(clean[kept] * n_classes + labels[kept])
         return np.asarray((sum(reached) * n_classes + clean) * n_classes + labels)
 
-    if n_layers == 2:
-        return np.stack([np.zeros((n_classes, n_classes), np.int64), posterior.count(pairs)])
-    return posterior.count(pairs, n_layers)
+    counted = posterior.count(pairs, n_layers) if n_layers > 2 else posterior.count(pairs)
+    return counted if n_layers > 2 else np.stack([np.zeros_like(counted), counted])
 
 
 class _Counted(NamedTuple):
@@ -216,10 +219,7 @@ class _Counted(NamedTuple):
 
 def _reaching(layers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the counts of the examples of each layer and of those above it."""
-    counts = layers.copy()
-    for number in range(len(counts) - 2, -1, -1):
-        counts[number] += counts[number + 1]
-    return np.asarray(counts)
+    return np.asarray(layers[::-1].cumsum(axis=0)[::-1])
 
 
 def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np.float64]) -> _Counted:
@@ -230,7 +230,7 @@ def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np
 
 
 def _fit(
-    layers: NDArray[np.int64], shrink: bool, *, mean_sureness: float, doubt: float, surest: tuple[int, int]
+    layers: NDArray[np.int64], shrink: bool, mean_sureness: float, doubt: float, surest: tuple[int, int], power: float
 ) -> Fit:
     """Return the fit of counted layers, with the readings between which it lies."""
     counts = _reaching(layers)
@@ -254,6 +254,7 @@ def _fit(
         seldom_sure=mean_sureness < _LIKELY,
         trust=_trust(evidence, alike),
         surest=surest,
+        power=power,
     )
     transition = _blend(counted, grown)
     resample = partial(_resampled, layers, shrink, concentrations, grown)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dualt.audit import Calibration, calibrated_posterior
 from dualt.labels import Codes
+from dualt.rows.confidence import raised
 from dualt.rows.floats import entries_at, surest
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import EarlyPosterior
@@ -27,13 +28,18 @@ _ROWS, _QUANTILES, _STEPS = 4_096, np.linspace(0, 1, 2_001), 4_096
 class BayesScorer:
     """From (probabilities, label codes) of a chunk to (given, P(right), suggested, its probability).
 
-    P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky, where q is the clean posterior.
+    P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky, where q is the clean posterior, of probabilities read at `power`.
     """
 
     clean_posterior: EarlyPosterior
+    power: float = 1.0
 
     def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
         """Return the columns of `Scores` of a chunk."""
+        return self.of_read(raised(probs, self.power), labels)
+
+    def of_read(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+        """Return the same of probabilities at that power."""
         right, suggested, probability = self.clean_posterior.scores(probs, labels)
         # Where the matrix rules out all that the classifier expects, one class is as good as another.
         return labels, right, suggested, np.where(probability > 0, probability, 1 / probs.shape[1])
@@ -72,8 +78,8 @@ class PooledScorer:
         trust = float(trust)  # of NumPy's type it would make all that follows float64
         n_rows = len(summary.sample_rows)
         few = summary.thinned(n_rows // max(1, n_rows // _ROWS))
-        probs, labels = few.sample_rows.copy(), few.sample_labels
-        _, right, *_ = bayes(probs, labels)
+        probs, labels = raised(few.sample_rows, bayes.power).copy(), few.sample_labels
+        _, right, *_ = bayes.of_read(probs, labels)
         pooled = _quantiles(_pool(trust, probs.shape[1], right, *_strongest_other(probs, labels)[1:]))
         log_odds = _quantiles(_log_odds(right, _SATURATED))
         table = np.interp(np.linspace(pooled[0], pooled[-1], _STEPS), pooled, log_odds)
@@ -82,7 +88,8 @@ class PooledScorer:
 
     def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
         """Return the columns of `Scores` of a chunk."""
-        _, bayes_right, suggested, probability = self.bayes(probs, labels)
+        probs = raised(probs, self.bayes.power)
+        _, bayes_right, suggested, probability = self.bayes.of_read(probs, labels)
         rival, own, strongest = _strongest_other(probs, labels)
         pooled = _pool(self.trust, probs.shape[1], bayes_right, own, strongest)
         place = ((pooled - self.lowest) / self.step).astype(np.intp)

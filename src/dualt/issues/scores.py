@@ -230,8 +230,8 @@ def _scorer(estimate: TransitionEstimate | None, matrix: NDArray[np.float64], po
     """Return what scores a chunk: calibrated if labels were verified, else by Bayes' rule as far as it is trusted."""
     if estimate is not None and estimate.audit is not None:
         return CalibratedScorer(estimate.audit.calibration)
-    bayes = BayesScorer(EarlyPosterior(matrix, posterior.dtype))
     readings = estimate.fit.readings if estimate else None
+    bayes = BayesScorer(EarlyPosterior(matrix, posterior.dtype), readings.power if readings else 1.0)
     if readings is None or readings.trust == 1:
         return bayes
     return PooledScorer.of(bayes, readings.trust, posterior.summary)

@@ -48,6 +48,9 @@ class Readings:
         How many of the surest few contradict their label, of how many, where the least noise may have other reasons, as
         classes that overlap, or a classifier that is seldom or far too sure: the range then starts at what these few
         show. (0, 0) where it starts at the least noise.
+    power : float
+        At which the probabilities were read: above 1 for a classifier that says far less than it knows, below 1 for one
+        that is far too sure. See `dualt.rows.confidence`.
     """
 
     least: Floats
@@ -57,6 +60,7 @@ class Readings:
     seldom_sure: bool
     trust: float
     surest: tuple[int, int] = (0, 0)
+    power: float = 1.0
 
     @property
     def other_reasons(self) -> bool:
@@ -92,8 +96,8 @@ class Readings:
         of_least, of_most = (np.array(content[name], np.int64) for name in ("least_support", "most_support"))
         # Earlier versions have not written it, or only whether there may be overlap.
         wrong, rows = content.get("surest", (0, int(content.get("overlap", False))))
-        surest = (int(wrong), int(rows))
-        return cls(least, most, of_least, of_most, bool(content["seldom_sure"]), float(content["trust"]), surest)
+        told = bool(content["seldom_sure"]), float(content["trust"])
+        return cls(least, most, of_least, of_most, *told, (int(wrong), int(rows)), float(content.get("power", 1)))
 
 
 def _variance(rates: Floats, support: NDArray[np.int64]) -> Floats:

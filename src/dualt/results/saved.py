@@ -79,6 +79,8 @@ def _read_fit(content: Mapping[str, Any]) -> Fit:
         factors["readings"] = Readings.from_dict(content["readings"])
         for values in (factors["readings"].least, factors["readings"].most):
             _shaped(values, n_classes)
+        if not 0 < factors["readings"].power < np.inf:
+            raise ValueError(f"power {factors['readings'].power}")
     support = _shaped(content["diagnostics"]["support"], n_classes).astype(np.int64)
     return Fit(transition, support, _refuse_resampling, **factors)
 
