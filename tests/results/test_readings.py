@@ -104,7 +104,7 @@ def test_a_saved_power_that_is_none_is_refused(tmp_path, power):
     assert content["readings"]["power"] == 1
     content["readings"]["power"] = power
     (tmp_path / "t.json").write_text(json.dumps(content))
-    with pytest.raises(DualtError, match="as `save` writes it|NaN"):
+    with pytest.raises(DualtError, match=r"as `save` writes it|NaN"):
         dualt.TransitionEstimate.load(tmp_path / "t.json")
 
 

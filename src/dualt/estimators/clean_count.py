@@ -42,8 +42,8 @@ _FEW_ROWS, _FEW_ROWS_PER_CLASS = 8_192, 500
 # Of a class that nothing resembles no weight may overflow.
 _LEAST_MEAN = 1e-6
 _ROUNDING = 1e-5
-# A class likelier than all others together.
-_LIKELY = 0.5
+# A class likelier than all others together; a classifier whose classes are less likely than the second is weak.
+_LIKELY, _WEAK = 0.5, 0.45
 # Above this the counts of several layers take too much memory, and only the surest examples are counted.
 _MANY_CLASSES = 2_000
 # Noise of doubtful examples is taken to add at most this share to that of the sure ones, and half of it is believed.
@@ -94,7 +94,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     clean, sureness = reader.clearest(raised(few.sample_rows, power), posterior.n_jobs)
     if fitting < power:
         calibrated = reader.clearest(raised(few.sample_rows, fitting), posterior.n_jobs)
-        if calibrated[1].mean() < _LIKELY:  # a weak one that is too sure: its own errors would be most of the noise
+        if calibrated[1].mean() < _WEAK:  # a weak one that is too sure: its own errors would be most of the noise
             power, (clean, sureness) = fitting, calibrated
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
