@@ -10,7 +10,7 @@ from dualt.errors import InputError
 
 RNG = np.random.default_rng(0)
 PROBS = RNG.dirichlet(np.ones(3), 200).astype(np.float32)
-LABELS = RNG.integers(3, size=200)
+LABELS = (PROBS.cumsum(axis=1) < RNG.random((200, 1))).sum(axis=1).clip(0, 2)
 NAMES = np.array(["cat", "dog", "fox"])
 
 

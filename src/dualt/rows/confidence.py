@@ -74,6 +74,6 @@ def raised(probs: NDArray[Any], power: float) -> NDArray[Any]:
     """Return the power of every probability, with rows that sum to one again."""
     if power == 1:
         return probs
-    powers = probs**power
+    powers = np.ascontiguousarray(probs) ** power  # however they lie in memory, sums are rounded alike
     powers /= (powers @ np.ones(powers.shape[1], powers.dtype))[:, None]
     return np.asarray(powers)
