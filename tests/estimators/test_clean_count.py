@@ -379,7 +379,7 @@ def test_of_a_classifier_that_is_never_sure_the_surest_examples_count(n_classes,
     logits[np.arange(6000), clean] += 2
     probs = np.exp(sharpness * logits)
     probs /= probs.sum(axis=1, keepdims=True)
-    labels = noise.corrupt(clean, noise.symmetric(n_classes, 0.2), random_state=0)
+    labels = noise.corrupt(clean, noise.symmetric(n_classes, 0.2), np.random.default_rng(0))
     found = dualt.find_label_issues(probs, labels)
     wrong = labels != clean
     plain = average_precision_score(wrong, -probs[np.arange(6000), labels])
