@@ -208,7 +208,9 @@ def _read_columns(path: str | Path) -> tuple[dict[str, list[str]], list[int]]:
 def _numbers(columns: dict[str, list[str]], lines: list[int], path: str | Path, name: str) -> NDArray[Any]:
     what = {"index": "a row number", "probability": "a number"}.get(name, "a whole number")
     is_valid, parse = (is_number, float) if name == "probability" else (is_row_number, int)
-    cells = [cell.replace(",", ".") for cell in columns[name]]  # as spreadsheets write it in many countries
+    cells = columns[name]
+    if parse is float:  # spreadsheets of many countries write a comma
+        cells = [cell.replace(",", ".") for cell in cells]
     for number, cell in zip(lines, cells, strict=True):
         if not is_valid(cell):
             raise InputError(f"Expected {what} as {name} in line {number} of {path}, got {cell[:40]!r}.")

@@ -81,9 +81,10 @@ def _read(data: str, model: Model, label: str | None, size: int | None, data_dir
     from dualt.io.load import TABLES
 
     path = Path(data).expanduser()
-    if path.suffix.lower() in (".npy", ".npz"):
-        npy = path.suffix.lower() == ".npy"
-        return _Samples(channels_first(np.array(read_npy(path)) if npy else read_npz(path, ("X", "arr_0"))))
+    if path.suffix.lower() == ".npy":
+        return _Samples(channels_first(np.array(read_npy(path))))
+    if path.suffix.lower() == ".npz":
+        return _Samples(channels_first(read_npz(path, ("X", "arr_0"))))
     if path.suffix.lower() in TABLES:
         return _Samples(_read_table(path, model.feature_names, label))
     if path.is_dir() and data not in REGISTRY:

@@ -42,7 +42,7 @@ _FEW_ROWS, _FEW_ROWS_PER_CLASS = 8_192, 500
 # Of a class that nothing resembles no weight may overflow.
 _LEAST_MEAN = 1e-6
 _ROUNDING = 1e-5
-# A class likelier than all others together; a classifier whose classes are less likely than the second is weak.
+# A class likelier than all others together; and a mean sureness below which a calibrated classifier is weak.
 _LIKELY, _WEAK = 0.5, 0.45
 # Above this the counts of several layers take too much memory, and only the surest examples are counted.
 _MANY_CLASSES = 2_000
