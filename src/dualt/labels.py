@@ -22,6 +22,8 @@ _ROWS_AT_ONCE = 1 << 16
 _LARGEST_WHOLE = 2**53
 # Names of classes among which bools are looked up, and their numbers.
 _TRUTHS = {"true": "1", "false": "0", "1": "1", "0": "0"}
+# More classes than this, and most of them of one row: ids, texts or measurements, but not labels.
+_FEW_CLASSES = 20
 _WHOLE = re.compile(r"(-?\d+)(?:\.0*)?", re.ASCII)
 _SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 
@@ -106,7 +108,7 @@ class LabelCoder:
 
     @classmethod
     def found_in(cls, labels: NDArray[Any]) -> LabelCoder:
-        """Return the coder of the classes that occur, in sorted order; there must be at least two."""
+        """Return the coder of the classes that occur, in sorted order: at least two, and most of several rows."""
         if labels.ndim == 2:
             return cls.for_labels(labels, labels.shape[1])
         values = np.unique(labels)
@@ -114,6 +116,11 @@ class LabelCoder:
             values = whole_values(values)
         if len(values) < 2:
             raise LabelsError(f"Expected labels of at least two classes, got only {values.tolist()}.")
+        if len(values) > max(_FEW_CLASSES, len(labels) / 2):
+            raise LabelsError(
+                f"Expected labels that several rows share, got {len(values):,} different ones in {len(labels):,} rows."
+                " Are they ids, texts or measurements?"
+            )
         return cls.for_labels(labels, len(values), values.tolist())
 
     @property

@@ -63,6 +63,7 @@ def test_bytes_stay_images_and_channels_go_first():
         ((np.where(X == 5, np.nan, X), [0, 1] * 3), InputError, "row 2"),
         ((np.where(X == 5, 1e300, X), [0, 1] * 3), InputError, "row 2"),
         ((X, [1] * 6), LabelsError, r"at least two classes, got only \[1\]"),
+        ((np.ones((60, 2)), [f"{k}.5" for k in range(60)]), LabelsError, "60 different ones in 60 rows"),
         ((X, [0, 1, 0.5, 1, 0, 1]), LabelsError, "0.5 at row 2"),
         ((X, [0, 1, np.nan, 1, 0, 1]), LabelsError, "nan at row 2"),
         ((X, [0, 1] * 3, X), InputError, "or neither"),

@@ -230,6 +230,12 @@ def test_a_label_that_is_no_number_is_missing_among_texts_in_json_lines(tmp_path
     assert load_labels(tmp_path / "t.jsonl", missing=True).tolist() == ["cat", "", "", "dog"]
 
 
+def test_the_first_of_json_lines_may_lack_its_label(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"label": "cat", "text": "b"}\n{"text": "c", "label": "dog"}\n')
+    assert open_table(tmp_path / "t.jsonl").names == ("text", "label")
+    assert load_labels(tmp_path / "t.jsonl", missing=True).tolist() == ["", "cat", "dog"]
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
 def test_truth_values_beside_missing_ones_go_there_and_back(tmp_path, suffix):
     given = [True, None, False, True]

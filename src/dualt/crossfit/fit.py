@@ -21,9 +21,6 @@ from dualt.validation import align_labels, as_array, check_same_length, index_of
 
 Kind: TypeAlias = Literal["text", "table", "images"]
 
-# More classes than this, and most of them of one row: ids, texts or measurements, but not labels.
-_FEW_CLASSES = 20
-
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
@@ -237,11 +234,6 @@ def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any
         raise LabelsError("Expected at least one label, got none.")
     there = as_label_array(given[~missing])
     coder = LabelCoder.found_in(there)
-    if coder.n_classes > max(_FEW_CLASSES, len(there) / 2):
-        raise LabelsError(
-            f"Expected labels that several rows share, got {coder.n_classes:,} different ones in {len(there):,} rows."
-            " Are they ids, texts or measurements?"
-        )
     codes = np.full(len(given), -1, np.intp)
     codes[~missing] = coder.encode(there)
     return codes, coder.names, np.unique(there) if there.ndim == 1 else np.arange(coder.n_classes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,23 @@ from dualt.io.tables import NotNumbersError, Table, labels_of
 from dualt.label_arrays import as_text_array, is_missing_value
 
 JSON_LINES = (".jsonl", ".ndjson")
+_LINES_OF_NAMES = 1_000
 _SPACE = " \t\r\n"
 
 
 @dataclass(frozen=True)
 class JsonLinesTable(Table):
-    """A file of JSON lines; the columns are the keys of its first line. Empty lines are no rows."""
+    """A file of JSON lines; the columns are the keys of its first thousand. Empty lines are no rows."""
 
     names: tuple[str, ...]
 
     @classmethod
     def open(cls, path: Path) -> JsonLinesTable:
-        """Read the first line."""
-        first = next(_objects(path), None)
-        if first is None:
+        """Read the first lines: the very first may lack a key, such as a label."""
+        names = tuple(dict.fromkeys(chain.from_iterable(islice(_objects(path), _LINES_OF_NAMES))))
+        if not names:
             raise FileError(f"Cannot read {path}: it is empty.")
-        return cls(path, tuple(first), len(first), None)
+        return cls(path, names, len(names), None)
 
     def read(self, numbers: Sequence[int], label: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield all rows at once."""
