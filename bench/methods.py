@@ -136,7 +136,7 @@ def given_labels(source: Source, kind: str, seed: int) -> Rows:
         rng = np.random.default_rng(seed)
         return np.array([rng.choice(row[row >= 0]) for row in source.votes]).astype(int)
     if kind == "instance-dependent":
-        return dualt.noise.weak_annotators(source.x, source.y, 0.3, seed).noisy_labels
+        return dualt.noise.weak_annotators(source.x, source.y, 0.3, np.random.default_rng(seed)).noisy_labels
     matrix = dualt.noise.from_name(kind, int(source.y.max()) + 1, random_state=seed)
     return dualt.noise.corrupt(source.y, matrix, random_state=seed)
 

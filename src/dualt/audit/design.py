@@ -14,6 +14,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.rng import stream
+
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.intp]
 
@@ -165,8 +167,8 @@ def draw_rows(strata: Ints, counts: Ints, seed: int) -> Draw:
 
     The same seed and strata with larger counts give a draw that contains this one.
     """
-    # The permanent numbers, and others to shuffle what was drawn.
-    numbers, shuffled = (np.random.default_rng([seed, stream]).random(len(strata)) for stream in (0, 1))
+    # The permanent numbers, and others to shuffle what was drawn. Neither may be those that the labels were made with.
+    numbers, shuffled = (stream(seed, f"audit {purpose}").random(len(strata)) for purpose in ("rows", "order"))
     order = np.lexsort((numbers, strata))
     sizes = np.bincount(strata, minlength=len(counts))
     starts = np.cumsum(sizes) - sizes

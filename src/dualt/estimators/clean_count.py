@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators._counts import (
-    alikeness,
-    match_rows,
-    pooled_rates,
-    pooled_rows,
-    resample_counts,
-    spread_concentration,
-    surest_few,
-)
+from dualt.estimators._counts import match_rows, surest_few
+from dualt.estimators._layers import LIKELY, counted_rows, fit_layers
 from dualt.estimators.confident_joint import confident_joint_of_sample, count_confident
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.results.readings import Readings
 from dualt.rows.confidence import FAR_TOO_SURE, calibration_of_sample, power_to_read, raised
-from dualt.rows.counts import count_pairs, normalize_counts
+from dualt.rows.counts import count_pairs
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary
@@ -42,14 +33,10 @@ _FEW_ROWS, _FEW_ROWS_PER_CLASS = 8_192, 500
 # Of a class that nothing resembles no weight may overflow.
 _LEAST_MEAN = 1e-6
 _ROUNDING = 1e-5
-# A class likelier than all others together; and a mean sureness below which a calibrated classifier is weak.
-_LIKELY, _WEAK = 0.5, 0.45
+# A mean sureness below which a calibrated classifier is weak.
+_WEAK = 0.45
 # Above this the counts of several layers take too much memory, and only the surest examples are counted.
 _MANY_CLASSES = 2_000
-# Noise of doubtful examples is taken to add at most this share to that of the sure ones, and half of it is believed.
-_MOST_GROWTH, _BELIEVED = 0.75, 0.5
-# If less of all disagreement than this is there among the surest examples, the labels may all be right.
-_MAYBE_NONE = 1 / 4
 
 
 def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: bool = True) -> Fit:
@@ -67,7 +54,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
 
     The last round counts the examples in layers of sureness; a classifier that says far less than it knows is sharpened
     for it, one that is far too sure, or weak and too sure, softened: see `calibration`. The mean of the rows counted at
-    `confidence` and at twice its doubt is what the sure examples say. Doubtful ones may add to it: see `_growth`. What
+    `confidence` and at twice its doubt is what the sure examples say. Doubtful ones may add to it: see `_layers`. What
     the layers say of the least and the most noise goes with the estimate, as `Readings`.
 
     Needs out-of-fold probabilities: counting is honest only if the choice has not seen the labels.
@@ -84,7 +71,7 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     """
     check_fraction(confidence, "confidence")
     reader = EarlyPosterior(_rough(posterior, confidence, shrink), posterior.dtype)
-    likely = min(_LIKELY, confidence)
+    likely = min(LIKELY, confidence)
     levels = np.array([likely, max(2 * confidence - 1, likely), confidence])
     if posterior.n_classes > _MANY_CLASSES:
         levels = levels[-1:]
@@ -102,9 +89,9 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     layers = _count_layers(posterior, reader, limits, power)
     # Of few examples those that count may not be sure enough to show noise.
     surest = surest_few(few) if posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes else (0, 0)
-    if fitting < FAR_TOO_SURE or sureness.mean() < _LIKELY:  # what contradicts it does not show that a label is wrong
+    if fitting < FAR_TOO_SURE or sureness.mean() < LIKELY:  # what contradicts it does not show that a label is wrong
         surest = (0, _FEWEST_SURE)
-    return _fit(layers, shrink, float(sureness.mean()), doubt, surest, power)
+    return fit_layers(layers, shrink, float(sureness.mean()), doubt, surest, power)
 
 
 def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:
@@ -112,7 +99,7 @@ def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix
     summary = posterior.summary
     n_sampled = len(summary.sample_rows)
     if n_sampled < summary.n_samples and n_sampled < _ENOUGH_PER_CLASS * summary.n_classes:
-        return _rows(count_confident(posterior).T, shrink)
+        return counted_rows(count_confident(posterior).T, shrink)
     rough = confident_joint_of_sample(summary)
     few, fewer = _few(summary), _few(summary, share=4)
     for balanced in [True] * _BALANCED_ROUNDS + [False]:
@@ -136,11 +123,7 @@ def _round_on_sample(
     limits = _thresholds(clean, sureness, summary, np.array([confidence]), floored=not balanced)[0]
     clear = sureness >= limits[clean]
     keys = clean[clear] * summary.n_classes + summary.sample_labels[clear]
-    return match_rows(_rows(count_pairs([keys], summary.n_classes), shrink))[0]
-
-
-def _rows(counts: NDArray[np.int64], shrink: bool, concentration: float | None = None) -> Matrix:
-    return pooled_rows(counts, concentration) if shrink else normalize_counts(counts)
+    return match_rows(counted_rows(count_pairs([keys], summary.n_classes), shrink))[0]
 
 
 def _balance(posterior: NDArray[Any], label_counts: NDArray[np.int64]) -> NDArray[Any]:
@@ -206,93 +189,3 @@ def _count_layers(
 
     counted = posterior.count(pairs, n_layers) if n_layers > 2 else posterior.count(pairs)
     return counted if n_layers > 2 else np.stack([np.zeros_like(counted), counted])
-
-
-class _Counted(NamedTuple):
-    """Rows counted among all examples, likely ones, sure ones and the surest."""
-
-    everyone: Matrix
-    likely: Matrix
-    sure: Matrix
-    surest: Matrix
-
-
-def _reaching(layers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the counts of the examples of each layer and of those above it."""
-    return np.asarray(layers[::-1].cumsum(axis=0)[::-1])
-
-
-def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np.float64]) -> _Counted:
-    rows = [_rows(count, shrink, concentration) for count, concentration in zip(counts, concentrations, strict=True)]
-    if len(rows) == 2:  # of many classes only the surest were counted
-        return _Counted(*[rows[-1]] * 4)
-    return _Counted(rows[0], rows[1], (rows[2] + rows[3]) / 2, rows[3])
-
-
-def _fit(
-    layers: NDArray[np.int64], shrink: bool, mean_sureness: float, doubt: float, surest: tuple[int, int], power: float
-) -> Fit:
-    """Return the fit of counted layers, with the readings between which it lies."""
-    counts = _reaching(layers)
-    concentrations = np.array([spread_concentration(count) for count in counts])
-    counted = _counted(counts, shrink, concentrations)
-    support = counts[-1].sum(axis=1)
-    # How far the doubtful examples err in the way of the sure ones.
-    alike = alikeness(counted.surest, counts[0] - counts[-1])
-    grown = _growth(counted, alike, mean_sureness)
-    least = np.maximum(0, (pooled_rates(counts[-1]) - doubt) / (1 - doubt))
-    rate_of_sure, rate_of_all = (1 - np.trace(count) / max(count.sum(), 1) for count in (counts[-1], counts[0]))
-    evidence = min(1.0, max(0.0, (rate_of_sure - doubt) / (1 - doubt)) / max(rate_of_all, 1e-9))
-    if evidence < _MAYBE_NONE:
-        least = np.zeros_like(least)
-    most = np.maximum(least, 1 - (np.diagonal(counted.likely) + np.diagonal(counted.everyone)) / 2)
-    readings = Readings(
-        least=least,
-        most=most,
-        least_support=support,
-        most_support=counts[min(1, len(counts) - 1)].sum(axis=1),
-        seldom_sure=mean_sureness < _LIKELY,
-        trust=_trust(evidence, alike),
-        surest=surest,
-        power=power,
-    )
-    transition = _blend(counted, grown)
-    resample = partial(_resampled, layers, shrink, concentrations, grown)
-    return Fit(transition, support, resample, readings=readings)
-
-
-def _growth(counted: _Counted, alike: float, mean_sureness: float) -> NDArray[np.float64]:
-    """Return how far each row goes from what the sure examples say towards what all of them say.
-
-    Only as far as doubtful examples err alike, and not for a classifier that is seldom sure. Noise is taken to grow
-    to 1.75 times that of the sure examples at most, and half of that is believed: it is between two readings.
-    """
-    able = min(1.0, max(0.0, 4 * mean_sureness - 2))
-    rates = 1 - np.diagonal(counted.sure)
-    room = np.maximum(np.diagonal(counted.sure) - np.diagonal(counted.everyone), 1e-9)
-    return np.asarray(_BELIEVED * able * max(0.0, 2 * alike - 1) * np.minimum(1, _MOST_GROWTH * rates / room))
-
-
-def _blend(counted: _Counted, grown: NDArray[np.float64]) -> Matrix:
-    return np.asarray((1 - grown)[:, None] * counted.sure + grown[:, None] * counted.everyone)
-
-
-def _resampled(
-    layers: NDArray[np.int64],
-    shrink: bool,
-    concentrations: NDArray[np.float64],
-    grown: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> Matrix:
-    drawn = resample_counts(layers.reshape(-1, layers.shape[-1]), rng).reshape(layers.shape)
-    return _blend(_counted(_reaching(drawn), shrink, concentrations), grown)
-
-
-def _trust(evidence: float, alike: float) -> float:
-    """Return how far the matrix may decide which labels are wrong, 0 to 1.
-
-    `evidence` e is the share of all disagreement that even the surest examples show: e²/(e² + (1−e)²) makes it a vote.
-    Where doubtful examples err in the way of the sure ones, the probabilities know that structure already.
-    """
-    vote = evidence**2 / (evidence**2 + (1 - evidence) ** 2)
-    return vote * min(1.0, 2 * (1 - alike))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.label_arrays import as_label_array
-from dualt.labels import LabelCoder, codes_digest
+from dualt.labels import LabelCoder, labels_digest
 from dualt.rng import RandomState, as_generator, stream
 from dualt.validation import ClassNames, check_transition
 
@@ -51,14 +51,22 @@ def corrupt(
     array = as_label_array(labels)
     coder = LabelCoder.for_labels(array, len(matrix), class_names, per="row of the matrix")
     codes = coder.encode(array)
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        generator = as_generator(random_state)
-    else:  # noise upon noise, and labels that were drawn with the same seed, must not share their numbers
-        generator = stream(random_state, f"corrupt {codes_digest(coder.names, [codes])}")
+    generator = noise_generator(random_state, "corrupt", codes)
     noisy = _allocate(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
     if array.ndim == 2:
         return np.eye(len(matrix), dtype=array.dtype)[noisy]
     return class_values(coder, array.dtype)[noisy]
+
+
+def noise_generator(random_state: RandomState, purpose: str, codes: NDArray[np.intp]) -> np.random.Generator:
+    """Return a generator for noise upon these labels.
+
+    A seed gives a stream of its own, which depends on the labels: neither noise upon noise, nor labels that were drawn
+    with the same seed, may share its numbers.
+    """
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return as_generator(random_state)
+    return stream(random_state, f"{purpose} {labels_digest(codes)}")
 
 
 def class_values(coder: LabelCoder, dtype: np.dtype[Any]) -> NDArray[Any]:

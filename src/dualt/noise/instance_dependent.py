@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError, LabelsError
 from dualt.label_arrays import as_label_array
 from dualt.labels import Codes, LabelCoder
-from dualt.noise.corruption import class_values
-from dualt.rng import RandomState, as_generator
+from dualt.noise.corruption import class_values, noise_generator
+from dualt.rng import RandomState
 from dualt.validation import (
     ClassNames,
     as_array,
@@ -101,7 +101,7 @@ def weak_annotators(
     n_annotators, n_seen = check_count(n_annotators, "n_annotators", 1), check_count(n_seen, "n_seen", 1)
     if not (isinstance(softness, (int, float, np.number)) and 0 < softness < np.inf):
         raise InputError(f"Expected softness, a positive number, got {softness!r}.")
-    rng = as_generator(random_state)
+    rng = noise_generator(random_state, "annotators", codes)
     annotator_of = rng.integers(n_annotators, size=len(codes))
     beliefs = np.full((len(codes), coder.n_classes), -np.inf)  # of a class without examples
     for annotator in range(n_annotators):
@@ -160,7 +160,7 @@ def part_dependent(
     >>> y = np.arange(1000) % 3
     >>> noisy, distributions = part_dependent(x, y, 0.3)
     >>> print(f"{np.mean(noisy != y):.2f}")
-    0.32
+    0.30
     """
     from scipy.special import softmax
 
@@ -169,7 +169,7 @@ def part_dependent(
     rate = check_fraction(rate, "rate", inclusive=True)
     if not (isinstance(sharpness, (int, float, np.number)) and 0 <= sharpness < np.inf):
         raise InputError(f"Expected sharpness, a number from 0 on, got {sharpness!r}.")
-    rng = as_generator(random_state)
+    rng = noise_generator(random_state, "parts", codes)
     rates = _truncated_normal(rate, len(codes), rng)
     weights = rng.normal(size=(coder.n_classes, scaled.shape[1], coder.n_classes))
     distributions = np.empty((len(codes), coder.n_classes))
