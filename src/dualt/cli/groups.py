@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualt.cli.columns import Tables
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.plain import typed
 from dualt.cli.progress import rows_progress
@@ -128,6 +129,8 @@ class Data:
             probs, labels, label=label, columns=self.columns, ending=self.ending, header=self.header,
             ignored=ignored,
         )  # fmt: skip
+        if self.id_column is not None and self.image_folder is None:
+            self._tables.check_ids(self.id_column)
         names = io.load_class_names(self.classes) if self.classes else shards.class_names
         labelled, n_rows = io.labelled_rows(shards.blocks)
         if labelled is not None and self.dask:
@@ -176,24 +179,17 @@ class Data:
 
     def column(self, name: str | None, n_rows: int) -> list[str] | None:
         """Return a column of the tables, those of labels if they have it."""
-        from dualt import io
         from dualt.validation import check_same_length
 
         if name is None:
             return None
-        texts = [text for path in self._tables_with(name) for text in io.load_texts(path, name, header=self.header)]
+        texts = self._tables.read(name)
         check_same_length(n_rows, len(texts))
         return texts
 
-    def _tables_with(self, column: str) -> list[Path]:
-        """Return the files of the tables that have a column, else of those in which it will be missed."""
-        from dualt import io
-        from dualt.io.load import TABLES
-
-        shards = [io.find_shards(path, self.ending) for path in (self.labels, self.probs) if path is not None]
-        tables = [files for files in shards if files[0].suffix.lower() in TABLES]
-        with_it = (files for files in tables if column in (io.open_table(files[0], column, self.header).names or ()))
-        return next(with_it, (tables or shards)[0])
+    @property
+    def _tables(self) -> Tables:
+        return Tables(self.probs, self.labels, self.ending, self.header)
 
     def as_typed(self) -> str:
         """Return the arguments that name the data, to be typed again."""

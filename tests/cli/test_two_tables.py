@@ -1,0 +1,96 @@
+"""Probabilities in one table, labels in another: rows belong together by their order, which ids confirm."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dualt.cli import app
+
+NAMES = np.array(["cat", "dog", "fox"])
+N = 120
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """The probabilities and the labels of the same rows, with their ids."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    true = rng.integers(3, size=N)
+    given = np.where(rng.random(N) < 0.15, (true + 1) % 3, true)
+    ids = [f"u{row}" for row in range(N)]
+    probs = pd.DataFrame(np.eye(3)[true] * 0.8 + rng.dirichlet(np.ones(3), N) * 0.2, columns=NAMES)
+    probs.insert(0, "uid", ids)
+    labels = pd.DataFrame({"uid": ids, "label": NAMES[given]})
+    probs.to_csv("p.csv", index=False)
+    labels.to_csv("l.csv", index=False)
+    return probs, labels
+
+
+def moved(labels):
+    """Rows 0 to 79 as they are, the others in the opposite order."""
+    return pd.concat([labels[:80], labels[80:][::-1]])
+
+
+COMMANDS = {
+    "estimate": ["estimate", "p.csv", "l.csv"],
+    "issues": ["issues", "p.csv", "l.csv"],
+    "summarize": ["summarize", "p.csv", "l.csv", "-o", "s.npz"],
+    "audit": ["audit", "l.csv", "--probs", "p.csv", "--size", 20, "-o", "a.csv"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ids_in_another_order_are_refused(tables, command):
+    asked = [*COMMANDS[command], "--label", "label", "--id", "uid"]
+    run(*asked)
+    moved(tables[1]).to_csv("l.csv", index=False)
+    said = " ".join(run(*asked, code=2).stderr.split())
+    assert said == (
+        "error: Expected the same ids in the same order in p.csv and l.csv, got 'u80' and 'u119' at row 80."
+        " Sort both by 'uid'."
+    )
+
+
+def test_ids_of_parts_are_compared_part_by_part(tables):
+    probs, labels = tables
+    for part, rows in enumerate((slice(0, 60), slice(60, N))):
+        probs[rows].to_csv(f"probs-{part}.csv", index=False)
+        labels[rows].to_parquet(f"labels-{part}.parquet", index=False)
+    asked = ["issues", "probs-*.csv", "labels-*.parquet", "--label", "label", "--id", "uid", "--json"]
+    found = json.loads(run(*asked).stdout)["issues"]
+    assert found
+    assert all(row["id"] == f"u{row['index']}" for row in found)
+    labels[60:][::-1].to_parquet("labels-1.parquet", index=False)
+    said = run(*asked, code=2).stderr
+    assert "probs-1.csv and labels-1.parquet, got 'u60' and 'u119' at row 0" in said
+
+
+def test_whole_numbers_of_a_data_frame_are_the_same_ids(tables):
+    probs, labels = tables
+    probs.assign(uid=range(N)).to_csv("p.csv", index=False)
+    labels.assign(uid=np.where(np.arange(N) == 3, np.nan, np.arange(N))).to_csv("l.csv", index=False)
+    said = run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uid", code=2).stderr
+    assert "got '3' and '' at row 3" in said
+    labels.assign(uid=np.arange(N, dtype=float)).to_csv("l.csv", index=False)
+    run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uid")
+
+
+def test_ids_of_one_table_alone_name_its_rows(tables):
+    tables[0].drop(columns="uid").to_csv("p.csv", index=False)
+    found = json.loads(run("issues", "p.csv", "l.csv", "--label", "label", "--id", "uid", "--json").stdout)["issues"]
+    assert all(row["id"] == f"u{row['index']}" for row in found)
+
+
+def test_a_misspelt_column_of_ids_is_refused(tables):
+    tables[0].drop(columns="uid").to_csv("p.csv", index=False)
+    said = run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uit", code=2).stderr
+    assert "Unknown column of l.csv 'uit'" in said
