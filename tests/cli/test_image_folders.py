@@ -70,6 +70,18 @@ def test_file_names_and_stems_will_do(files):
     assert run("issues", "stems.csv", "pets", "--id", "n", "--json").stdout == expected
 
 
+def test_texts_stay_with_the_images_that_the_table_names(files):
+    lines = Path("probs.csv").read_text(encoding="utf-8").splitlines()
+    captions = [f"{line},this is {line.split(',')[0]}" for line in lines[1:]]
+    Path("probs.csv").write_text("\n".join([f"{lines[0]},caption", *captions]), encoding="utf-8")
+    run("issues", "probs.csv", "pets", "--text", "caption", "-o", "issues.csv")
+    found = read("issues.csv")
+    assert found
+    assert all(row["text"] == f"this is {row['id']}" for row in found)
+    run("audit", "pets", "--probs", "probs.csv", "--text", "caption", "--size", 9, "-o", "audit.csv")
+    assert all(row["text"] == f"this is {row['id']}" for row in read("audit.csv"))
+
+
 def test_an_array_is_taken_only_if_there_is_one_order(files):
     images = read_class_folder("pets")
     np.save("probs.npy", [files[name] for name in images.files])

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 
 from dualt.cli.audit_progress import Reached, Told
-from dualt.cli.groups import Data, Page, tell_missing
+from dualt.cli.groups import Data, Page
 from dualt.cli.guard import shared
+from dualt.cli.labelled import tell_missing
 from dualt.cli.learning import Learning
 from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, output_option, print_json
 from dualt.cli.plain import is_standard_stream, say, typed

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.groups import among_labelled, tell_missing, tell_verified
 from dualt.cli.guard import shared
+from dualt.cli.labelled import among_labelled, tell_missing, tell_verified
 from dualt.cli.options import Classes, Json, LabelColumn, Level, print_json
 from dualt.cli.plain import say, typed
 from dualt.errors import InputError, LabelsError

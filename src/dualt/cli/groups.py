@@ -6,9 +6,8 @@ command that takes a group offers all of its options.
 
 from __future__ import annotations
 
-import logging
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,56 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.columns import Tables
+from dualt.cli.labelled import among_labelled, tell_missing, tell_verified
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.plain import typed
 from dualt.cli.progress import rows_progress
 from dualt.errors import LabelsError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from dualt.audit import Audit
-    from dualt.audit.sheet import Sheet
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
     from dualt.rows import NoisyPosterior
     from dualt.rows.posterior import Progress
-
-
-_log = logging.getLogger(__name__)
-# How many rows a notice lists.
-_SHOWN = 12
-
-
-def tell_missing(labelled: NDArray[np.intp], n_rows: int) -> None:
-    """Say on stderr which rows, if any, have no label and are left out."""
-    import numpy as np
-
-    missing = np.setdiff1d(np.arange(n_rows), labelled).tolist()
-    if missing:
-        shown = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
-        _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
-
-
-def tell_verified(n_verified: int, sheet: Sheet, path: Path | None) -> None:
-    """Say on stderr how many rows of an audit's file are filled in."""
-    _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet.rows):,}", path)
-
-
-def among_labelled(
-    audit: Audit, labelled: NDArray[np.intp], n_rows: int, digest: Callable[[], str], named: str = ""
-) -> Audit:
-    """Return an audit whose rows are counted among those that have a label; refuse one of other labels."""
-    import numpy as np
-
-    from dualt.audit.verified_labels import check_digest
-
-    if audit.labels_digest is not None:
-        check_digest(audit.labels_digest, digest(), n_rows)
-    if not np.isin(audit.rows, labelled).all():
-        raise LabelsError(f"Expected rows with a label in the audit{named}, got one that has none.")
-    return replace(audit, rows=np.searchsorted(labelled, audit.rows), labels_digest=None)
 
 
 @dataclass(frozen=True)
@@ -179,13 +139,19 @@ class Data:
 
     def column(self, name: str | None, n_rows: int) -> list[str] | None:
         """Return a column of the tables, those of labels if they have it."""
+        from dualt.io.image_folder import FILE_COLUMN, read_class_folder
         from dualt.validation import check_same_length
 
         if name is None:
             return None
         texts = self._tables.read(name)
         check_same_length(n_rows, len(texts))
-        return texts
+        if self.image_folder is None:
+            return texts
+        # The rows of PROBS are put in the order of the images that they name.
+        files = self._tables.read(self.id_column or FILE_COLUMN)
+        rows = read_class_folder(self.image_folder).rows_of(files)
+        return [text for _, text in sorted(zip(rows, texts, strict=True))]
 
     @property
     def _tables(self) -> Tables:
