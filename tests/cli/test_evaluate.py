@@ -77,6 +77,48 @@ def test_predictions_of_a_table(folder):
         assert json.loads(result.stdout) == wanted
 
 
+NAMES = np.array(["mole", "ant", "zebra"])
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]], ids=["as the estimate", "turned"])
+def test_a_matrix_is_matched_by_the_names_of_its_header(folder, order):
+    """Classes in another order than the alphabet: saved as .json, .csv or plain JSON, the answer is one."""
+    estimate = dualt.estimate_transition(
+        noise.pair(3, 0.3)[np.load("clean.npy")] * 0.9 + 0.1 / 3, NAMES[np.load("labels.npy")], class_names=NAMES
+    )
+    estimate.save("n.json")
+    matrix, names = estimate.transition[np.ix_(order, order)], NAMES[order]
+    Path("n.csv").write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in matrix.tolist())]))
+    Path("m.json").write_text(json.dumps({"transition": matrix.tolist(), "class_names": names.tolist()}))
+    write_table("l.csv", {"label": NAMES[np.load("labels.npy")]})
+    write_table("p.csv", {"prediction": NAMES[np.load("good.npy")]})
+    Path("names.txt").write_text("\n".join(sorted(NAMES)))
+    found = {}
+    for path in ("n.json", "n.csv", "m.json"):
+        for more in ([], ["--classes", "names.txt"]):
+            result = run("evaluate", "p.csv", "l.csv", "--transition", path, *more, "--json")
+            assert result.exit_code == 0, result.output
+            found[path, len(more)] = json.loads(result.stdout)["through_transition"]["estimate"]
+    assert [*found.values()] == pytest.approx([found["n.json", 0]] * 6)
+
+
+def test_a_list_of_rows_is_a_matrix(folder):
+    Path("rows.json").write_text(json.dumps(np.load("t.npy").tolist()))
+    listed, wanted = (
+        run("evaluate", "good.npy", "labels.npy", "--transition", path, "--json").stdout
+        for path in ("rows.json", "t.npy")
+    )
+    assert json.loads(listed) == json.loads(wanted)
+
+
+@pytest.mark.parametrize("content", ["3", "{}", '"t"', '{"transition": {"a": 1}}', "[[0.5, 0.5], [1]]", "null"])
+def test_json_that_is_no_matrix_is_refused_in_our_words(folder, content):
+    Path("odd.json").write_text(content)
+    said = run("evaluate", "good.npy", "labels.npy", "--transition", "odd.json")
+    assert said.exit_code == 2
+    assert "error: Expected a square matrix in odd.json, as a list of rows" in said.stderr
+
+
 def write_table(path, columns):
     with Path(path).open("w", newline="") as stream:
         csv.writer(stream).writerows([[*columns], *zip(*columns.values(), strict=True)])

@@ -211,7 +211,8 @@ def test_a_saved_estimate_keeps_its_names(tmp_path, suffix):
     [
         ("t.json", "[[0.9, 0.3], [0.1, 0.7]]", TransitionError, "pass the transpose"),
         ("t.csv", "0.9,0.3\n0.1,0.7\n", TransitionError, "pass the transpose"),
-        ("t.json", "{}", TransitionError, "numeric"),
+        ("t.json", "{}", TransitionError, r"square matrix in .*t\.json"),
+        ("t.json", "[[1, 0], [1]]", TransitionError, r"got '\[\[1, 0\], \[1\]\]'"),
         ("t.json", '{"transition": [[1, 0], [0, 1]], "class_names": ["a"]}', LabelsError, "Expected 2 class names"),
         ("t.json", "[[1, 0], [0", FileError, r"t\.json as JSON"),
         ("t.json", "[" * 100_000, FileError, r"t\.json as JSON"),

@@ -51,12 +51,9 @@ def evaluate(
     from dualt import io
     from dualt.audit import noisy_accuracy, read_sheet
     from dualt.io.load import TABLES
-    from dualt.results import TransitionEstimate
 
-    noise: Any = None
-    if transition is not None:
-        is_estimate = transition.suffix.lower() == ".json"
-        noise = TransitionEstimate.load(transition) if is_estimate else io.load_transition(transition)
+    names = None if classes is None else io.load_class_names(classes)
+    noise, names = (None, names) if transition is None else _noise(transition, names)
     sheet = None if verified is None else read_sheet(verified)
     audit = None if sheet is None else sheet.audit()
     is_table = labels.suffix.lower() in TABLES
@@ -70,7 +67,7 @@ def evaluate(
         noise,
         verified=audit,
         against=None if against is None else models[1],
-        class_names=None if classes is None else io.load_class_names(classes),
+        class_names=names,
         level=level,
     )
     if as_json:
@@ -82,6 +79,22 @@ def evaluate(
     if found.audited is None:
         options = typed({"--label": label, "-o": "audit.csv"})
         say(f"To settle it: dualt audit {shlex.quote(str(labels))} {options}, then --verified audit.csv.")
+
+
+def _noise(path: Path, names: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
+    """Return a saved estimate or a plain matrix, and the class names: those of the file unless others are given."""
+    from dualt import io
+    from dualt.files import read_json
+    from dualt.results import TransitionEstimate
+    from dualt.transition import match_transition
+
+    matrix, own = io.load_named_transition(path)
+    names = own if names is None else names
+    matched = match_transition(matrix, own, names)
+    # What else an estimate knows, such as its range, is in .json only; a matrix may be there too.
+    content = read_json(path) if path.suffix.lower() == ".json" else None
+    is_estimate = isinstance(content, dict) and "estimator" in content
+    return TransitionEstimate.load(path) if is_estimate else matched, names
 
 
 def _labelled(

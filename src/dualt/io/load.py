@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError, LabelsError
+from dualt.errors import FileError, InputError, LabelsError, TransitionError
 from dualt.files import atomic_write, check_readable, read_json, read_text
 from dualt.io.arrays import read_npy, read_npz
 from dualt.io.cells import guard_cell, write_rows
@@ -180,10 +180,18 @@ def load_named_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[
         table = _matrix_table(path)
         return check_transition(table.values), table.class_names
     content = read_json(path)
-    if not (isinstance(content, dict) and "transition" in content):
-        return check_transition(content), None
-    matrix, names = check_transition(content["transition"]), content.get("class_names")
+    if not isinstance(content, dict):
+        return check_transition(_check_rows(content, path)), None
+    matrix, names = check_transition(_check_rows(content.get("transition"), path)), content.get("class_names")
     return matrix, None if names is None else check_class_names(names, len(matrix))
+
+
+def _check_rows(rows: Any, path: Path) -> Any:
+    if isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows):
+        return rows
+    raise TransitionError(
+        f"Expected a square matrix in {path}, as a list of rows, or a saved estimate, got {str(rows)[:40]!r}."
+    )
 
 
 def _matrix_table(path: Path) -> Probabilities:
