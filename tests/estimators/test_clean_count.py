@@ -438,3 +438,13 @@ def test_a_weak_classifier_that_is_too_sure_is_no_proof_of_noise(sharpness):
     wrong = labels != clean
     best = average_precision_score(wrong, -plain.probability_right)
     assert average_precision_score(wrong, -found.probability_right) > best - 0.01
+
+
+@pytest.mark.parametrize("power", [1.0, 1.4])
+def test_classes_that_overlap_may_be_labelled_right(power):
+    """No example is sure, and the labels are right; a network that was trained too long is surer than it should be."""
+    rng, n = np.random.default_rng(0), 6000
+    posterior = rng.dirichlet(np.full(10, 0.3), n)
+    labels = (posterior.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 9)
+    estimate = dualt.estimate_transition(raised(posterior, power), labels)
+    assert estimate.noise_rate_range[0] == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualt.rows.confidence import calibration, power_to_read, raised
+from dualt.rows.confidence import calibration, power_to_read, raised, too_sure
 
 
 def calibrated(seed: int, n_rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -75,3 +75,8 @@ def test_raised_rows_are_powers_that_sum_to_one(dtype):
 @pytest.mark.parametrize(("fitting", "power"), [(3.0, 2.0), (1.5, 1), (1.0, 1), (0.5, 1), (0.2, 0.4)])
 def test_only_what_goes_beyond_a_limit_is_taken_back(fitting, power):
     assert power_to_read(fitting) == pytest.approx(power)
+
+
+@pytest.mark.parametrize(("fitting", "share"), [(2.0, 0), (1.0, 0), (0.85, 0), (0.8, 0.5), (0.75, 1), (0.3, 1)])
+def test_a_classifier_is_too_sure_below_three_quarters(fitting, share):
+    assert too_sure(fitting) == pytest.approx(share)

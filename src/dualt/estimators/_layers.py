@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +47,25 @@ def _counted(counts: NDArray[np.int64], shrink: bool, concentrations: NDArray[np
     return _Counted(rows[0], rows[1], (rows[2] + rows[3]) / 2, rows[3])
 
 
-def fit_layers(
-    layers: NDArray[np.int64], shrink: bool, mean_sureness: float, doubt: float, surest: tuple[int, int], power: float
-) -> Fit:
+class Sureness(NamedTuple):
+    """How sure a classifier is of the clean class.
+
+    mean
+        Over all examples.
+    doubt, most_doubt
+        How often the sure examples may be of another class, as far as the classifier is taken at its word, and at most.
+    surest, power
+        As in `Readings`.
+    """
+
+    mean: float
+    doubt: float
+    most_doubt: float
+    surest: tuple[int, int]
+    power: float
+
+
+def fit_layers(layers: NDArray[np.int64], shrink: bool, sureness: Sureness) -> Fit:
     """Return the fit of counted layers, with the readings between which it lies."""
     counts = _reaching(layers)
     concentrations = np.array([spread_concentration(count) for count in counts])
@@ -57,11 +73,15 @@ def fit_layers(
     support = counts[-1].sum(axis=1)
     # How far the doubtful examples err in the way of the sure ones.
     alike = alikeness(counted.surest, counts[0] - counts[-1])
-    grown = _growth(counted, alike, mean_sureness)
-    least = np.maximum(0, (pooled_rates(counts[-1]) - doubt) / (1 - doubt))
+    grown = _growth(counted, alike, sureness.mean)
+    least = _beyond(pooled_rates(counts[-1]), sureness.most_doubt)
     rate_of_sure, rate_of_all = (1 - np.trace(count) / max(count.sum(), 1) for count in (counts[-1], counts[0]))
-    evidence = min(1.0, max(0.0, (rate_of_sure - doubt) / (1 - doubt)) / max(rate_of_all, 1e-9))
-    if evidence < _MAYBE_NONE:
+    # The share of all disagreement that even the surest examples show.
+    evidence, cautious = (
+        min(1.0, float(_beyond(rate_of_sure, doubt)) / max(rate_of_all, 1e-9))
+        for doubt in (sureness.doubt, sureness.most_doubt)
+    )
+    if cautious < _MAYBE_NONE:
         least = np.zeros_like(least)
     most = np.maximum(least, 1 - (np.diagonal(counted.likely) + np.diagonal(counted.everyone)) / 2)
     readings = Readings(
@@ -69,14 +89,19 @@ def fit_layers(
         most=most,
         least_support=support,
         most_support=counts[min(1, len(counts) - 1)].sum(axis=1),
-        seldom_sure=mean_sureness < LIKELY,
+        seldom_sure=sureness.mean < LIKELY,
         trust=_trust(evidence, alike),
-        surest=surest,
-        power=power,
+        surest=sureness.surest,
+        power=sureness.power,
     )
     transition = _blend(counted, grown)
     resample = partial(_resampled, layers, shrink, concentrations, grown)
     return Fit(transition, support, resample, readings=readings)
+
+
+def _beyond(rates: Any, doubt: float) -> NDArray[np.float64]:
+    """Return what is left of rates of contradicted labels if examples are of another class with probability `doubt`."""
+    return np.asarray(np.maximum(0, (rates - doubt) / (1 - doubt)))
 
 
 def _growth(counted: _Counted, alike: float, mean_sureness: float) -> NDArray[np.float64]:

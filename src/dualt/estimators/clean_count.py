@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators._counts import match_rows, surest_few
-from dualt.estimators._layers import LIKELY, counted_rows, fit_layers
+from dualt.estimators._layers import LIKELY, Sureness, counted_rows, fit_layers
 from dualt.estimators.confident_joint import confident_joint_of_sample, count_confident
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.confidence import FAR_TOO_SURE, calibration_of_sample, power_to_read, raised
+from dualt.rows.confidence import FAR_TOO_SURE, calibration_of_sample, power_to_read, raised, too_sure
 from dualt.rows.counts import count_pairs
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
@@ -79,19 +79,24 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     fitting = calibration_of_sample(posterior.summary)
     power = power_to_read(fitting)
     clean, sureness = reader.clearest(raised(few.sample_rows, power), posterior.n_jobs)
+    calibrated = sureness
     if fitting < power:
-        calibrated = reader.clearest(raised(few.sample_rows, fitting), posterior.n_jobs)
-        if calibrated[1].mean() < _WEAK:  # a weak one that is too sure: its own errors would be most of the noise
-            power, (clean, sureness) = fitting, calibrated
+        fitted, calibrated = reader.clearest(raised(few.sample_rows, fitting), posterior.n_jobs)
+        if calibrated.mean() < _WEAK:  # a weak one that is too sure: its own errors would be most of the noise
+            power, clean, sureness = fitting, fitted, calibrated
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
-    doubt = min(1 - confidence, 1 - float(sureness[sure].mean())) if sure.any() else 1 - confidence
-    layers = _count_layers(posterior, reader, limits, power)
+    surely = float(sureness[sure].mean()) if sure.any() else confidence
+    doubt = most_doubt = min(1 - confidence, 1 - surely)
+    if fitting <= 1 and sure.any():  # one that says less than it knows has less doubt than it says
+        share = too_sure(fitting)
+        most_doubt = 1 - (1 - share) * surely - share * float(calibrated[sure].mean())
     # Of few examples those that count may not be sure enough to show noise.
     surest = surest_few(few) if posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes else (0, 0)
     if fitting < FAR_TOO_SURE or sureness.mean() < LIKELY:  # what contradicts it does not show that a label is wrong
         surest = (0, _FEWEST_SURE)
-    return fit_layers(layers, shrink, float(sureness.mean()), doubt, surest, power)
+    about = Sureness(float(sureness.mean()), doubt, most_doubt, surest, power)
+    return fit_layers(_count_layers(posterior, reader, limits, power), shrink, about)
 
 
 def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:

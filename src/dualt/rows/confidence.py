@@ -16,8 +16,9 @@ _LEAST, _MOST, _LEAST_PROBABILITY = 1 / 16, 4.0, 1e-6
 _HALVINGS = 12
 # A classifier may say so many times less than it knows: the surest are then sure indeed.
 _CAUTION = 1.5
-# A classifier whose log odds should be less than half of what they are: its sureness says little.
-FAR_TOO_SURE = 0.5
+# A classifier whose log odds should be less than half of what they are: its sureness says little. Between the other
+# two it is not known whether they are only those of a network that was stopped early, or too sure.
+FAR_TOO_SURE, _TOO_SURE, _MAYBE_TOO_SURE = 0.5, 0.75, 0.85
 
 
 def calibration_of_sample(summary: PosteriorSummary) -> float:
@@ -68,6 +69,11 @@ def power_to_read(fitting: float) -> float:
     labels of hard examples.
     """
     return max(1.0, fitting / _CAUTION) * min(1.0, fitting / FAR_TOO_SURE)
+
+
+def too_sure(fitting: float) -> float:
+    """Return how far a classifier of this calibration is surer than it should be: 0 not at all, 1 clearly."""
+    return min(1.0, max(0.0, (_MAYBE_TOO_SURE - fitting) / (_MAYBE_TOO_SURE - _TOO_SURE)))
 
 
 def raised(probs: NDArray[Any], power: float) -> NDArray[Any]:
