@@ -28,10 +28,11 @@ _WHOLE = re.compile(r"(-?\d+)(?:\.0*)?", re.ASCII)
 _SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 
 
-def labels_digest(labels: Any) -> str:
+def labels_digest(labels: Any, rows: NDArray[Any] | None = None) -> str:
     """Return a checksum of given labels, of any kind, by which a review or an audit recognises those it was made for.
 
-    It begins with a letter, so that no spreadsheet takes it for a number.
+    It begins with a letter, so that no spreadsheet takes it for a number. `rows` are the row numbers of the labels, by
+    default all in order.
 
     Examples
     --------
@@ -45,22 +46,26 @@ def labels_digest(labels: Any) -> str:
     if array.dtype.kind in "bf":
         array = np.where(missing, 0, array).astype(np.int64)
     names, codes = np.unique(array.astype(str), return_inverse=True)
-    return codes_digest(names.tolist(), [np.where(missing, -1, codes)])
+    return codes_digest(names.tolist(), [np.where(missing, -1, codes)], rows)
 
 
-def codes_digest(names: Sequence[str], chunks: Iterable[NDArray[Any]]) -> str:
+def codes_digest(names: Sequence[str], chunks: Iterable[NDArray[Any]], rows: NDArray[Any] | None = None) -> str:
     """Return the `labels_digest` of labels that are class numbers, −1 where one is missing, in chunks of any size.
 
-    It is that of Σ key(label of row k) · (2k + 1).
+    It is that of Σ key(label of row k) · (2k + 1) and the number of labels. `rows` are the numbers k, by default all in
+    order. A missing label adds nothing: a table has the digest of its rows that have a label, under their numbers.
     """
-    keys = [int.from_bytes(sha256(name.encode("utf-8", "replace")).digest()[:8], "little") for name in (*names, "")]
-    table, total, start = np.array(keys, np.uint64), np.uint64(0), 0
+    keys = [int.from_bytes(sha256(name.encode("utf-8", "replace")).digest()[:8], "little") for name in names]
+    table = np.array([key if name else 0 for key, name in zip((*keys, 0), (*names, ""), strict=True)], np.uint64)
+    total, start, n_labels = np.uint64(0), 0, 0
     with np.errstate(over="ignore"):
         for codes in chunks:
-            places = np.arange(start, start + len(codes), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-            total += (table[codes] * places).sum(dtype=np.uint64)
-            start += len(codes)
-    return f"L{sha256(f'{start} {total}'.encode()).hexdigest()[:8]}"
+            stop = start + len(codes)
+            numbers = np.arange(start, stop) if rows is None else rows[start:stop]
+            found = table[codes]
+            total += (found * (numbers.astype(np.uint64) * np.uint64(2) + np.uint64(1))).sum(dtype=np.uint64)
+            start, n_labels = stop, n_labels + int(np.count_nonzero(found))
+    return f"L{sha256(f'{n_labels} {total}'.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.io.cells import guard_cell
-from dualt.issues.review import Decision, apply_review, decided_labels, read_review
+from dualt.issues import Decision, apply_review, read_review
+from dualt.issues.review import decided_labels
 
 
 def write(path, text):
@@ -117,7 +118,7 @@ def test_no_decision_changes_nothing():
 @pytest.mark.parametrize(
     ("decision", "message"),
     [
-        (Decision(3, "a", "b", 7), "below 3, .* got 3 on line 7"),
+        (Decision(3, "a", "b", 7), "one of 3 labels, got 3 on line 7"),
         (Decision(0, "b", "a", 7), "example 0 to be labelled 'b' as on line 7 .* got 'a'"),
         (Decision(0, "a", "z", 7), "class among the labels, got 'z' on line 7"),
         (Decision(0, "z", "a", 7), "class among the labels, got 'z' on line 7"),

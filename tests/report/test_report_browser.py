@@ -8,7 +8,7 @@ import pytest
 from report_samples import CLASSES, compared, flagged, remarks, report, sample_issues
 
 from dualt.io.cells import guard_cell
-from dualt.issues.review import apply_review, read_review
+from dualt.issues import apply_review, read_review
 from dualt.report import Previews, image_previews, write_report
 
 pytestmark = pytest.mark.browser

@@ -249,7 +249,7 @@ def test_a_word_of_ones_own_outdoes_the_earlier_review_and_undo_brings_it_back(o
 
 @pytest.mark.parametrize(
     ("reviewed", "message"),
-    [({0: "no class"}, "a class as the reviewed label"), ({10_000: "1"}, "below"), ({"gone": "1"}, "no id is theirs")],
+    [({0: "no class"}, "a class as the reviewed label"), ({10_000: "1"}, "among"), ({"gone": "1"}, "no id is theirs")],
 )
 def test_a_review_of_other_examples_is_refused(reviewed, message):
     with pytest.raises(InputError, match=message):

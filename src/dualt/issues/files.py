@@ -20,21 +20,21 @@ _COLUMNS = ("index", "given", "suggested", "probability_right", "suggested_proba
 
 
 def issue_rows(issues: LabelIssues) -> Iterator[dict[str, Any]]:
-    """Yield the flagged labels, most suspect first, with class names."""
-    names, indices = issues.class_names, issues.indices
+    """Yield the flagged labels, most suspect first, with class names, under the row numbers of the table."""
+    names, indices, numbers = issues.class_names, issues.indices, issues.row_numbers
     more = described(issues)
     for low in range(0, len(indices), _AT_A_TIME):
         rows = indices[low : low + _AT_A_TIME]
-        numbers = (issues.given, issues.suggested, issues.probability_right, issues.suggested_probability)
-        columns = (rows.tolist(), *(column[rows].tolist() for column in numbers))
-        for index, given, suggested, right, probability in zip(*columns, strict=True):
+        scores = (issues.given, issues.suggested, issues.probability_right, issues.suggested_probability)
+        columns = (rows.tolist(), *(column[rows].tolist() for column in (numbers, *scores)))
+        for row, index, given, suggested, right, probability in zip(*columns, strict=True):
             cells = (index, names[given], names[suggested], round(right, 6), round(probability, 6))
-            yield dict(zip(_COLUMNS, cells, strict=True)) | {name: values[index] for name, values in more.items()}
+            yield dict(zip(_COLUMNS, cells, strict=True)) | {name: values[row] for name, values in more.items()}
 
 
 def described(issues: LabelIssues) -> dict[str, Sequence[str]]:
     """Return what is known of the examples besides their labels: columns of ids, texts and images."""
-    columns = {"id": issues.ids, "text": issues.texts, "image": issues.images}
+    columns = {"id": issues.row_ids, "text": issues.texts, "image": issues.images}
     return {name: column for name, column in columns.items() if column is not None}
 
 

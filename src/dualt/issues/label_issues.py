@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
+from dualt.issues.row_names import row_ids, row_numbers
 from dualt.labels import codes_digest
 from dualt.results import TransitionEstimate
 from dualt.results.readings import rate_range
@@ -50,7 +51,8 @@ class LabelIssues:
     transition_estimate : TransitionEstimate or None
         Where it came from; None if it was given.
     index
-        The index of the data frame or series that the rows came in, which `to_frame` keeps.
+        The index of the data frame or series that the rows came in, which `to_frame` keeps. Files and pages call rows
+        by it: whole numbers without a name are row numbers of the table, anything else ids.
     ids, texts, images : sequence of str or None
         What the examples are called, what they say and the files of their pictures, for the tables that are written.
     labelled : (n_samples,) or None
@@ -86,6 +88,17 @@ class LabelIssues:
         issues = np.flatnonzero(self.is_issue)
         return issues[np.argsort(self.probability_right[issues], kind="stable")]
 
+    @cached_property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """What files and pages call the rows: the row numbers that `index` has kept, else 0, 1, 2 and so on."""
+        kept = row_numbers(self.index)
+        return np.arange(len(self)) if kept is None else kept
+
+    @cached_property
+    def row_ids(self) -> Sequence[str] | None:
+        """The `ids`, else the names that `index` has for the rows, if any."""
+        return row_ids(self.index) if self.ids is None else self.ids
+
     @property
     def given_names(self) -> list[str]:
         """The given labels as class names."""
@@ -99,7 +112,7 @@ class LabelIssues:
     def without(self, rows: ArrayLike) -> LabelIssues:
         """Return the same with these rows no longer flagged, such as labels that a review has kept.
 
-        They are row numbers, or a mask of all rows.
+        They are row numbers as in `indices`, or a mask of all rows.
         """
         chosen, is_issue = np.asarray(rows), self.is_issue.copy()
         if chosen.dtype == bool and chosen.shape != is_issue.shape:
@@ -119,7 +132,7 @@ class LabelIssues:
         """Checksum of the given labels, by which `apply_review` recognises a review of others."""
         codes = self.given.astype(np.intp)
         known = codes if self.labelled is None else np.where(self.labelled, codes, -1)
-        return codes_digest(self.label_texts or self.class_names, [known])
+        return codes_digest(self.label_texts or self.class_names, [known], self.row_numbers)
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
         """Return the same for all `n_rows` rows of a file, of which those with these numbers have a label."""

@@ -1,4 +1,4 @@
-"""Decisions of a review, read from the page's CSV and put into the labels they were made for."""
+"""Decisions of a review, read from the page's CSV or the export of a labelling tool."""
 
 from __future__ import annotations
 
@@ -8,16 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import open_input
 from dualt.io.cells import find_delimiter, is_row_number, unguard_cell
 from dualt.io.json_lines import JSON_LINES
 from dualt.issues.exchange import read_answers
-from dualt.label_arrays import as_label_array, is_missing
-from dualt.labels import LabelCoder, codes_digest, labels_digest, whole_values
 from dualt.validation import class_name
 
 HEADER = ("index", "old", "new")
@@ -167,130 +162,3 @@ def decided_labels(
             )
         found[row] = decision.new
     return found
-
-
-def apply_review(
-    labels: Any,
-    decisions: Sequence[Decision],
-    *,
-    class_names: Sequence[Any] | None = None,
-    ids: Sequence[str] | None = None,
-) -> NDArray[Any]:
-    """Return `labels` with every decision put in, or raise and change nothing.
-
-    Parameters
-    ----------
-    labels
-        The given labels that were reviewed: numbers, strings or one-hot rows; missing ones (empty, or NaN) stay so.
-        The result is of the same kind.
-    decisions
-        From `read_review`.
-    class_names
-        Names of the classes in column order. Needed where the review speaks in names and the labels in
-        numbers, or where a new label is a class that no example has yet.
-    ids
-        Ids of all examples, which must be those of the review.
-
-    Raises
-    ------
-    LabelsError
-        If the review was made for other labels, an example does not exist, its label is no longer `old`, or a
-        label is no known class; the message gives the line of the review.
-    """
-    array = as_label_array(labels)
-    there = ~is_missing(array)
-    if not there.any():
-        raise LabelsError("Expected at least one label, got none.")
-    coder = _coder(array[there], class_names)
-    # A review calls truth values True and False, or 1 and 0, as what it was made from did.
-    codes = {name: code for names in (coder.numbers or (), coder.names) for code, name in enumerate(names)}
-    current = np.full(len(array), -1, np.intp)
-    current[there] = coder.encode(array[there])
-    # A page made in Python knows the labels by the names of their classes.
-    by_name = codes_digest(coder.names, [current])
-    _check_belonging({labels_digest(array), by_name}, decisions, ids)
-    for decision in decisions:
-        _check(decision, current, codes, coder.names)
-    rows = np.array([decision.index for decision in decisions], dtype=np.intp)
-    new = np.array([codes[decision.new] for decision in decisions], dtype=np.intp)
-    return _replaced(array, rows, new, coder)
-
-
-def _check_belonging(own: set[str], decisions: Sequence[Decision], ids: Sequence[str] | None) -> None:
-    """Refuse a review that was made for labels of other digests than the `own`, or for examples of other ids."""
-    digests = {decision.labels for decision in decisions} - {""}
-    if len(digests) > 1 or not digests <= own:
-        raise LabelsError(
-            "Expected the labels that the review was made for, got others: the checksum in its column 'labels' is not"
-            " theirs. Nothing was changed. Apply it to the file that the page was made from, as it was then; of a file"
-            " that was corrected in place, that is the backup."
-        )
-    for decision in decisions if ids is not None else ():
-        known = ids[decision.index] if ids is not None and decision.index < len(ids) else decision.id
-        if decision.id and decision.id != known:
-            raise LabelsError(
-                f"Expected the id {known!r} of example {decision.index}, got {decision.id!r} on {decision.where} of"
-                " the review. It was made for other data, or for these in another order."
-            )
-
-
-def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder:
-    """Return the coder of the named classes, or of those that occur."""
-    if class_names is not None:
-        return LabelCoder.for_labels(array, len(class_names), class_names)
-    if array.ndim == 2:
-        return LabelCoder.for_labels(array, array.shape[1])
-    if array.dtype.kind == "b":
-        return LabelCoder.for_labels(array, 2, ("False", "True"))
-    found = np.unique(array)
-    whole = whole_values(found) if array.dtype.kind == "f" else found
-    return LabelCoder(tuple(map(str, whole.tolist())), by_name=True)
-
-
-def _check(decision: Decision, current: NDArray[np.intp], codes: dict[str, int], names: tuple[str, ...]) -> None:
-    where = f"{decision.where} of the review"
-    if decision.index >= len(current):
-        raise LabelsError(
-            f"Expected an index below {len(current):,}, the number of labels, got {decision.index} on"
-            f" {where}. The review was made for other labels."
-        )
-    if current[decision.index] < 0:
-        raise LabelsError(f"Expected example {decision.index} to have a label, as on {where}, got none.")
-    for name in (decision.old, decision.new):
-        if name not in codes:
-            raise LabelsError(
-                f"Expected a class among the labels, got {name!r} on {where}. Pass the class names,"
-                " in column order, that the report was made with."
-            )
-    if current[decision.index] != codes[decision.old]:
-        raise LabelsError(
-            f"Expected example {decision.index} to be labelled {decision.old!r} as on {where}, got"
-            f" {names[current[decision.index]]!r}. The labels changed since the review, or it was made for"
-            " other labels."
-        )
-
-
-def _replaced(array: NDArray[Any], rows: NDArray[np.intp], new: NDArray[np.intp], coder: LabelCoder) -> NDArray[Any]:
-    corrected: NDArray[Any] = array.copy()
-    if array.ndim == 2:
-        corrected[rows] = np.eye(array.shape[1], dtype=array.dtype)[new]
-        return corrected
-    if not coder.by_name:
-        values: NDArray[Any] = new
-    elif array.dtype.kind in "biuf":
-        values = np.array([_number(coder.label_texts[code]) for code in new.tolist()])
-    else:
-        values = np.array(coder.names)[new]
-    if array.dtype.kind == "U":  # a longer name must not be cut to the width of the old ones
-        corrected = array.astype(np.promote_types(array.dtype, values.dtype))
-    corrected[rows] = values
-    return corrected
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise LabelsError(
-            f"Expected new labels that are numbers, as the others of the file are, got {text!r}. Nothing was changed."
-        ) from None

@@ -88,8 +88,8 @@ def render_report(
         A digest of the given labels, written into every row of the download, so that a review can be told from one of
         other labels.
     reviewed
-        Decisions of an earlier review: the class name by row number (an int) or by id (a str). These examples are on
-        the list, and the page opens with the decisions.
+        Decisions of an earlier review: the class name by row number (an int, as in the download) or by id (a str).
+        These examples are on the list, and the page opens with the decisions.
     level
         Confidence of the intervals; by default 0.95, or that of the file if the estimate was loaded.
     title
@@ -98,7 +98,7 @@ def render_report(
         Most suspects to list.
     """
     if issues is not None:
-        ids = issues.ids if ids is None else ids
+        ids = issues.row_ids if ids is None else ids
         labels_digest = labels_digest or issues.labels_digest
     if ids is not None and issues is not None and len(ids) != len(issues):
         raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")

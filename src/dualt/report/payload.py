@@ -128,7 +128,8 @@ def _review_list(
         "columns": _columns(rows, named=names is not None),
         "more": {name: list(map(str, values)) for name, values in rows.how_drawn.items()},
         "known": [[place, code] for place, code in rows.known.items()],
-        "index": index,
+        # An audit's rows are counted in the data it was drawn from, which its file is read beside.
+        "index": index if rows.blind else issues.row_numbers[index].tolist(),
         "ids": names,
         "given": issues.given[index].tolist(),
         "suggested": issues.suggested[index].tolist(),

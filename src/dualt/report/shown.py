@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dualt.audit import Sheet
 from dualt.errors import InputError
+from dualt.issues.row_names import positions
 from dualt.report.previews import Previews
 from dualt.results.diagnostics import condition_number
 
@@ -78,7 +79,7 @@ def listed(
     reviewed: Mapping[int | str, str] | None = None,
     ids: Sequence[Any] | None = None,
 ) -> Codes:
-    """Return the row numbers that a report lists: flagged examples, most suspect first, then those reviewed before."""
+    """Return the row numbers, as in `issues.indices`, that a report lists: flagged examples, then those reviewed."""
     flagged = issues.indices[:limit]
     decided = np.array(list(reviewed_rows(issues, reviewed, ids)), dtype=np.intp)
     return np.concatenate([flagged, decided[~np.isin(decided, flagged)]]) if len(decided) else flagged
@@ -87,21 +88,23 @@ def listed(
 def reviewed_rows(
     issues: LabelIssues, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None = None
 ) -> dict[int, int]:
-    """Return the class numbers that an earlier review chose, by row number; ids that are gone are left out."""
+    """Return the class numbers that an earlier review chose, by place in the data; ids that are gone are left out."""
     if not reviewed:
         return {}
     rows = {} if ids is None else {str(each): row for row, each in enumerate(ids)}
+    numbers = [int(which) for which in reviewed if not isinstance(which, str)]
+    of_number = dict(zip(numbers, positions(issues.row_numbers, np.array(numbers, np.int64)).tolist(), strict=True))
     repeated = {name for name, times in Counter(map(str, ids or ())).items() if times > 1}
     codes = {name: code for code, name in enumerate(issues.class_names)}
     found = {}
     for which, label in reviewed.items():
-        row = rows.get(which) if isinstance(which, str) else int(which)
+        row = rows.get(which) if isinstance(which, str) else of_number[int(which)]
         if isinstance(which, str) and which in repeated:
             raise InputError(f"Expected a row number, or an id that one example has, got {which[:80]!r} of several.")
         if str(label) not in codes:
             raise InputError(f"Expected a class as the reviewed label of {which!r}, got {str(label)[:80]!r}.")
-        if row is not None and not 0 <= row < len(issues):
-            raise InputError(f"Expected reviewed rows below {len(issues):,}, the number of labels, got {row}.")
+        if row == -1:
+            raise InputError(f"Expected reviewed rows that are among the {len(issues):,} labels, got row {which}.")
         if row is not None:
             found[row] = codes[str(label)]
     if not found:

@@ -1,0 +1,152 @@
+"""Files and pages call rows what the data frame calls them: a review finds its way back to the table."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dualt
+from dualt.cli import app
+from dualt.errors import LabelsError
+from dualt.issues import apply_review, read_review
+from dualt.issues.row_names import positions, row_ids, row_numbers
+from dualt.report import render_report
+
+NAMES = ["cat", "dog", "fox"]
+UNLABELLED = [0, 5, 17, 199]
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A CSV of 200 rows, of which some have no label, and the last is one of these."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    true = rng.integers(3, size=200)
+    given = np.where(rng.random(200) < 0.2, (true + 1) % 3, true)
+    probs = (0.2 * rng.dirichlet(np.ones(3), 200) + 0.8 * np.eye(3)[true]).round(4)
+    frame = pd.DataFrame(probs, columns=NAMES)
+    frame.insert(0, "label", np.array(NAMES, object)[given])
+    frame.insert(0, "uid", [f"u{row}" for row in range(200)])
+    frame.loc[UNLABELLED, "label"] = None
+    frame.to_csv("data.csv", index=False)
+    return frame
+
+
+def lists_of(issues, **options):
+    page = render_report(issues.transition_estimate, issues, **options)
+    found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    content = json.loads(found.group(1))
+    return content["labels"], content["lists"][0]
+
+
+def write_review(issues, path="review.csv"):
+    """Write what the page's button downloads once every suggestion is taken."""
+    digest, shown = lists_of(issues)
+    ids = shown["ids"] or [""] * len(shown["index"])
+    names = np.array(issues.class_names)
+    columns = {"index": shown["index"], "id": ids, "old": names[shown["given"]], "new": names[shown["suggested"]]}
+    pd.DataFrame(columns | {"labels": digest}).to_csv(path, index=False)
+
+
+@pytest.mark.parametrize("order", [lambda frame: frame, lambda frame: frame.sample(frac=1, random_state=0)])
+def test_from_a_table_with_missing_labels_to_the_corrected_one(table, order):
+    frame = order(pd.read_csv("data.csv").dropna(subset="label"))
+    issues = dualt.find_label_issues(frame[NAMES], frame["label"])
+    issues.save("issues.csv")
+    issues.save("issues.json")
+    saved = pd.read_csv("issues.csv").set_index("index")
+    assert len(saved) > 20
+    assert frame["label"].loc[saved.index].tolist() == saved["given"].tolist()
+    assert issues.to_frame()["suggested"].loc[saved.index].tolist() == saved["suggested"].tolist()
+    assert [row["index"] for row in json.loads(Path("issues.json").read_text())["issues"]] == saved.index.tolist()
+    assert [row["index"] for row in issues.to_dict()["issues"]] == saved.index.tolist()
+    shown = lists_of(issues)[1]
+    assert shown["index"] == saved.index.tolist()
+    assert [NAMES[code] for code in shown["given"]] == saved["given"].tolist()
+    write_review(issues)
+    arguments = ["apply-review", "data.csv", "review.csv", "--label", "label", "-o", "corrected.csv"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    expected = table["label"].copy()
+    expected.loc[saved.index] = saved["suggested"]
+    pd.testing.assert_series_equal(pd.read_csv("corrected.csv")["label"], expected, check_dtype=False)
+
+
+def test_the_same_after_cross_fit(table):
+    rng = np.random.default_rng(0)
+    frame = table.dropna(subset="label")
+    texts = frame[NAMES].idxmax(axis=1).map(lambda name: f"{name} {rng.integers(9)}")
+    probs = dualt.cross_fit(texts, frame["label"], cv=3)
+    issues = dualt.find_label_issues(probs, frame["label"])
+    issues.save("issues.csv")
+    saved = pd.read_csv("issues.csv").set_index("index")
+    assert len(saved) > 20
+    assert frame["label"].loc[saved.index].tolist() == saved["given"].tolist()
+    # Left in, the rows without a label have numbers as well.
+    every = dualt.find_label_issues(
+        dualt.cross_fit(texts.reindex(table.index, fill_value=""), table["label"], cv=3), table["label"]
+    )
+    assert every.labels_digest == issues.labels_digest == dualt.issues.labels_digest(table["label"].fillna(""))
+
+
+def test_a_review_is_put_into_the_series_it_was_made_for(table):
+    labels = table["label"].dropna().sample(frac=1, random_state=1)
+    issues = dualt.find_label_issues(table[NAMES].loc[labels.index], labels)
+    write_review(issues)
+    decisions = read_review("review.csv")
+    corrected = pd.Series(apply_review(labels, decisions), labels.index)
+    assert corrected[[decision.index for decision in decisions]].tolist() == [decision.new for decision in decisions]
+    assert (corrected != labels).sum() == sum(decision.new != decision.old for decision in decisions)
+    with pytest.raises(LabelsError, match="checksum"):
+        apply_review(labels.to_numpy(), decisions)
+    with pytest.raises(LabelsError, match=r"row number of one of 196 labels, got 17 on line 2"):
+        apply_review(labels, [replace(decisions[0], index=17)])
+    numbers = [decision.index for decision in decisions[:3]]
+    shown = lists_of(issues, limit=1, reviewed=dict.fromkeys(numbers, "fox"))[1]
+    assert {shown["index"][place] for place, _ in shown["known"]} == {*numbers}
+
+
+def test_an_index_of_names_is_a_column_of_ids(table):
+    frame = table.dropna(subset="label").set_index("uid")
+    issues = dualt.find_label_issues(frame[NAMES], frame["label"])
+    issues.save("issues.csv")
+    saved = pd.read_csv("issues.csv")
+    assert frame["label"].loc[saved["id"]].tolist() == saved["given"].tolist()
+    assert saved["index"].tolist() == issues.indices.tolist()
+    assert lists_of(issues)[1]["ids"] == saved["id"].tolist()
+    assert issues.labels_digest == dualt.issues.labels_digest(frame["label"])
+
+
+@pytest.mark.parametrize(
+    ("index", "numbers", "ids"),
+    [
+        (None, None, None),
+        (pd.RangeIndex(2), [0, 1], None),
+        (pd.Index([7, 3]), [7, 3], None),
+        (pd.Index([7, 3], name="sku"), None, ["7", "3"]),
+        (pd.Index([7, 7]), None, ["7", "7"]),
+        (pd.Index([-1, 3]), None, ["-1", "3"]),
+        (pd.Index([1, 2**60]), None, ["1", str(2**60)]),
+        (pd.Index([1, None], dtype="Int64"), None, ["1", "<NA>"]),
+        (pd.Index(["a", "b"]), None, ["a", "b"]),
+        (pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), None, ["('a', 1)", "('b', 2)"]),
+        (pd.RangeIndex(0), None, []),
+    ],
+)
+def test_whole_numbers_without_a_name_are_row_numbers(index, numbers, ids):
+    found = row_numbers(index)
+    assert (None if found is None else found.tolist()) == numbers
+    assert row_ids(index) == ids
+
+
+def test_positions_are_those_of_a_search_one_by_one():
+    rng = np.random.default_rng(0)
+    numbers = rng.permutation(50)[:30]
+    wanted = np.arange(50)
+    slow = [numbers.tolist().index(number) if number in numbers else -1 for number in wanted]
+    assert positions(numbers, wanted).tolist() == slow
