@@ -1,6 +1,7 @@
 """Probabilities in one table, labels in another: rows belong together by their order, which ids confirm."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -94,3 +95,30 @@ def test_a_misspelt_column_of_ids_is_refused(tables):
     tables[0].drop(columns="uid").to_csv("p.csv", index=False)
     said = run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uit", code=2).stderr
     assert "Unknown column of l.csv 'uit'" in said
+
+
+def test_class_names_do_not_move_columns_that_have_names(tables):
+    """The names of the header in another order are refused; other names are new names of the columns."""
+    tables[0].drop(columns="uid").to_csv("p.csv", index=False)
+    named = ["p.csv", "l.csv", "--label", "label", "--classes", "names.txt"]
+    Path("names.txt").write_text("fox\ndog\ncat\n")
+    for command in (["estimate", *named], ["audit", "l.csv", "--probs", *named[:1], *named[2:], "-o", "a.csv"]):
+        said = " ".join(run(*command, code=2).stderr.split())
+        assert "order of the columns of p.csv ('cat', 'dog', 'fox'), got 'fox' for column 0, which is 'cat'" in said
+    Path("names.txt").write_text("cat\ndog\nfox\n")
+    wanted = json.loads(run("estimate", *named[:-2], "--json").stdout)
+    assert json.loads(run("estimate", *named, "--json").stdout) == wanted
+    for number, name in enumerate(NAMES):
+        tables[1].replace({"label": {name: str(number)}}, inplace=True)
+    tables[1].to_csv("l.csv", index=False)
+    Path("names.txt").write_text("Katze\nHund\nFuchs\n")
+    found = json.loads(run("estimate", *named, "--json").stdout)
+    assert found["class_names"] == ["Katze", "Hund", "Fuchs"]
+    assert found["transition"] == wanted["transition"]
+
+
+def test_class_names_do_not_move_columns_that_were_learnt(tables):
+    tables[1].assign(word=tables[1]["label"] + "s").to_csv("t.csv", index=False)
+    Path("names.txt").write_text("fox\ndog\ncat\n")
+    named = ["estimate", "t.csv", "--label", "label", "--text", "word", "--json"]
+    assert run(*named, "--classes", "names.txt").stdout == run(*named).stdout

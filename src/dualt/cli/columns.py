@@ -1,7 +1,8 @@
-"""Columns of ids and texts, which the table of labels has, that of probabilities, or both."""
+"""Names of columns, and columns of ids and texts, which the table of labels has, that of probabilities, or both."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -61,3 +62,23 @@ class Tables(NamedTuple):
             return [probs]
         labels = find_shards(self.labels, self.ending)
         return [[given for _, given in pair_by_name(probs, labels)], probs]
+
+
+def rename_classes(path: Path, header: Sequence[str] | None, table: Path) -> tuple[str, ...]:
+    """Return the class names of a file, by which the columns of a table are called instead of by its header.
+
+    Refuse a name that the header has for another column: probabilities would pass for those of another class.
+    """
+    from dualt.io import load_class_names
+    from dualt.labels import shorten
+
+    names = load_class_names(path)
+    if header is None or len(names) != len(header):  # another number is refused where columns are read
+        return names
+    for place, (name, own) in enumerate(zip(names, header, strict=True)):
+        if name != own and name in header:
+            raise InputError(
+                f"Expected the class names of {path} in the order of the columns of {table} ({shorten(header)}), got"
+                f" {name!r} for column {place}, which is {own!r}. Leave --classes out: the columns have names."
+            )
+    return names

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.columns import Tables
+from dualt.cli.columns import Tables, rename_classes
 from dualt.cli.labelled import among_labelled, tell_missing, tell_verified
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.plain import typed
@@ -91,7 +91,8 @@ class Data:
         )  # fmt: skip
         if self.id_column is not None and self.image_folder is None:
             self._tables.check_ids(self.id_column)
-        names = io.load_class_names(self.classes) if self.classes else shards.class_names
+        names = shards.class_names
+        names = names if self.classes is None else rename_classes(self.classes, names, self.probs)
         labelled, n_rows = io.labelled_rows(shards.blocks)
         if labelled is not None and self.dask:
             first = np.setdiff1d(np.arange(n_rows), labelled)[0]

@@ -75,7 +75,10 @@ class Learning:
                 "That is no better than always naming the most frequent class: what follows means little. Give it more"
                 " to learn from (--text, --features), or a better model (--model)."
             )
-        return replace(data, probs=probs, labels=data.probs, classes=data.classes or description)
+        names = None if data.classes is None else io.load_class_names(data.classes)
+        # The same names in another order are no other names: nobody has seen the order of these columns.
+        is_same = names is None or {*names} == {*told["class_names"]}
+        return replace(data, probs=probs, labels=data.probs, classes=description if is_same else data.classes)
 
     def _is_needed(self, data: Data, text: str | None) -> bool:
         from dualt.io import is_class_folder
