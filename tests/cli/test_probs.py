@@ -198,6 +198,7 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
     assert "at least two classes" in refused("probs", "one.csv", "--label", "label", *text, *out)
     assert "than the labels" in refused("probs", "data.csv", "--label", "label", "--features", "x_1,label", *out)
     assert "than the labels" in refused("issues", "data.csv", "--label", "label", "--text", "label")
+    assert "--text or --features, got both" in refused("probs", "data.csv", *text, "--features", "x_*", *out)
     assert not Path("p.csv").exists()
 
 
@@ -270,7 +271,8 @@ def test_images_of_several_sizes_and_what_cannot_be_read(photos):
     run("probs", "photos", "-o", "p.csv", "--size", "8", "--folds", "2")
     (photos / "across, wide" / "broken.png").write_bytes(b"no image")
     assert "broken.png" in refused("probs", "photos", "-o", "q.csv")
-    assert "with a table" in refused("probs", "photos", "-o", "q.csv", "--features", "x")
+    for option in ("--features", "--text"):
+        assert "with a table" in refused("probs", "photos", "-o", "q.csv", option, "x")
     photos.rename("train")
     Path("all").mkdir()
     Path("train").rename("all/train")

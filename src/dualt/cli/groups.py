@@ -223,7 +223,7 @@ class Page:
         Path | None, typer.Option(help="Images for the report: a folder of files named by id or row, or a .npy.")
     ] = None
     text: Annotated[
-        Path | None, typer.Option(help="Texts of the examples: a column of the table, or a file of one line each.")
+        Path | None, typer.Option(help="Texts to show: a column of the table, or a file of one line each.")
     ] = None
 
     reviewed: Annotated[

@@ -36,7 +36,8 @@ class Learning:
     """How probabilities are made, out of fold, of data that have none."""
 
     features: Annotated[
-        str | None, _option(help="Columns to learn from, numbers and categories: 'x_*' or 'price,colour'.")
+        str | None,
+        _option(help="Columns to learn from instead of --text, numbers and categories: 'x_*' or 'price,colour'."),
     ] = None
     group: Annotated[str | None, _option(help="Column of groups: rows of one group stay in one fold.")] = None
     model: Annotated[

@@ -13,6 +13,7 @@ from dualt.cli.guard import shared
 from dualt.cli.learning import Learning
 from dualt.cli.options import Header, IdColumn, Json, LabelColumn, output_option, print_json
 from dualt.cli.raw_data import load_raw
+from dualt.errors import InputError
 from dualt.files import read_json
 
 
@@ -46,6 +47,11 @@ def probs(
     from dualt.io.probability_files import check_ending, save_probabilities
 
     check_ending(output)
+    if text is not None and learning.features is not None:
+        raise InputError(
+            "Expected --text or --features, got both: our models learn from texts, or from numbers and categories."
+            " Leave one out, or name the texts among --features for a --model of your own."
+        )
     source = Data(data, label=label, id_column=id_column, header=header, n_jobs=n_jobs)
     raw = load_raw(source, text, learning)
     made = learning.make(source, text, raw)

@@ -36,8 +36,8 @@ def load_raw(data: Data, text: str | None, learning: Learning) -> Raw:
     from dualt import io
 
     if io.is_class_folder(data.probs):
-        if learning.features or learning.group:
-            raise InputError("Expected --features and --group with a table, got them with a folder of images.")
+        if text or learning.features or learning.group:
+            raise InputError("Expected --text, --features and --group with a table, got one with a folder of images.")
         return _load_images(data.probs, learning.size)
     if io.is_sharded(data.probs):
         raise InputError(f"Expected one table, or images in a folder per class, got {data.probs}.")
