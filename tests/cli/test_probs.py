@@ -220,6 +220,9 @@ def test_what_the_library_warns_of_is_a_line_for_people(table):
     assert [line[:34] for line in lines[:1]] == ["Only one row is labelled 'alone': "]
     assert not any("Warning" in line or "cross_fit" in line for line in lines)
     assert run(*command, "--quiet").stderr == ""
+    first, again = (run(*command[:-1]).stderr for _ in range(2))
+    assert "Only one row is labelled 'alone': " in first
+    assert again == first, "probabilities that were kept come with the same warnings"
 
 
 def test_a_model_that_knows_nothing_says_so(table):

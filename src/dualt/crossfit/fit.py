@@ -170,7 +170,7 @@ def cross_fit(
     fold_of = np.full(n_rows, -1)
     for number, (_, test) in enumerate(folds):
         fold_of[test] = number
-    _tell_lonely(targets[rows], class_names)
+    tell_lonely(lonely_classes(targets[rows], class_names))
     options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
     if model is None:
         rarest = int(np.unique(targets[rows], return_counts=True)[1].min())
@@ -246,9 +246,13 @@ def _refuse_labels_among(data: Any, labels: Any) -> None:
         raise InputError(f"Expected columns to learn from, got the labels {name!r} among them. Leave that column out.")
 
 
-def _tell_lonely(labels: NDArray[np.intp], names: Sequence[str]) -> None:
-    """Say which classes have one label only: without it no model knows of the class."""
-    lonely = [names[label] for label in np.flatnonzero(np.bincount(labels) == 1).tolist()]
+def lonely_classes(labels: NDArray[np.intp], names: Sequence[str]) -> list[str]:
+    """Return the classes that have one label only."""
+    return [names[label] for label in np.flatnonzero(np.bincount(labels) == 1).tolist()]
+
+
+def tell_lonely(lonely: Sequence[str]) -> None:
+    """Warn of classes that have one label only: without it no model knows of the class."""
     if lonely:
         shown = ", ".join(map(repr, lonely[:8])) + (", …" if len(lonely) > 8 else "")
         message = (
