@@ -236,6 +236,31 @@ def test_suspects_are_refused_unless_their_chances_are_known(data):
     assert low <= (given != clean).mean() <= high
 
 
+def test_chances_that_follow_the_predictions_are_not_taken_for_suspicion(data):
+    probs, given, clean = data
+    posterior, rng = as_posterior(probs, given), np.random.default_rng(0)
+    chance = 0.005 + 1 - probs[np.arange(N), given]
+    chance = np.minimum(1, 40 * chance / chance.sum())
+    for _ in range(100):
+        rows = np.flatnonzero(rng.random(N) < chance)
+        check_drawn_at_random(posterior, Audit(rows, clean[rows], chance[rows]))
+
+
+def test_the_order_of_the_verified_rows_says_nothing(data):
+    probs, given, clean = data
+    rows = draw(data, 100)
+    found = [dualt.estimate_transition(probs, given, verified=(own, clean[own])) for own in (rows, np.sort(rows))]
+    assert found[0].noise_rate_range == found[1].noise_rate_range
+
+
+def test_an_audit_that_leaves_a_stratum_out_is_refused(data):
+    probs, given, clean = data
+    drawn = Plan.of(N, "stratified", 1 - probs[np.arange(N), given]).draw(100, 0)
+    audit = Audit(drawn.rows, clean[drawn.rows], strata=drawn.strata, stratum_sizes=drawn.sizes[drawn.strata])
+    with pytest.raises(InputError, match=r"every stratum, got some of 0, 1, 2, 3 only: 600 rows"):
+        dualt.estimate_transition(probs, given, verified=audit.take(drawn.strata < 4))
+
+
 def test_the_same_row_twice_with_the_same_truth_counts_once(data):
     probs, given, clean = data
     rows = draw(data, 50)

@@ -17,6 +17,13 @@ def test_a_larger_draw_contains_the_smaller_one():
     np.testing.assert_array_equal(strata[second.rows], second.strata)
 
 
+def test_the_draw_has_nothing_to_do_with_labels_made_with_the_same_seed():
+    strata = np.zeros(2000, np.intp)
+    wrong = [np.random.default_rng(seed).random(2000) < 0.2 for seed in range(20)]
+    shares = [own[d.draw_rows(strata, np.array([100]), seed).rows].mean() for seed, own in enumerate(wrong)]
+    assert np.mean(shares) == pytest.approx(0.2, abs=0.05)
+
+
 def test_every_row_is_drawn_as_often_as_its_probability_says():
     strata = np.repeat([0, 1], [30, 10])
     drawn = np.zeros(40)

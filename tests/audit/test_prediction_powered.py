@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 from scipy.stats import t as student
 
 from dualt.audit import prediction_powered as pp
@@ -30,6 +31,17 @@ def test_no_wrong_label_found_is_wilsons_interval_of_the_audit():
     quantile = student.ppf(0.975, 49) ** 2
     assert (found.low[0], found.estimate[0]) == (0, 0)
     assert found.high[0] == pytest.approx(quantile / (50 + quantile), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n_samples", "n_verified"), [(100, 80), (1000, 50)])
+def test_what_nobody_found_may_be_among_the_few_that_are_left(n_samples, n_verified):
+    """The chance of drawing none of the wrong labels, counted exactly, is what the limit leaves."""
+    none = np.zeros((n_verified, 1))
+    found = pp.share_intervals(none, none, np.zeros(1), Weights.uniform(n_verified, n_samples))
+    n_wrong = int(np.ceil(found.high[0] * n_samples + 1e-9))
+    assert hypergeom(n_samples, n_wrong, n_verified).pmf(0) < 0.03
+    every = pp.share_intervals(none + 1, none, np.zeros(1), Weights.uniform(n_verified, n_samples))
+    assert every.low[0] == pytest.approx(1 - found.high[0])
 
 
 def test_a_census_leaves_no_doubt():

@@ -1,9 +1,10 @@
 """Accuracy against the unknown truth, from noisy test labels.
 
 Through T: if, given the true class, a model's errors have nothing to do with the label's, then
-P(prediction=k, given=j) = Σ_i M[k, i]·T[i, j] with M[k, i] = P(prediction=k, Y=i): counts C = M @ T, solved for
-M ≥ 0, and accuracy = Σ_i M[i, i]. A model that was trained on labels with the same noise repeats
-some of their errors: then the assumption fails and the accuracy comes out too high. By an audit: no assumption; see
+P(prediction=k, given=j) = Σ_i M[k, i]·T[i, j] with M[k, i] = P(prediction=k, Y=i), so that M = C @ T⁻¹ for the shares C
+that were counted, and accuracy = Σ_i M[i, i]. M is not kept from being negative: of many classes, what chance takes
+from one cell would be lost to the others. A model that was trained on labels with the same noise repeats some of their
+errors: then the assumption fails and the accuracy comes out too high. By an audit: no assumption; see
 `prediction_powered`.
 """
 
@@ -17,10 +18,7 @@ import numpy as np
 
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.audit.prediction_powered import mean_interval, share_intervals
-from dualt.inversion import PosteriorSolver
 from dualt.labels import Codes
-
-_STEPS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +52,7 @@ def accuracy_through_transition(
     level: float = 0.95,
     transition_draws: Sequence[Floats] = (),
 ) -> Accuracy:
-    """Return Σ_i M[i, i] where M ≥ 0 solves P(prediction=k, given=j) = Σ_i M[k, i]·T[i, j].
+    """Return Σ_i M[i, i] where M solves P(prediction=k, given=j) = Σ_i M[k, i]·T[i, j], between 0 and 1.
 
     Parameters
     ----------
@@ -68,22 +66,21 @@ def accuracy_through_transition(
 
     Notes
     -----
-    The standard error of sampling is that of the unconstrained solution, mean of T⁻¹[given, prediction]: each row's
-    share in it is known, so it needs no bootstrap. With a singular matrix there is none: the caller refuses it.
+    The accuracy is the mean of T⁻¹[given, prediction], unbiased whatever the model. Each row's share in it is known, so
+    that its standard error needs no bootstrap. With a singular matrix there is none: the caller refuses it.
     """
+    least = 0.0 if rival is None else -1.0
 
-    def score(matrix: Floats) -> float:
-        return _plug_in(predicted, given, matrix) - (0 if rival is None else _plug_in(rival, given, matrix))
+    def shares(matrix: Floats) -> Floats:
+        inverse = np.linalg.inv(matrix)
+        return np.asarray(inverse[given, predicted] - (0 if rival is None else inverse[given, rival]))
 
-    # The mean of T⁻¹[given, predicted] is unbiased for the accuracy, whatever the model.
-    inverse = np.linalg.inv(transition)
-    rows = inverse[given, predicted] - (0 if rival is None else inverse[given, rival])
+    rows = shares(transition)
     variance = rows.var(ddof=1) / len(rows)
     if len(transition_draws) > 1:
-        variance += np.var([score(matrix) for matrix in transition_draws], ddof=1)
-    estimate, error = score(transition), float(np.sqrt(variance))
+        variance += np.var([np.clip(shares(matrix).mean(), least, 1) for matrix in transition_draws], ddof=1)
+    estimate, error = float(np.clip(rows.mean(), least, 1)), float(np.sqrt(variance))
     half = NormalDist().inv_cdf((1 + level) / 2) * error
-    least = 0.0 if rival is None else -1.0
     plain = float(_lead(predicted, rival, given).mean())
     return Accuracy(estimate, max(estimate - half, least), min(estimate + half, 1.0), error, plain)
 
@@ -105,16 +102,6 @@ def _lead(predicted: Codes, rival: Codes | None, target: Codes) -> Floats:
     """Return where the prediction is right, less where its rival is."""
     right = (predicted == target).astype(np.float64)
     return np.asarray(right if rival is None else right - (rival == target))
-
-
-def _plug_in(predicted: Codes, given: Codes, transition: Floats) -> float:
-    """Return the trace of M, the most likely M ≥ 0 with C = M @ T."""
-    n_classes = len(transition)
-    cells = np.asarray(predicted, np.intp) * n_classes + given
-    counts = np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes)
-    of_predicted = counts.sum(axis=1, keepdims=True)
-    right = PosteriorSolver(transition, max_steps=_STEPS)(counts / np.maximum(of_predicted, 1))
-    return float(np.trace(of_predicted * right) / len(given))
 
 
 def accuracy_by_audit(

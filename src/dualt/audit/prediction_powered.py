@@ -206,7 +206,8 @@ def _wilson(
 
     Wilson's interval: near 0 and 1, where the estimated variance is as uncertain as the estimate, it stays honest.
     n = (rows of the class) / gain, where gain = variance / variance of plain counting. What no verified row has shown
-    may not exist at all: then the interval reaches 0, and likewise 1.
+    may not exist at all: then the interval reaches 0, and likewise 1. It may also be among the rows that are not
+    verified, however few they are: of K such rows none is drawn with probability (1 − m/N)^K.
     """
     from scipy.special import stdtrit
 
@@ -223,8 +224,12 @@ def _wilson(
     spread = quantile**2 / np.where(size > 0, size, 1)
     centre = (share + spread / 2) / (1 + spread)
     half = np.sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
+    unseen = _unseen(weights)
+    missed = 0.0 if unseen <= 0 else (1 - unseen) * np.log((1 - level) / 2) / np.log(unseen) / np.maximum(counted, 1)
     low = np.where(found > 0, np.clip(centre - half, 0, share), 0.0)
     high = np.where(found < all_rows, np.clip(centre + half, share, 1), 1.0)
+    low = np.where(found == all_rows, np.maximum(np.minimum(low, 1 - missed), 0), low)
+    high = np.where(found == 0, np.minimum(np.maximum(high, missed), 1), high)
     return Intervals(share, low, high, np.sqrt(variance), tuning)
 
 

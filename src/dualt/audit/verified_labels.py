@@ -20,6 +20,8 @@ from dualt.rows.posterior import NoisyPosterior
 LEAST = 10
 # Standard deviations by which a random sample may look more suspect than all examples.
 _SUSPECT = 4.0
+# Inclusion probabilities that differ by more than this factor.
+_UNEQUAL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,15 +152,32 @@ def check_rows(
             f"Expected at least {LEAST} verified rows, got {len(audit)}. Verify {LEAST - len(audit)} more; about 100"
             " tell the noise rate to ±10 percentage points or better, 400 to ±5."
         )
+    _check_strata(audit, n_samples)
     return audit, true
+
+
+def _check_strata(audit: Audit, n_samples: int) -> None:
+    """Refuse an audit that leaves strata out: the others cannot stand for them."""
+    if audit.strata is None or audit.stratum_sizes is None:
+        return
+    found, first = np.unique(audit.strata, return_index=True)
+    n_missing = n_samples - int(audit.stratum_sizes[first].sum())
+    if n_missing > 0:
+        raise InputError(
+            f"Expected verified rows of every stratum, got some of {', '.join(map(str, found.tolist()))} only:"
+            f" {n_missing:,} rows of the data are in others. Check at least one row of each stratum that is missing."
+        )
 
 
 def check_drawn_at_random(posterior: NoisyPosterior, audit: Audit) -> None:
     """Refuse verified rows that look chosen for being suspect: their given labels are less probable than most.
 
     Under a random choice, the rank of p[given label] among all rows is uniform; its mean over the audit, in which every
-    row weighs as much as it stands for, is compared with one half.
+    row weighs as much as it stands for, is compared with one half. Rows of very different chances cannot tell: those
+    that stand for most are seldom drawn.
     """
+    if audit.probability is not None and audit.probability.max() > _UNEQUAL * audit.probability.min():
+        return
     summary = posterior.summary
     everyone = np.sort(summary.sample_rows[np.arange(len(summary.sample_rows)), summary.sample_labels])
     rows, given = posterior.take(audit.rows)
@@ -215,7 +234,10 @@ def _only_codes(probs: NDArray[Any], codes: Codes) -> Codes:
 
 
 def _first_of_each(rows: Ints, true: NDArray[Any]) -> Ints:
-    """Return the places of the first of each row; a row with two truths is refused."""
+    """Return the places of the first of each row, by row number; a row with two truths is refused.
+
+    The order of a sheet, which may have been sorted, must not matter.
+    """
     first, at = np.unique(rows, return_index=True)
     before = at[np.searchsorted(first, rows)]
     differs = np.flatnonzero(true[before] != true)
@@ -225,7 +247,7 @@ def _first_of_each(rows: Ints, true: NDArray[Any]) -> Ints:
             f"Expected one true class for every verified row, got {true[before[place]]!s} and {true[place]!s} for row"
             f" {rows[place]}{and_more(len(differs))}. Decide which is right, and delete the other."
         )
-    return np.sort(at)
+    return at
 
 
 def _encode_true(coder: LabelCoder, audit: Audit) -> Codes:
