@@ -17,7 +17,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 FLOORS = (
     "errors", "probabilities", "validation", "label_arrays", "labels", "rng", "files", "kernels", "inversion",
     "transition", "noise", "dynamics", "rows", "io", "results", "audit", "estimators", "issues", "crossfit",
-    "classifier", "report", "datasets", "nn", "reproduce", "cli",
+    "classifier", "datasets", "report", "nn", "reproduce", "cli",
 )  # fmt: skip
 # Methods of results that hand themselves to a later floor, imported when they are called.
 DOORS = {("results/estimate.py", "report"), ("issues/label_issues.py", "report")}

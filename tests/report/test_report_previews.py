@@ -160,19 +160,18 @@ def test_a_folder_of_another_size_is_refused(tmp_path):
         image_previews(tmp_path, [0], n_samples=2)
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"<svg onload='alert(1)'/>", b"RIFF1234WAVE"])
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"<svg onload='alert(1)'/>", b"RIFF1234WAVE", b"%!PS-Adobe-3.0 EPSF"]
+)
 def test_what_is_no_image_is_refused(tmp_path, content):
     (tmp_path / "0.png").write_bytes(content)
-    with pytest.raises(InputError, match=r"PNG, JPEG, GIF or WebP image, got something else in .*0\.png"):
+    with pytest.raises(FileError, match=r"Cannot read the image .*0\.png: it is .*\. Replace or remove it"):
         image_previews(tmp_path, [0], n_samples=1)
 
 
-def test_an_empty_folder_and_a_huge_file_are_refused(tmp_path):
+def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match="got none"):
         image_previews(tmp_path, [0], n_samples=1)
-    (tmp_path / "b.png").write_bytes(picture("PNG") + bytes(3 * 2**20))
-    with pytest.raises(InputError, match=r"at most 2 MB, got 3.0 MB in .*b\.png"):
-        image_previews(tmp_path, [0], n_samples=1, ids=["b"])
 
 
 def test_too_many_megabytes_are_refused(tmp_path, monkeypatch):

@@ -35,7 +35,7 @@ ALLOWED = {
     "datasets/archive.py": {"tarfile.open(fileobj=stream", "target.open('xb')"},
     "datasets/cifar.py": {"np.fromfile(stream"},
     "datasets/idx.py": {"gzip.GzipFile(fileobj=file)"},
-    "datasets/images.py": {"images.open(stream)"},
+    "datasets/images.py": {"images.open(stream, formats="},
     "io/arrays.py": {"zipfile.ZipFile(stream)", "self._archive.open(entry)", "mmap.mmap(stream.fileno()"},
     "io/load.py": {"ParquetTable.open(path)", "JsonLinesTable.open(path)", "TextTable.open(path"},
     "io/parquet.py": {"pq.ParquetFile(check_readable(path)"},

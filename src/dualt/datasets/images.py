@@ -19,6 +19,9 @@ Mode: TypeAlias = Literal["L", "RGB"]
 
 # A header that promises more than the first, and more than the file's bytes could hold, is a lie.
 _ANY_PIXELS, _PIXELS_A_BYTE = 1 << 24, 10_000
+# What the endings of `dualt.io.image_folder` promise, and newer kinds that hide behind them. No others, whatever a file
+# holds: of an EPS file Pillow would run Ghostscript.
+_FORMATS = {"PNG", "JPEG", "MPO", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM", "AVIF", "JPEG2000"}
 
 
 class LazyImages:
@@ -85,7 +88,7 @@ class LazyImages:
         return LazyImages(list(self._paths[rows]), self._size, mode=self._mode, shorter_side=self._shorter_side)
 
     def _decode(self, path: Path) -> NDArray[np.uint8]:
-        with _opened(path) as opened:
+        with opened_image(path) as opened:
             image = opened.convert(self._mode)
             if self._shorter_side is not None:
                 scale = self._shorter_side / min(image.size)
@@ -98,7 +101,7 @@ class LazyImages:
 
 def image_size_and_mode(path: Path) -> tuple[tuple[int, int], Mode]:
     """Return ((height, width), mode) from the header of an image file."""
-    with _opened(path) as image:
+    with opened_image(path) as image:
         size, grey = (image.height, image.width), image.mode in ("1", "L", "I;16", "I")
     return size, "L" if grey else "RGB"
 
@@ -125,15 +128,16 @@ class _BoundedFile:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def opened_image(path: Path) -> Iterator[Any]:
     """Open an image; whatever Pillow raises until it is closed becomes a `FileError` that names the file."""
     images = pillow()
+    images.init()
     try:
         with open_input(path) as file:
             stream = _BoundedFile(file)
             with warnings.catch_warnings():
                 warnings.simplefilter("error", images.DecompressionBombWarning)
-                image = images.open(stream)
+                image = images.open(stream, formats=sorted(_FORMATS & images.OPEN.keys()))
             if image.width * image.height > max(_ANY_PIXELS, stream.size * _PIXELS_A_BYTE):
                 raise ValueError(f"its header promises {image.width:,}×{image.height:,} pixels, more than it can hold")
             yield image

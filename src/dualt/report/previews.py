@@ -15,13 +15,12 @@ from dualt.errors import InputError
 from dualt.files import open_input
 from dualt.io.arrays import read_npy
 from dualt.report.matching import match_files, reading
+from dualt.report.pictures import bytes_allowed, read_picture
 from dualt.report.png import encode_png, thumbnail
 
 TEXT_LIMIT = 2_000
-FILE_LIMIT = 2 * 2**20
 TOTAL_LIMIT = 100 * 2**20
 _PIXELATED_BELOW = 65
-_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,9 @@ def image_previews(
     ----------
     source
         A uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3), one image per row in the order of the rows;
-        an .npy file of one; or a folder of PNG, JPEG, GIF or WebP files, which may be in folders inside it. Files are
-        embedded as they are. They belong to the rows by their names, never by their order (`match_files`).
+        an .npy file of one; or a folder of image files, which may be in folders inside it. PNG, JPEG, GIF and WebP
+        files are embedded as they are; those above 2 MB, too many for one page, or of other kinds are made smaller,
+        which needs Pillow. They belong to the rows by their names, never by their order (`match_files`).
     indices
         Row numbers of the examples to show.
     n_samples
@@ -62,9 +62,9 @@ def image_previews(
     Raises
     ------
     InputError
-        If the images do not fit the data set, are not images or are too large to embed.
+        If the images do not fit the data set, or are too large to embed.
     FileError
-        If a file cannot be read.
+        If a file cannot be read, or is no image.
     """
     wanted = [int(index) for index in indices]
     if isinstance(source, (str, Path)):
@@ -72,7 +72,9 @@ def image_previews(
         if path.is_dir():
             files = match_files(path, n_samples, ids, labels)
             with reading(path):
-                content = _of_one_page((row, _embed(files[row])) for row in wanted)
+                # Base64 takes four characters for three bytes.
+                allowed = bytes_allowed([files[row] for row in wanted], TOTAL_LIMIT * 3 // 4)
+                content = _of_one_page((row, _uri(*read_picture(files[row], allowed))) for row in wanted)
             return Previews("image", content, names={row: files[row].relative_to(path).as_posix() for row in wanted})
         if path.suffix.lower() != ".npy":
             raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
@@ -141,27 +143,6 @@ def _of_one_page(images: Iterable[tuple[int, str]]) -> dict[int, str]:
                 " List fewer examples, or pass smaller images."
             )
     return content
-
-
-def _embed(file: Path) -> str:
-    with open_input(file) as stream:
-        if file.stat().st_size > FILE_LIMIT:
-            raise InputError(
-                f"Expected images of at most {FILE_LIMIT // 2**20} MB, got {file.stat().st_size / 2**20:.1f} MB"
-                f" in {file}. Pass a folder of thumbnails."
-            )
-        content = stream.read()
-    kind = _image_kind(content)
-    if kind is None:
-        raise InputError(f"Expected a PNG, JPEG, GIF or WebP image, got something else in {file}.")
-    return _uri(kind, content)
-
-
-def _image_kind(content: bytes) -> str | None:
-    """Return the kind of image that the first bytes announce; the file's name may lie."""
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "webp"
-    return next((kind for start, kind in _SIGNATURES.items() if content.startswith(start)), None)
 
 
 def _uri(kind: str, content: bytes) -> str:
