@@ -21,7 +21,7 @@ from dualt.cli.labelled import among_labelled, tell_missing, tell_verified
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.plain import typed
 from dualt.cli.progress import rows_progress
-from dualt.errors import LabelsError
+from dualt.errors import DualtError, InputError, LabelsError
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
@@ -250,10 +250,30 @@ class Page:
 
         if self.reviewed is None:
             return {}
-        return decided_labels(read_review(self.reviewed), found.given_names, found.ids)
+        try:
+            decisions = read_review(self.reviewed)
+        except InputError:
+            if not _is_audit(self.reviewed):
+                raise
+            raise InputError(
+                f"Expected a review of flagged labels for --reviewed, got {self.reviewed}, which is an audit. Use it by"
+                f" {typed({'--verified': self.reviewed})}; go on with it, on a new page too, by `dualt audit LABELS"
+                f" {typed({'--more': 0, '-o': self.reviewed})}`, where --more draws so many rows more."
+            ) from None
+        return decided_labels(decisions, found.given_names, found.ids)
 
     def write(self, found: LabelIssues, folder: Path | None = None, **options: Any) -> None:
         """Write the page, if one is wanted; `folder` has the images if `--images` names no others."""
         if self.report is not None:
             options["reviewed"] = self.decided(found)
             save_report(self.report, found, images=self.images or folder, text=self.text, **options)
+
+
+def _is_audit(path: Path) -> bool:
+    from dualt.audit import read_sheet
+
+    try:
+        read_sheet(path)
+    except DualtError:
+        return False
+    return True
