@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -34,4 +35,4 @@ def summarize(
         print_json({"n_samples": n_samples, "class_names": list(stored.class_names), "output": str(output)})
     else:
         say(f"{n_samples:,} rows of {len(stored.class_names)} classes are summarised in {output}.")
-        say(f"Next: dualt merge {output} OTHERS...")
+        say(f"Next: dualt merge {shlex.quote(str(output))} OTHERS...")

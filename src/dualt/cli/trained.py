@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,4 +99,5 @@ def show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
     out.print(f"\nThe model is in {place}; the run with all curves in {place}/run.json.", soft_wrap=True)
     if (output / "report.html").exists():
         out.print(f"Its labels to review in a browser: {place}/report.html", soft_wrap=True)
-    out.print(f" dualt predict {place} DATA -o predictions.csv   [dim]use it[/]", soft_wrap=True)
+    model = escape(shlex.quote(str(output)))
+    out.print(f" dualt predict {model} DATA -o predictions.csv   [dim]use it[/]", soft_wrap=True)
