@@ -49,6 +49,33 @@ def test_logits_are_the_same_as_their_softmax():
     np.testing.assert_allclose(third.mean_probs[::-1], (powers[0] / powers[0].sum(axis=1, keepdims=True)), rtol=1e-5)
 
 
+@pytest.mark.parametrize(("n_classes", "decimals"), [(10, 2), (2, 1), (60, 2), (400, 3)])
+def test_rounded_probabilities_are_no_logits(n_classes, decimals):
+    probs = np.random.default_rng(0).dirichlet(np.full(n_classes, 0.3), 500).round(decimals)
+    sums = probs.sum(axis=1, keepdims=True)
+    assert np.abs(sums - 1).max() > 0.0126 or n_classes == 2
+    dynamics = dualt.TrainingDynamics(500)
+    dynamics.record(0, probs)
+    np.testing.assert_allclose(dynamics.mean_probs, probs / sums, atol=1e-6)
+
+
+def test_logits_between_zero_and_one_are_logits():
+    logits = np.random.default_rng(0).random((500, 10)).astype(np.float32)
+    powers = np.exp(logits)
+    for given in (logits, logits[:1], np.zeros((3, 10))):
+        dynamics = dualt.TrainingDynamics(len(given))
+        dynamics.record(0, given)
+        expected = powers[: len(given)] / powers[: len(given)].sum(axis=1, keepdims=True) if given.any() else 0.1
+        np.testing.assert_allclose(dynamics.mean_probs, np.broadcast_to(expected, given.shape), rtol=1e-5)
+
+
+def test_an_odd_row_among_probabilities_is_refused():
+    probs = outputs()[0]
+    probs[4] = 0
+    with pytest.raises(ProbabilitiesError, match=r"sum to 1, as most rows .*, got 0 at place 4\. Divide"):
+        dualt.TrainingDynamics(7).record(0, probs)
+
+
 def test_memory_does_not_grow_with_epochs():
     dynamics = dualt.TrainingDynamics(7)
     dynamics.record(0, outputs()[0])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, ProbabilitiesError
+from dualt.probabilities import most_by_rounding
 from dualt.validation import ROW_SUM_TOLERANCE, ClassNames, as_array, check_class_names, check_count, check_indices
 
 
@@ -70,7 +71,8 @@ class TrainingDynamics:
         epoch
             Its number, from 0; in each, an example is recorded once at most.
         outputs : (n, n_classes)
-            Probabilities, or logits, as the network gives them: array or tensor.
+            Probabilities, or logits, as the network gives them: array or tensor. Rows of probabilities that were
+            rounded are divided by their sums.
         indices : (n,)
             Which examples these are, counted from 0; by default all in their order.
         """
@@ -185,6 +187,26 @@ def _as_probs(outputs: Any) -> NDArray[np.float32]:
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0, 0])
         raise ProbabilitiesError(f"Expected finite outputs, got {values[row]} at place {row}: has training diverged?")
-    if (values >= 0).all() and (np.abs(values.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE).all():
-        return values
+    if _are_probabilities(values):
+        sums = values.sum(axis=1)
+        rounded = (np.abs(sums - 1) > ROW_SUM_TOLERANCE).any()
+        return np.asarray(values / sums[:, None]) if rounded else values
     return np.asarray(softmax(values, axis=1))
+
+
+def _are_probabilities(values: NDArray[np.float32]) -> bool:
+    """Tell probabilities, rounded ones too, from logits; refuse rows that are neither."""
+    if not ((values >= 0) & (values <= 1 + ROW_SUM_TOLERANCE)).all():
+        return False
+    sums = values.sum(axis=1)
+    near = np.abs(sums - 1) <= most_by_rounding(values.shape[1])
+    # Logits between 0 and 1 sum to one by chance only: most rows tell what they are.
+    if near.sum() <= len(near) / 2:
+        return False
+    if not near.all():
+        row = int(np.argmin(near))
+        raise ProbabilitiesError(
+            f"Expected probabilities that sum to 1, as most rows of these outputs do, got {sums[row]:.6g} at place"
+            f" {row}. Divide each row by its sum; of logits, pass the softmax."
+        )
+    return True

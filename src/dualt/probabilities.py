@@ -20,17 +20,21 @@ def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
     """Return probabilities that were rounded to two decimals with rows that sum to one again; others as they are.
 
     Rounded are those that all have at most two decimals and whose rows miss one by no more than rounding can explain,
-    half of 0.01 per class (and 0.05 of a few classes, 0.5 of very many), some by 0.01 or more.
+    some by 0.01 or more.
     """
     if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:16]):
         return table
     with np.errstate(invalid="ignore", over="ignore"):
         sums = table.sum(axis=1, dtype=np.float64)
         excess = np.abs(sums - 1).max()
-    most = min(max(0.05, 0.005 * table.shape[1]), 0.5)
-    if not 0.005 < excess < most + 0.005 or not _has_two_decimals(table):
+    if not 0.005 < excess < most_by_rounding(table.shape[1]) + 0.005 or not _has_two_decimals(table):
         return table
     return np.asarray(table / sums[:, None], dtype=table.dtype)
+
+
+def most_by_rounding(n_classes: int) -> float:
+    """Return by how much the sum of a row may miss one through rounding: half of 0.01 per class, from 0.05 to 0.5."""
+    return min(max(0.05, 0.005 * n_classes), 0.5)
 
 
 def _has_two_decimals(table: NDArray[Any]) -> bool:
