@@ -166,6 +166,17 @@ def test_quiet_says_nothing_on_stderr(table):
     assert result.stderr == ""
 
 
+def test_quiet_with_a_table_on_standard_output_prints_it_alone(table):
+    write(table, "data.csv")
+    loud, quiet = (run("issues", "data.csv", *OPTIONS, "-o", "-", *more) for more in ([], ["--quiet"]))
+    assert quiet.exit_code == 0
+    assert quiet.stdout == loud.stdout
+    assert quiet.stderr == ""
+    refused = run("issues", "data.csv", "--label", "labl", "--probs", "p_*", "-o", "-", "--quiet")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: Unknown column")
+
+
 def test_how_a_table_is_read_is_said_once(table):
     write(table, "comma.csv")
     result = run("issues", "comma.csv", *OPTIONS, "--verbose")

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -53,7 +54,7 @@ class _Said:
     """How much is said on stderr."""
 
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", help="No notices and no progress on stderr.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors.")] = False
 
 
 def shared(command: Callable[..., None]) -> Callable[..., None]:
@@ -78,7 +79,7 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
             stack.enter_context(_notices(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING))
             page = values.get("report")
             if _DASH in values.values():
-                stack.enter_context(_standard_streams(values))
+                stack.enter_context(_standard_streams(values, quiet=quiet))
             _check_paths(values)
             if page not in (None, _DASH) and page.suffix.lower() not in _PAGES:  # no browser would open it
                 raise InputError(f"Expected --report to end in {' or '.join(_PAGES)}, got {page}.")
@@ -142,10 +143,10 @@ def _notices(level: int) -> Iterator[None]:
 
 
 @contextmanager
-def _standard_streams(values: dict[str, Any]) -> Iterator[None]:
+def _standard_streams(values: dict[str, Any], *, quiet: bool) -> Iterator[None]:
     """Put temporary files in the place of `-`: a CSV from standard input, and one that is printed in the end.
 
-    What a command prints besides goes to stderr then.
+    What a command prints besides goes to stderr then, or nowhere if that is to be quiet.
     """
     dashes = [name for name, value in values.items() if value == _DASH]
     read, written = ([name for name in dashes if (name in _OUTPUTS) == output] for output in (False, True))
@@ -163,7 +164,7 @@ def _standard_streams(values: dict[str, Any]) -> Iterator[None]:
             target = Path(folder, f"standard-output{ending if ending in _TEXT_TABLES else '.csv'}")
             values[written[0]] = target
             standard_streams.append(str(target))
-            stack.enter_context(redirect_stdout(sys.stderr))
+            stack.enter_context(redirect_stdout(StringIO() if quiet else sys.stderr))
         yield
         if written:
             stack.close()
