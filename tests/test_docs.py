@@ -63,6 +63,13 @@ def test_a_page_that_shows_what_does_not_come_is_found(language, code, complaint
     assert str(failure.value).startswith(complaint)
 
 
+def test_the_tutorial_tells_the_truth_that_it_prints():
+    text = read(DOCS / "tutorial.md")
+    told = re.search(r"The truth is (\d+) %", text)
+    printed = re.search(r"^(\d+)% of [\d,]+ labels are wrong$", text, re.MULTILINE)
+    assert told.group(1) == printed.group(1)
+
+
 SKETCHES = [block for block in blocks_of(read(DOCS / "cluster.md")) if block.language == "yaml"]
 
 
