@@ -172,6 +172,27 @@ def test_a_review_of_other_labels_is_refused_whole(tmp_path):
     assert "id 'b'" in result.output
 
 
+def test_rows_that_moved_are_found_by_their_ids(tmp_path):
+    digest = labels_digest(["cat", "dog", "cat"])
+    write_review(rows=[(1, "dog", "cat"), (2, "cat", "dog")], id=["b", "c"], labels=[digest] * 2)
+    path = tmp_path / "mine.csv"
+    path.write_text("id,label\nc,cat\na,cat\nb,dog\n")
+    apply("mine.csv", "out.csv", "--label", "label", "--id", "id")
+    assert (tmp_path / "out.csv").read_text() == "id,label\nc,dog\na,cat\nb,cat\n"
+    asked = ["apply-review", "mine.csv", "review.csv", "--label", "label", "--id", "id", "-o", "no.csv"]
+    for content, message in {
+        "id,label\nc,dog\na,dog\nb,cat\n": "labelled 'dog'",
+        "id,label\nc,cat\na,cat\nx,dog\n": "checksum",
+        "id,label\nc,cat\nb,cat\nb,dog\n": "checksum",
+        "id,label\na,dog\nb,dog\nc,cat\n": "checksum",
+    }.items():
+        path.write_text(content)
+        result = run(*asked)
+        assert result.exit_code == 2, content
+        assert message in result.output
+    assert not (tmp_path / "no.csv").exists()
+
+
 def test_a_review_survives_a_spreadsheet_with_semicolons(tmp_path):
     (tmp_path / "mine.csv").write_text("id,label\na,cat\nb,dog\n")
     digest = labels_digest(["cat", "dog"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,12 +54,15 @@ def apply_review(
 ) -> None:
     """Put the decisions of a review into the file of labels; each label must still be the one that was reviewed.
 
+    Rows that were moved since are found by --id, if each has an id of its own.
+
     A table comes back with every column, row and cell it had, other labels aside. Images are not touched without
     --move, which writes over nothing, and which `dualt apply-review FOLDER FOLDER-undo.csv --move` undoes.
 
     Example: `dualt apply-review data.csv suspects-review.csv --label label -o corrected.csv`
     """  # fmt: skip
     from dualt import io, issues
+    from dualt.labels import labels_digest
 
     if io.is_class_folder(labels):
         if in_place or (output is None and not move):
@@ -70,13 +74,29 @@ def apply_review(
     target = labels if output is None else output
     check_writable_target(target)
     given = io.load_labels(labels, column=label, header=header, missing=True)
-    decisions = issues.read_review(review)
+    decisions: Sequence[Decision] = issues.read_review(review)
     names = io.load_class_names(classes) if classes else None
     ids = io.load_texts(labels, id_column, header=header) if id_column else None
+    decisions = decisions if ids is None else _follow_ids(decisions, ids, labels_digest(given))
     corrected = issues.apply_review(given, decisions, class_names=names, ids=ids)
     backup = keep_backup(labels) if in_place else None
     io.save_corrected(target, corrected, labels, given, column=label, header=header)
     _tell(decisions, target, backup, as_json=as_json)
+
+
+def _follow_ids(decisions: Sequence[Decision], ids: Sequence[str], digest: str) -> Sequence[Decision]:
+    """Return the decisions at the rows that have their ids now, if rows were moved since the review.
+
+    Not of labels that are as they were, by their digest, and not of ids that two rows share, or that are gone: those
+    decisions come back as they are, to be compared with what is there.
+    """
+    rows = {each: row for row, each in enumerate(ids)}
+    places = [rows.get(decision.id) for decision in decisions]
+    known = len(rows) == len(ids) and None not in places and digest not in {decision.labels for decision in decisions}
+    if not known or places == [decision.index for decision in decisions]:
+        return decisions
+    # The digest is that of another order; each label must still be the old one.
+    return [replace(decision, index=rows[decision.id], labels="") for decision in decisions]
 
 
 def _move_images(
