@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, 
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dualt
 from dualt.crossfit import ImageFeatures, cross_fit
@@ -353,3 +354,18 @@ def test_the_chosen_model_is_near_the_best_of_its_alternatives(data):
     others = [LogisticRegression(max_iter=1000), RandomForestClassifier(50, random_state=0), GaussianNB()]
     found = [(cross_fit(features, given, model=m).pred_probs.argmax(axis=1) == clean).mean() for m in others]
     assert own > max(found) - 0.03
+
+
+def test_it_says_what_it_is_in_a_line():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(600, 3))
+    labels = np.where(features[:, 0] > 0, "yes", "no").astype(object)
+    labels[5] = None
+    model = make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression(C=0.1))
+    found = dualt.cross_fit(features, labels, model=model, cv=3)
+    told = f"OutOfFold(n_samples=600, n_classes=2, n_folds=3, agreement={found.agreement:.3f}, model=Pipeline(steps=["
+    assert repr(found).startswith(told)
+    assert repr(found).endswith("…)")
+    assert len(repr(found)) < 150
+    assert "\n" not in repr(found)
+    assert repr(found[[5]]).startswith("OutOfFold(n_samples=1, n_classes=2, n_folds=0, model=")

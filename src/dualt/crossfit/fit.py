@@ -20,6 +20,8 @@ from dualt.rng import check_scikit_seed
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
 Kind: TypeAlias = Literal["text", "table", "images"]
+# How much of a model its line shows: pipelines of many steps take pages.
+_MODEL_SHOWN = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,15 @@ class OutOfFold:
         index = None if self.index is None else self.index[rows]
         own = (self.pred_probs[rows], self.class_names, self.given[rows], self.fold[rows])
         return OutOfFold(*own, self.model, index)
+
+    def __repr__(self) -> str:
+        model, n_folds = " ".join(self.model.split()), len(np.unique(self.fold[self.labelled]))
+        shown = model if len(model) <= _MODEL_SHOWN else f"{model[: _MODEL_SHOWN - 1]}…"
+        agreement = f", agreement={self.agreement:.3f}" if n_folds else ""
+        return (
+            f"OutOfFold(n_samples={len(self)}, n_classes={len(self.class_names)}, n_folds={n_folds}{agreement},"
+            f" model={shown})"
+        )
 
 
 def cross_fit(
