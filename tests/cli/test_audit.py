@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt import noise
+from dualt.audit.batches import Plan
 from dualt.cli import app
+from dualt.cli.audit_progress import Reached, Told
 from dualt.errors import InputError
 
 
@@ -133,6 +135,37 @@ def test_a_later_batch_keeps_the_truths_and_tells_what_was_reached(folder, optio
     assert "All 180 labels of audit.csv are verified:\n dualt estimate" in done.stdout
 
 
+@pytest.mark.parametrize("options", [[], ["--probs", "few_probs.npy"]])
+def test_all_of_few_labels_are_drawn_and_more_are_refused_by_the_name_of_the_option(folder, options):
+    np.save("few.npy", np.load("labels.npy")[:100])
+    np.save("few_probs.npy", np.load("probs.npy")[:100])
+    assert run("audit", "few.npy", "-o", "all.csv", *options).exit_code == 0
+    assert sorted(int(row["index"]) for row in sheet_rows("all.csv")) == [*range(100)]
+    run("audit", "few.npy", "-o", "some.csv", "--size", 40, *options)
+    for asked, message in {
+        ("other.csv", "--size", 101): "Expected --size from 1 to 100, the number of labels, got 101.",
+        ("other.csv", "--size", 0): "Expected --size from 1 to 100, the number of labels, got 0.",
+        ("some.csv", "--more", 61): "Expected --more from 0 to the 60 of 100 labels that are not drawn yet, got 61.",
+    }.items():
+        result = run("audit", "few.npy", "-o", *asked, *options)
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.split())
+    assert run("audit", "few.npy", "-o", "some.csv", "--more", 60, *options).exit_code == 0
+
+
+def test_probabilities_that_are_no_file_are_missed_as_such(folder):
+    for labels in ("labels.npy", "."):
+        result = run("audit", labels, "--probs", "nope", "-o", "a.csv")
+        assert result.exit_code == 2
+        assert result.stderr == "error: No such file: nope.\n"
+
+
+@pytest.mark.parametrize(("target", "words"), [(0.0999, "101 verified labels: 1 is"), (0.05, "labels: 205 are")])
+def test_one_missing_label_is_one(target, words, capsys):
+    Told(Plan.of(1000, "uniform"), None, Reached(0.1, 0.3, np.arange(100)), target).show()
+    assert f"{words} missing." in capsys.readouterr().out
+
+
 def test_an_audit_is_no_review_and_the_way_to_go_on_is_told(folder):
     asked = ["audit", "labels.npy", "--probs", "probs.npy"]
     run(*asked, "--size", 100, "-o", "my audit.csv")
@@ -202,8 +235,8 @@ def fill_in_by_name(path):
     [
         (["--design", "stratified"], "Pass --probs, or --design uniform"),
         (["--design", "cluster"], "cluster"),
-        (["--size", 0], "1 to 3,000 rows, got 0"),
-        (["--size", 9999], "1 to 3,000 rows, got 9999"),
+        (["--size", 0], "--size from 1 to 3,000, the number of labels, got 0"),
+        (["--size", 9999], "--size from 1 to 3,000, the number of labels, got 9,999"),
         (["--target", "2"], "--target"),
         (["--more", 5], "new.csv"),
         (["--probs", "prob.npy"], "No such file: prob.npy"),

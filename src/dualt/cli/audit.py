@@ -39,7 +39,9 @@ def audit(
     ],
     output: Annotated[Path, output_option(help="CSV to fill in: index, given, true, how drawn.")],
     page: Page,
-    size: Annotated[int | None, typer.Option(help=f"How many labels to check. Default: {_SIZE}.")] = None,
+    size: Annotated[
+        int | None, typer.Option(help=f"How many labels to check. Default: {_SIZE}, or all if these are fewer.")
+    ] = None,
     more: Annotated[
         int | None, typer.Option(help="Add this many to the file of --output, which keeps its true labels.")
     ] = None,
@@ -81,10 +83,7 @@ def audit(
         with data.opened(page.text_column) as posterior:
             plan, found, reached = _plan(rows, design, earlier, posterior)
             found = data.describe(found, posterior, page) if found is not None else None
-    total = _SIZE if size is None else size
-    if more is not None and earlier is not None:
-        total = len(earlier.rows) + more
-    sheet = rows.sheet(plan, total, random_state, earlier)
+    sheet = rows.sheet(plan, _total(size, more, earlier, len(rows.labelled)), random_state, earlier)
     if found is not None:
         page.write(found, data.image_folder, audit=sheet)
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
@@ -109,14 +108,27 @@ def audit(
         say(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
 
 
+def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled: int) -> int:
+    """Return how many rows are to be drawn, those of earlier batches among them."""
+    n_before = 0 if earlier is None else len(earlier.rows)
+    if more is not None:
+        if not 0 <= more <= n_labelled - n_before:
+            left = f"{n_labelled - n_before:,} of {n_labelled:,} labels that are not drawn yet"
+            raise InputError(f"Expected --more from 0 to the {left}, got {more:,}.")
+        return n_before + more
+    if size is not None and not 1 <= size <= n_labelled:
+        raise InputError(f"Expected --size from 1 to {n_labelled:,}, the number of labels, got {size:,}.")
+    return min(_SIZE, n_labelled) if size is None else size
+
+
 def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
     from dualt.files import check_readable
-    from dualt.io.load import FORMATS
+    from dualt.io.load import FORMATS, TABLES
 
     if probs is None or glob.glob(str(probs)):  # noqa: PTH207
         return Data(probs or labels, labels, **named).in_order()
-    if probs.suffix.lower() in FORMATS:
+    if probs.suffix.lower() in FORMATS or labels.suffix.lower() not in TABLES:
         check_readable(probs)  # no column, but a file that is not there
     return Data(labels, **named, columns=str(probs))
 

@@ -74,4 +74,6 @@ class Told(NamedTuple):
         elif reached.half_width <= self.target:
             say(f"{wish} are reached.")
         else:
-            say(f"{wish} need about {needed[1]:,} verified labels: {needed[1] - verified:,} are missing.")
+            missing = needed[1] - verified
+            is_or_are = "is" if missing == 1 else "are"
+            say(f"{wish} need about {needed[1]:,} verified labels: {missing:,} {is_or_are} missing.")
