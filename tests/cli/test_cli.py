@@ -120,3 +120,9 @@ def test_a_page_is_called_html(tmp_path, monkeypatch, command):
         result = CliRunner().invoke(app, [*command.split(), "--report", name])
         assert result.exit_code == 2
         assert result.stderr == f"error: Expected --report to end in .html or .htm, got {name}.\n"
+
+
+@pytest.mark.parametrize("command", ["estimate", "issues", "summarize", "corrupt", "probs"])
+def test_help_lists_every_format_that_is_read(command):
+    shown = CliRunner().invoke(app, [command, "--help"]).stdout
+    assert all(ending in shown for ending in (".csv", ".tsv", ".parquet", ".jsonl"))

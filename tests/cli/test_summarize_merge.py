@@ -103,3 +103,12 @@ def test_wrong_use_is_refused(parts, tmp_path):
     np.savez(tmp_path / "other.npz", probs=PROBS)
     refused(run("merge", tmp_path / "other.npz"), "another kind of file")
     assert run("merge").exit_code == 2
+
+
+def test_classes_are_counted_as_rows_are(tmp_path):
+    labels = np.arange(1200) % 1100
+    np.save(tmp_path / "p.npy", np.full((1200, 1100), 1 / 2200) + np.eye(1100)[labels] / 2)
+    np.save(tmp_path / "l.npy", labels)
+    said = run("summarize", tmp_path / "p.npy", tmp_path / "l.npy", "-o", tmp_path / "s.npz").stdout
+    assert "1,200 rows of 1,100 classes are summarised" in said
+    assert "1,200 rows, 1,100 classes, estimator t" in run("merge", tmp_path / "s.npz", "-e", "t").stdout

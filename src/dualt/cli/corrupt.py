@@ -21,7 +21,9 @@ _MOST_CLASSES = 10_000
 
 @shared
 def corrupt(
-    labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Labels: .npy, .npz, .csv, .tsv, .parquet or .txt.")],
+    labels: Annotated[
+        Path, typer.Argument(metavar="LABELS", help="Labels: .npy, .npz, .csv, .tsv, .parquet, .jsonl or .txt.")
+    ],
     output: Annotated[
         Path,
         output_option(help="The same file with noisy labels if it ends as LABELS, else these alone: .npy, .csv, .txt."),

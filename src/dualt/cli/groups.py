@@ -38,7 +38,7 @@ class Data:
         Path,
         typer.Argument(
             metavar="PROBS",
-            help="Predicted probabilities: .npy, .npz, .csv, .tsv or .parquet; several by a folder or 'pattern*'.",
+            help="Probabilities: .npy, .npz, .csv, .tsv, .parquet or .jsonl; several by a folder or 'pattern*'.",
         ),
     ]
     labels: Annotated[

@@ -45,11 +45,12 @@ class _CleanConsole(Console):
 
 def show_estimate(out: Console, estimate: TransitionEstimate, level: float) -> None:
     """Print the headline, the matrix (or its largest confusions) and the notices."""
+    n_classes = len(estimate.class_names)
     out.print(
         f"\n[bold]{finding(estimate, level)}[/] ({basis(estimate, level)})"
-        f"   [dim]{estimate.n_samples:,} rows, {len(estimate.class_names)} classes, estimator {estimate.estimator}[/]\n"
+        f"   [dim]{estimate.n_samples:,} rows, {n_classes:,} classes, estimator {estimate.estimator}[/]\n"
     )
-    if len(estimate.class_names) <= WIDE and _LEAST_NAME + 5 * len(estimate.class_names) + _RATES <= out.width:
+    if n_classes <= WIDE and _LEAST_NAME + 5 * n_classes + _RATES <= out.width:
         out.print(matrix_table(estimate, level, out.width))
     else:
         out.print(rates_table(estimate, level))

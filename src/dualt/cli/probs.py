@@ -66,7 +66,7 @@ def probs(
 
     out = picture.console()
     out.print(
-        f"\nProbabilities of {told['n_samples']:,} rows and {len(told['class_names'])} classes, out of fold in"
+        f"\nProbabilities of {told['n_samples']:,} rows and {len(told['class_names']):,} classes, out of fold in"
         f" {told['folds']} folds, by {escape(told['model'])}.\nIt agrees with {told['agreement']:.0%} of the labels;"
         f" the most frequent class has {told['most_frequent']:.0%}.\n"
     )

@@ -34,5 +34,5 @@ def summarize(
     if as_json:
         print_json({"n_samples": n_samples, "class_names": list(stored.class_names), "output": str(output)})
     else:
-        say(f"{n_samples:,} rows of {len(stored.class_names)} classes are summarised in {output}.")
+        say(f"{n_samples:,} rows of {len(stored.class_names):,} classes are summarised in {output}.")
         say(f"Next: dualt merge {shlex.quote(str(output))} OTHERS...")
