@@ -291,6 +291,18 @@ def test_half_precision_logits_are_widened():
     assert loss(logits.bfloat16(), labels).dtype == torch.float32
 
 
+@pytest.mark.parametrize("loss", [BackwardLoss, ForwardLoss, ReweightedLoss, RevisedLoss])
+@pytest.mark.parametrize("label", [-100, -1, 3])
+def test_a_label_that_is_no_class_is_refused(loss, label):
+    module, logits, labels = loss(noise.symmetric(3, 0.2)), torch.zeros(4, 3), torch.tensor([0, 1, label, 2])
+    with pytest.raises(InputError, match=rf"labels from 0 to 2, got {label} at place 2\. (Leave|Count)"):
+        module(logits, labels)
+    kept = labels.clamp(0, 2) == labels
+    assert module(logits[kept], labels[kept]).isfinite()
+    with pytest.raises((RuntimeError, ValueError), match=r"size|shape"):
+        module(logits, labels[:2].clamp(0, 2))
+
+
 def test_bad_input_is_named():
     with pytest.raises(TransitionError, match="pass the transpose"):
         ForwardLoss([[0.9, 0.3], [0.1, 0.7]])

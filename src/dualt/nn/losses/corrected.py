@@ -21,13 +21,15 @@ Rows: TypeAlias = Literal["simplex", "published"]
 _LOG_ZERO = -1e3
 # A class that is never labelled right has no bound on its weight 1 / transition[y, y], which must yet be a number.
 _LARGEST_LOG_WEIGHT = 50.0
+# torch counts samples with this label as a loss of zero, by default −100; we have none to leave out.
+_IGNORED = -(2**62)
 
 
 def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
     """Return −log softmax(logits)[label] of every sample, (…, n) for logits (…, n, C)."""
     if logits.ndim == 2:  # one batch, without two reshapings that cost as much as the loss of a small one
-        return F.cross_entropy(logits, labels, reduction="none")
-    losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none")
+        return F.cross_entropy(logits, labels, reduction="none", ignore_index=_IGNORED)
+    losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=_IGNORED)
     return losses.view(labels.shape)
 
 

@@ -29,6 +29,19 @@ def as_matrix(transition: Any) -> Tensor:
     return torch.from_numpy(check_transition(array)).float()
 
 
+def _check_labels(labels: Tensor, n_classes: int) -> None:
+    """Refuse labels that are no classes, as −100, which torch's cross entropy leaves out."""
+    outside = ((labels < 0) | (labels >= n_classes)).flatten().nonzero()
+    if len(outside):
+        place = int(outside[0])
+        label = labels.flatten()[place].item()
+        without = "Leave samples without a label out: loss(logits[labels >= 0], labels[labels >= 0])."
+        raise InputError(
+            f"Expected labels from 0 to {n_classes - 1}, got {label} at place {place}."
+            f" {without if label < 0 else 'Count the classes from 0.'}"
+        )
+
+
 class _TransitionLoss(nn.Module):
     """Holds the matrix and the reduction, and compares the number of classes."""
 
@@ -48,7 +61,12 @@ class _TransitionLoss(nn.Module):
             )
         # Under autocast logits come in half precision, too coarse for a logarithm of the matrix.
         exact = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
-        return reduce_losses(self._losses(exact, labels), self.reduction)
+        try:
+            losses = self._losses(exact, labels)
+        except (IndexError, RuntimeError):  # torch looks at every label anyway: to look before would cost each step
+            _check_labels(labels, n_classes)
+            raise
+        return reduce_losses(losses, self.reduction)
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of every sample."""
