@@ -165,7 +165,7 @@ def test_rows_without_a_label_are_left_out(folder):
     assert found["all"].stderr.startswith("20 of 2,000 rows have no label and are left out: 7, 107,")
     assert found["all"].stderr.count("\n") == 1
     short = run("evaluate", "good-some.txt", "all.csv", "--label", "kind", "--verified", "all-audit.csv")
-    assert "one prediction per label, got 1,980 and 2,000" in short.stderr
+    assert "one prediction per label, got 1,980 in good-some.txt and 2,000 in all.csv" in short.stderr
     write_table("all.csv", {"id": range(2000), "kind": np.where(there, given[::-1], "")})
     other = run("evaluate", "good-all.txt", "all.csv", "--label", "kind", "--verified", "all-audit.csv")
     assert "Expected an audit of these 2,000 labels" in other.stderr
@@ -189,7 +189,7 @@ def test_predictions_that_cannot_be_told_are_explained(folder, content, message)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["good.npy", "labels.npy"], "a transition or verified labels"),
+        (["good.npy", "labels.npy"], "Expected --transition or --verified"),
         (["missing.npy", "labels.npy", "--transition", "t.npy"], "missing.npy"),
         (["good.npy", "clean.npy", "--verified", "audit.csv"], "Expected an audit of these 2,000 labels"),
         (["good.npy", "labels.npy", "--transition", "t.npy", "--level", "2"], "level"),
@@ -219,6 +219,40 @@ def test_predictions_in_other_words_than_the_labels_are_refused(folder):
     assert result.exit_code == 2
     said = " ".join(result.output.split())
     assert "classes of the labels ('cat', 'dog'), got other names only ('Cat', 'Dog')" in said
+
+
+def test_the_model_that_does_not_fit_is_named(folder):
+    np.save("short.npy", np.load("good.npy")[:1999])
+    np.save("wide.npy", np.full((2000, 4), 0.25))
+    np.save("odd.npy", np.full(2000, 7))
+    asked = ["evaluate", "good.npy", "labels.npy", "--transition", "t.npy", "--against"]
+    for other, message in {
+        "short.npy": "one prediction per label, got 1,999 in short.npy and 2,000 in labels.npy.",
+        "wide.npy": "In wide.npy: Expected probabilities of 3 classes, one column each, got 4 columns.",
+        "odd.npy": "In odd.npy: Expected labels from 0 to 2, got 7 at row 0.",
+    }.items():
+        result = run(*asked, other)
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.split())
+    # What both have in common is not the fault of one.
+    np.save("two.npy", noise.pair(2, 0.1))
+    result = run(*asked[:4], "two.npy", "--against", "bad.npy")
+    assert result.exit_code == 2
+    assert not result.stderr.startswith("error: In ")
+
+
+def test_a_header_is_what_the_user_says(folder):
+    """Labels and predictions that are words: without an option the first line passes for names of columns."""
+    given, names = np.load("labels.npy"), np.array(["label", "b", "c"])
+    order = np.argsort(given, kind="stable")
+    Path("l.csv").write_text("\n".join(names[given[order]]))
+    Path("p.csv").write_text("\n".join(names[np.load("good.npy")[order]]))
+    Path("names.txt").write_text("\n".join(names))
+    asked = ["evaluate", "p.csv", "l.csv", "--transition", "t.npy", "--classes", "names.txt"]
+    found = json.loads(run(*asked, "--no-header", "--json").stdout)
+    assert found["n_samples"] == 2000
+    assert found["agreement"] == pytest.approx((np.load("good.npy") == given).mean())
+    assert "dualt audit l.csv --no-header -o audit.csv" in run(*asked, "--no-header").stdout
 
 
 def test_negative_class_numbers_are_classes(folder):

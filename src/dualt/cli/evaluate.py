@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from dualt.cli.guard import shared
 from dualt.cli.labelled import among_labelled, tell_missing, tell_verified
-from dualt.cli.options import Classes, Json, LabelColumn, Level, print_json
+from dualt.cli.options import Classes, Header, Json, LabelColumn, Level, print_json
 from dualt.cli.plain import say, typed
 from dualt.errors import InputError, LabelsError
 
@@ -37,6 +38,7 @@ def evaluate(
         Path | None, typer.Option(help="Predictions of a second model, to tell which is better.")
     ] = None,
     label: LabelColumn = None,
+    header: Header = None,
     classes: Classes = None,
     level: Level = 0.95,
     as_json: Json = False,
@@ -52,24 +54,25 @@ def evaluate(
     from dualt.audit import noisy_accuracy, read_sheet
     from dualt.io.load import TABLES
 
+    if transition is None and verified is None:
+        raise InputError("Expected --transition or --verified, to judge noisy labels by, got neither.")
     names = None if classes is None else io.load_class_names(classes)
     noise, names = (None, names) if transition is None else _noise(transition, names)
     sheet = None if verified is None else read_sheet(verified)
     audit = None if sheet is None else sheet.audit()
     is_table = labels.suffix.lower() in TABLES
-    given = io.load_labels(labels, column=label, missing=is_table)
-    models = [_predictions(path, given) for path in (predictions, against) if path is not None]
+    given = io.load_labels(labels, column=label, header=header, missing=is_table)
+    models = {path: _predictions(path, given, header) for path in (predictions, against) if path is not None}
+    _check_lengths(models, len(given), labels)
     if is_table:
         given, models, audit = _labelled(given, models, audit)
-    found = noisy_accuracy(
-        models[0],
-        given,
-        noise,
-        verified=audit,
-        against=None if against is None else models[1],
-        class_names=names,
-        level=level,
+    judge = partial(
+        noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names, level=level
     )
+    try:
+        found = judge(models[predictions], against=None if against is None else models[against])
+    except InputError as error:
+        raise _named(error, models, judge) from None
     if as_json:
         print_json(found.to_dict())
         return
@@ -77,7 +80,8 @@ def evaluate(
         tell_verified(found.n_verified, sheet, verified)
     _show(found)
     if found.audited is None:
-        options = typed({"--label": label, "-o": "audit.csv"})
+        line_1 = {} if header is None else {"--header" if header else "--no-header": True}
+        options = typed({"--label": label, **line_1, "-o": "audit.csv"})
         say(f"To settle it: dualt audit {shlex.quote(str(labels))} {options}, then --verified audit.csv.")
 
 
@@ -97,27 +101,49 @@ def _noise(path: Path, names: tuple[str, ...] | None) -> tuple[Any, tuple[str, .
     return TransitionEstimate.load(path) if is_estimate else matched, names
 
 
+def _check_lengths(models: Mapping[Path, NDArray[Any]], n_labels: int, labels: Path) -> None:
+    for path, model in models.items():
+        if len(model) != n_labels:
+            raise LabelsError(
+                f"Expected one prediction per label, got {len(model):,} in {path} and {n_labels:,} in {labels}."
+            )
+
+
+def _named(
+    error: InputError, models: Mapping[Path, NDArray[Any]], judge: Callable[[NDArray[Any]], NoisyAccuracy]
+) -> InputError:
+    """Return an error with the file of predictions that it is about, if it comes with those of one of two models."""
+    from dualt.rows.blocks import in_block
+
+    def is_wrong(model: NDArray[Any]) -> bool:
+        try:
+            judge(model)
+        except InputError:
+            return True
+        return False
+
+    wrong = [str(path) for path, model in models.items() if is_wrong(model)]
+    return in_block(error, wrong[0]) if len(wrong) < len(models) and wrong else error
+
+
 def _labelled(
-    given: NDArray[Any], models: Sequence[NDArray[Any]], audit: Audit | None
-) -> tuple[NDArray[Any], list[NDArray[Any]], Audit | None]:
+    given: NDArray[Any], models: Mapping[Path, NDArray[Any]], audit: Audit | None
+) -> tuple[NDArray[Any], dict[Path, NDArray[Any]], Audit | None]:
     """Return labels, predictions and audit of the rows that have a label; the others are told on stderr."""
     from dualt.label_arrays import is_missing
     from dualt.labels import labels_digest
 
     missing = is_missing(given)
     if not missing.any():
-        return given, list(models), audit
-    for model in models:
-        if len(model) != len(given):
-            raise LabelsError(f"Expected one prediction per label, got {len(model):,} and {len(given):,}.")
+        return given, {**models}, audit
     labelled = (~missing).nonzero()[0]
     tell_missing(labelled, len(given))
     if audit is not None:
         audit = among_labelled(audit, labelled, len(given), lambda: labels_digest(given))
-    return given[labelled], [model[labelled] for model in models], audit
+    return given[labelled], {path: model[labelled] for path, model in models.items()}, audit
 
 
-def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
+def _predictions(path: Path, labels: NDArray[Any], header: bool | None) -> NDArray[Any]:
     """Read predicted classes (of a table the column `prediction`, or its only one), or probabilities."""
     import numpy as np
 
@@ -127,9 +153,9 @@ def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
 
     if path.suffix.lower() not in TABLES:
         return io.load_labels(path)
-    asked = io.open_table(path, "prediction")
+    asked = io.open_table(path, "prediction", header)
     column = "prediction" if "prediction" in (asked.names or ()) else None
-    table = asked if column else io.open_table(path)
+    table = asked if column else io.open_table(path, header=header)
     given: list[str] = []
     try:
         place = label_place(table, column)
