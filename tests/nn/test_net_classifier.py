@@ -18,7 +18,9 @@ import dualt
 from dualt.datasets.dataset import compute_moments
 from dualt.errors import DualtWarning, FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.classifier import RobustNetClassifier
-from dualt.nn.training import as_inputs
+from dualt.nn.config import TrainingConfig
+from dualt.nn.pipeline import train_robustly
+from dualt.nn.training import Part, TrainingData, as_inputs
 
 QUICK = {"epochs": 8, "network_options": {"hidden": (16,), "dropout": 0.0}, "folds": 2, "random_state": 0}
 
@@ -267,3 +269,31 @@ def test_a_network_of_other_outputs_than_classes_is_refused(digits, n_outputs):
     x, given, _, _ = digits
     with pytest.raises(InputError, match=rf"gives 10 numbers per sample, .* got the shape \({n_outputs},\)"):
         RobustNetClassifier(lambda shape, _: nn.Linear(shape[0], n_outputs), "ce", epochs=1).fit(x, given)
+
+
+class BagOfWords(nn.Module):
+    """Looks words up by their numbers."""
+
+    def __init__(self, n_classes, n_words=20):
+        super().__init__()
+        self.words, self.head = nn.Embedding(n_words, 8), nn.Linear(8, n_classes)
+
+    def forward(self, x):
+        return self.head(self.words(x.long()).mean(dim=1))
+
+
+def test_networks_that_look_numbers_up_are_trained_on_samples_as_they_are():
+    """As the docstring says: the classifier standardises, and the pipeline beneath it need not."""
+    assert "standardised" in RobustNetClassifier.__doc__
+    assert "train_robustly" in RobustNetClassifier.__doc__
+    rng = np.random.default_rng(0)
+    clean = rng.integers(2, size=600)
+    words = rng.integers(10, size=(600, 6)) + 10 * clean[:, None] * (rng.random((600, 6)) < 0.8)
+    given = torch.from_numpy(dualt.noise.corrupt(clean, dualt.noise.symmetric(2, 0.2), random_state=0))
+    parts = [Part(as_inputs(words[rows]), given[rows]) for rows in (slice(500), slice(500, 600))]
+    config = TrainingConfig(network=lambda shape, n_classes: BagOfWords(n_classes), epochs=10, folds=2, random_state=0)
+    run = train_robustly(TrainingData(*parts), 2, config)
+    found = run.networks[0](torch.from_numpy(words)).argmax(dim=1).numpy()
+    assert (found == clean).mean() > 0.85
+    with pytest.raises(IndexError, match="index out of range"):
+        RobustNetClassifier(lambda shape, n_classes: BagOfWords(n_classes), epochs=1).fit(words, given.numpy())

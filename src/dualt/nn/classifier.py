@@ -37,6 +37,11 @@ _TOLD = ("method", *_MATRICES, "out_of_fold", "distrust", "history")
 class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn the noisy posterior, estimate the transition matrix, and train a network through it.
 
+    The network sees float32 samples that are standardised: each feature, or channel of images, has mean 0 and standard
+    deviation 1 over the training part. Networks that need the numbers as they are, as those with `nn.Embedding`, are
+    trained by `dualt.nn.pipeline.train_robustly` on parts of `dualt.nn.training.as_inputs(X)`: whole numbers come as
+    floats, and `x.long()` in the network brings them back.
+
     Parameters
     ----------
     network
