@@ -30,6 +30,7 @@ from dualt.labels import LabelCoder, labels_digest
 from dualt.results import TransitionEstimate
 from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows.confidence import scaled, share_factors
 from dualt.transition import bayes_scores, early_posterior
 from dualt.validation import as_array, index_of
 
@@ -146,7 +147,9 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         )  # fmt: skip
         # Of some classifiers the probabilities of a row sum to one only nearly.
         probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
-        issues, right = self._judge(probs, labels, verified)
+        # Weights of classes, or of examples, make them those of labels in other shares.
+        self._factors = share_factors(probs, np.bincount(labels))
+        issues, right = self._judge(scaled(probs, self._factors), labels, verified)
         index = index_of(X)
         index = index_of(y) if index is None else index
         self.label_issues_ = replace(issues, index=index, label_texts=_label_texts(self.classes_))
@@ -243,7 +246,9 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         found = np.asarray(self.classifier_.predict_proba(X), dtype=np.float64)
         probs = np.zeros((len(found), len(self.classes_)))
         probs[:, class_numbers(self.classifier_, self.classes_)] = found
-        return early_posterior(probs, self.transition_) if self.correction == "posterior" else probs
+        if self.correction != "posterior":
+            return probs
+        return scaled(early_posterior(scaled(probs, self._factors), self.transition_), 1 / self._factors)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the most probable clean class."""

@@ -9,7 +9,7 @@ import pytest
 import dualt
 from dualt import noise
 from dualt.results import diagnostics, notices
-from dualt.rows.confidence import raised
+from dualt.rows.confidence import raised, scaled
 
 N_CLASSES, PER_CLASS = 3, 200
 
@@ -117,7 +117,14 @@ def sharpened(power):
     return raised(posterior, power), labels
 
 
+def weighted(weight):
+    """Exact posteriors of which one class is as much likelier as by a class weight in fitting."""
+    posterior, labels = sharpened(1)
+    return scaled(posterior, np.array([weight, *np.ones(N_CLASSES - 1)])), labels
+
+
 CASES = {
+    "other-shares": ("clean-count", weighted(4.0), weighted(1.3)),
     "low-agreement": ("t", contradicted(), agreeing(0.5)),
     "class-without-labels": ("spade", without_labels(0), without_labels(1)),
     "few-labels": ("spade", without_labels(29), without_labels(30)),

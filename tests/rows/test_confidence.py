@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualt.rows.confidence import calibration, power_to_read, raised, too_sure
+from dualt.rows.confidence import (
+    calibration,
+    distance_of_shares,
+    power_to_read,
+    raised,
+    scaled,
+    share_factors,
+    too_sure,
+)
 
 
 def calibrated(seed: int, n_rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -80,3 +88,27 @@ def test_only_what_goes_beyond_a_limit_is_taken_back(fitting, power):
 @pytest.mark.parametrize(("fitting", "share"), [(2.0, 0), (1.0, 0), (0.85, 0), (0.8, 0.5), (0.75, 1), (0.3, 1)])
 def test_a_classifier_is_too_sure_below_three_quarters(fitting, share):
     assert too_sure(fitting) == pytest.approx(share)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 1000), st.floats(3.0, 50.0))
+def test_factors_undo_the_weights_of_classes(seed, weight):
+    """What was multiplied is divided again: a classifier of the labels has the shares of the labels."""
+    probs, labels = calibrated(seed, 4000)
+    counts = np.bincount(labels, minlength=3)
+    weights = np.array([1, weight, 1])
+    factors = share_factors(scaled(probs, weights), counts)
+    found = scaled(scaled(probs, weights), factors)
+    assert distance_of_shares(found, counts) < 1e-3
+    # Chance apart, by which means and shares differ, it is what it was.
+    assert np.abs(found - probs).mean() < 0.02
+
+
+def test_near_shares_are_left_alone():
+    probs, labels = calibrated(0, 4000)
+    counts = np.bincount(labels, minlength=3)
+    assert distance_of_shares(probs, counts) == pytest.approx(
+        sum(abs(probs[:, k].sum() - counts[k]) for k in range(3)) / 8000
+    )
+    assert share_factors(probs, counts).tolist() == [1, 1, 1]
+    assert scaled(probs, np.ones(3)) is probs

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.fit import Fit
-from dualt.rows.confidence import calibration_of_sample
+from dualt.rows.confidence import calibration_of_sample, distance_of_shares
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import early_posterior
 
+# What figures that are newer than the others were in files that lack them.
+_NEWER = {"calibration": 1.0, "share_distance": 0.0}
 # Up to so many classes the singular values, or an LU decomposition, of a matrix take about a second.
 _EXACT_UP_TO, _ESTIMATED_UP_TO = 1_000, 4_000
 _BAND_ENTRIES = 1 << 17
@@ -23,7 +25,7 @@ UNINFORMATIVE = 0.02
 _SURE = 3.0
 FIGURES = (
     "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
-    "double_counting", "chance_error", "information", "steepness", "calibration",
+    "double_counting", "chance_error", "information", "steepness", "calibration", "share_distance",
 )  # fmt: skip
 
 
@@ -153,6 +155,11 @@ class Diagnostics:
         """Power of the probabilities that fits the given labels best: below 1 for a classifier that is too sure."""
         return calibration_of_sample(self._summary)
 
+    @cached_property
+    def share_distance(self) -> float:
+        """How far the mean probabilities are from the shares of the labels, between 0 and 1: `distance_of_shares`."""
+        return distance_of_shares(self._summary.sample_rows, self.label_counts)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
         return {name: np.asarray(getattr(self, name)).tolist() for name in FIGURES}
@@ -162,7 +169,7 @@ class Diagnostics:
         """Return the figures that `to_dict` has returned."""
         found = cls.__new__(cls)
         for name in FIGURES:  # what is set is not computed
-            value = figures.get(name, 1.0) if name == "calibration" else figures[name]  # which is newer than the others
+            value = figures.get(name, _NEWER[name]) if name in _NEWER else figures[name]
             vars(found)[name] = np.asarray(value) if isinstance(value, list) else value
         if found.condition_number is None and len(found.label_counts) <= _ESTIMATED_UP_TO:
             vars(found)["condition_number"] = float("inf")  # which JSON has not: it was written as null

@@ -18,6 +18,8 @@ LOW_ANCHOR_CONFIDENCE = 0.4
 IN_SAMPLE_AGREEMENT = 0.98
 # A row moved this much by chance alone (mean Σ|T − T̂|, between 0 and 2) says little.
 MUCH_CHANCE = 0.35
+# Half of Σ|mean probability − share of the label|, which is next to nothing for a classifier of these labels.
+OTHER_SHARES = 0.1
 # How much more often the unsure half of the examples must disagree with its labels than the sure half.
 STEEP = 0.2
 _HARDLY_INVERTIBLE = 30.0
@@ -146,7 +148,16 @@ def _about_predictions(figures: Diagnostics, names: Sequence[str]) -> Iterator[N
             "class-never-predicted",
             f"No row has its largest probability in class {_listed(never, names)}.",
             "Nothing, or next to nothing, was counted for such a class; without verified labels, its row of the matrix"
-            " is a guess. Train the classifier longer, or balance the classes.",
+            " is a guess. Train the classifier longer, or collect more labels of it.",
+        )
+    if figures.share_distance > OTHER_SHARES:
+        yield Notice(
+            "other-shares",
+            "On average the probabilities speak of classes in other shares than the labels have"
+            f" (they differ by {figures.share_distance:.0%}).",
+            "Was the classifier fitted with class weights, to resampled rows or to other data? Wrong labels are found"
+            " by the probability of the given label: use a classifier that was fitted to these labels as they are."
+            " RobustClassifier takes such weights into account.",
         )
     unsure = np.flatnonzero((figures.anchor_confidence < LOW_ANCHOR_CONFIDENCE) & (figures.predicted_counts > 0))
     if len(unsure):

@@ -1,4 +1,4 @@
-"""How far probabilities say what they know: the power of them that fits the given labels best."""
+"""How far probabilities say what they know: the power of them that fits the labels best, and the classes' shares."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ _CAUTION = 1.5
 # A classifier whose log odds should be less than half of what they are: its sureness says little. Between the other
 # two it is not known whether they are only those of a network that was stopped early, or too sure.
 FAR_TOO_SURE, _TOO_SURE, _MAYBE_TOO_SURE = 0.5, 0.75, 0.85
+
+# Where mean probabilities are this far from the labels' shares, beyond chance, they are not of these labels.
+_FAR_FROM_SHARES = 0.03
+_MATCHINGS = 200
 
 
 def calibration_of_sample(summary: PosteriorSummary) -> float:
@@ -74,6 +78,34 @@ def power_to_read(fitting: float) -> float:
 def too_sure(fitting: float) -> float:
     """Return how far a classifier of this calibration is surer than it should be: 0 not at all, 1 clearly."""
     return min(1.0, max(0.0, (_MAYBE_TOO_SURE - fitting) / (_MAYBE_TOO_SURE - _TOO_SURE)))
+
+
+def distance_of_shares(probs: NDArray[Any], label_counts: NDArray[Any]) -> float:
+    """Return ½ Σ|mean probability − share of the label|: next to nothing for a classifier of these labels.
+
+    One that was fitted with class weights, or to other examples, speaks of other shares.
+    """
+    return float(np.abs(probs.mean(axis=0, dtype=np.float64) - label_counts / label_counts.sum()).sum() / 2)
+
+
+def share_factors(probs: NDArray[Any], label_counts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what to multiply each class by, so that the means are the shares of the labels; ones if they are near."""
+    factors = np.ones(probs.shape[1])
+    if distance_of_shares(probs, label_counts) <= _FAR_FROM_SHARES + np.sqrt(probs.shape[1] / len(probs)) / 2:
+        return factors
+    shares = label_counts / label_counts.sum()
+    for _ in range(_MATCHINGS):
+        factors *= shares / np.maximum(scaled(probs, factors).mean(axis=0), _LEAST_PROBABILITY)
+        factors /= factors.max()
+    return factors
+
+
+def scaled(probs: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return probabilities with every class multiplied by its factor, and rows that sum to one again."""
+    if (factors == 1).all():
+        return probs
+    found = probs * factors
+    return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
 
 
 def raised(probs: NDArray[Any], power: float) -> NDArray[Any]:
