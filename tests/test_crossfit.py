@@ -17,9 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dualt
-from dualt.crossfit import ImageFeatures, cross_fit
+from dualt.crossfit import ImageFeatures, cross_fit, out_of_fold_probabilities
 from dualt.crossfit.columns import columns_of
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
+from dualt.rows.confidence import scaled, share_factors
 
 WORDS = {"animal": ["fox", "hen", "cat", "owl"], "drink": ["tea", "milk", "cola", "beer"], "sea": ["crab", "wave"]}
 
@@ -49,9 +50,11 @@ def test_class_weights_go_to_the_classes_that_they_name(names):
     labels = np.array(names)[codes]
     model = LogisticRegression(max_iter=1000, class_weight=dict(zip(names, (1, 20, 1), strict=True)))
     found = cross_fit(features, labels, model=model)
+    expected = np.empty((len(labels), 3))
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(features, labels):
-        expected = clone(model).fit(features[train], labels[train]).predict_proba(features[test])
-        np.testing.assert_allclose(found.pred_probs[test], expected)
+        expected[test] = clone(model).fit(features[train], labels[train]).predict_proba(features[test])
+    expected = scaled(expected, share_factors(expected, np.unique(labels, return_counts=True)[1]))
+    np.testing.assert_allclose(found.pred_probs, expected)
 
 
 def test_texts_and_the_way_to_issues():
@@ -369,3 +372,14 @@ def test_it_says_what_it_is_in_a_line():
     assert len(repr(found)) < 150
     assert "\n" not in repr(found)
     assert repr(found[[5]]).startswith("OutOfFold(n_samples=1, n_classes=2, n_folds=0, model=")
+
+
+def test_probabilities_of_a_model_with_class_weights_are_those_of_the_labels():
+    rng = np.random.default_rng(0)
+    labels = rng.choice(2, 1000, p=[0.9, 0.1])
+    X = rng.normal(size=(1000, 3)) + 1.5 * np.eye(2, 3)[labels]
+    found = dualt.cross_fit(X, labels, model=LogisticRegression(class_weight="balanced"))
+    plain = out_of_fold_probabilities(LogisticRegression(class_weight="balanced"), X, labels)
+    assert plain[:, 1].mean() > 0.2
+    assert found.pred_probs[:, 1].mean() == pytest.approx(labels.mean(), abs=0.001)
+    np.testing.assert_array_equal(found.pred_probs[:, 1].argsort(), plain[:, 1].argsort())

@@ -17,6 +17,7 @@ from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.label_arrays import as_label_array, is_missing
 from dualt.labels import LabelCoder
 from dualt.rng import check_scikit_seed
+from dualt.rows.confidence import scaled, share_factors
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
 Kind: TypeAlias = Literal["text", "table", "images"]
@@ -132,6 +133,7 @@ def cross_fit(
         `"text"`, `"table"` or `"images"`, where the data do not tell.
     model
         A scikit-learn classifier instead of ours; it gets the data as they are (texts as a list, images as an array).
+        Where its class weights make probabilities of other shares than the labels have, they are brought back to these.
     cv
         Number of folds, or a scikit-learn splitter.
     groups : (n_samples,)
@@ -196,6 +198,8 @@ def cross_fit(
     probs = chosen.probs
     if left:
         probs = probs + fit_folds(chosen.classifier, chosen.features, targets, left, classes=classes, **options)
+    if model is not None:  # which may have weights of classes
+        probs = scaled(probs, share_factors(probs[rows], np.bincount(targets[rows], minlength=len(classes))))
     return OutOfFold(probs, class_names, targets, fold_of, str(chosen.classifier), index)
 
 
