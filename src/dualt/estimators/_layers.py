@@ -52,8 +52,12 @@ class Sureness(NamedTuple):
 
     mean
         Over all examples.
-    doubt, most_doubt
-        How often the sure examples may be of another class, as far as the classifier is taken at its word, and at most.
+    doubt
+        How often the sure examples may be of another class, as the classifier says, but at most what `confidence` allows.
+    most_doubt
+        The same with what it is too sure of.
+    full_doubt
+        The same without that limit, as where classes overlap.
     surest, power
         As in `Readings`.
     """
@@ -61,6 +65,7 @@ class Sureness(NamedTuple):
     mean: float
     doubt: float
     most_doubt: float
+    full_doubt: float
     surest: tuple[int, int]
     power: float
 
@@ -74,13 +79,13 @@ def fit_layers(layers: NDArray[np.int64], shrink: bool, sureness: Sureness) -> F
     # How far the doubtful examples err in the way of the sure ones.
     alike = alikeness(counted.surest, counts[0] - counts[-1])
     grown = _growth(counted, alike, sureness.mean)
-    least = _beyond(pooled_rates(counts[-1]), sureness.most_doubt)
     rate_of_sure, rate_of_all = (1 - np.trace(count) / max(count.sum(), 1) for count in (counts[-1], counts[0]))
     # The share of all disagreement that even the surest examples show.
     evidence, cautious = (
         min(1.0, float(_beyond(rate_of_sure, doubt)) / max(rate_of_all, 1e-9))
-        for doubt in (sureness.doubt, sureness.most_doubt)
+        for doubt in (sureness.doubt, sureness.full_doubt)
     )
+    least = _beyond(pooled_rates(counts[-1]), sureness.most_doubt)
     if cautious < _MAYBE_NONE:
         least = np.zeros_like(least)
     most = np.maximum(least, 1 - (np.diagonal(counted.likely) + np.diagonal(counted.everyone)) / 2)

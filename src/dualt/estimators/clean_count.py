@@ -87,15 +87,15 @@ def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: b
     limits = _thresholds(clean, sureness, few, levels)
     sure = sureness >= limits[-1][clean]
     surely = float(sureness[sure].mean()) if sure.any() else confidence
-    doubt = most_doubt = min(1 - confidence, 1 - surely)
+    doubt = most_doubt = full_doubt = min(1 - confidence, 1 - surely)
     if fitting <= 1 and sure.any():  # one that says less than it knows has less doubt than it says
-        share = too_sure(fitting)
-        most_doubt = 1 - (1 - share) * surely - share * float(calibrated[sure].mean())
+        undue = too_sure(fitting) * (surely - float(calibrated[sure].mean()))
+        most_doubt, full_doubt = doubt + undue, 1 - surely + undue
     # Of few examples those that count may not be sure enough to show noise.
     surest = surest_few(few) if posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes else (0, 0)
     if fitting < FAR_TOO_SURE or sureness.mean() < LIKELY:  # what contradicts it does not show that a label is wrong
         surest = (0, _FEWEST_SURE)
-    about = Sureness(float(sureness.mean()), doubt, most_doubt, surest, power)
+    about = Sureness(float(sureness.mean()), doubt, most_doubt, full_doubt, surest, power)
     return fit_layers(_count_layers(posterior, reader, limits, power), shrink, about)
 
 
