@@ -53,7 +53,7 @@ class Sureness(NamedTuple):
     mean
         Over all examples.
     doubt
-        How often the sure examples may be of another class, as the classifier says, but at most what `confidence` allows.
+        How often the sure may be of another class, as the classifier says, but at most what `confidence` allows.
     most_doubt
         The same with what it is too sure of.
     full_doubt
