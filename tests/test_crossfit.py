@@ -53,7 +53,7 @@ def test_class_weights_go_to_the_classes_that_they_name(names):
     expected = np.empty((len(labels), 3))
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(features, labels):
         expected[test] = clone(model).fit(features[train], labels[train]).predict_proba(features[test])
-    expected = scaled(expected, share_factors(expected, np.unique(labels, return_counts=True)[1]))
+    expected = scaled(expected, share_factors(expected, np.unique(labels, return_inverse=True)[1]))
     np.testing.assert_allclose(found.pred_probs, expected)
 
 

@@ -148,7 +148,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         # Of some classifiers the probabilities of a row sum to one only nearly.
         probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
         # Weights of classes, or of examples, make them those of labels in other shares.
-        self._factors = share_factors(probs, np.bincount(labels))
+        self._factors = share_factors(probs, labels)
         issues, right = self._judge(scaled(probs, self._factors), labels, verified)
         index = index_of(X)
         index = index_of(y) if index is None else index

@@ -55,8 +55,8 @@ def codes_digest(names: Sequence[str], chunks: Iterable[NDArray[Any]], rows: NDA
     It is that of Σ key(label of row k) · (2k + 1) and the number of labels. `rows` are the numbers k, by default all in
     order. A missing label adds nothing: a table has the digest of its rows that have a label, under their numbers.
     """
-    keys = [int.from_bytes(sha256(name.encode("utf-8", "replace")).digest()[:8], "little") for name in names]
-    table = np.array([key if name else 0 for key, name in zip((*keys, 0), (*names, ""), strict=True)], np.uint64)
+    digests = [sha256(name.encode("utf-8", "replace")).digest()[:8] if name else b"" for name in (*names, "")]
+    table = np.array([int.from_bytes(digest, "little") for digest in digests], np.uint64)
     total, start, n_labels = np.uint64(0), 0, 0
     with np.errstate(over="ignore"):
         for codes in chunks:

@@ -193,6 +193,19 @@ def test_rows_that_moved_are_found_by_their_ids(tmp_path):
     assert not (tmp_path / "no.csv").exists()
 
 
+def test_decisions_without_ids_of_their_own_are_not_moved(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("id,label\na,cat\nb,dog\n,cat\n")
+    (tmp_path / "review.csv").write_text("index,old,new\n0,cat,dog\n")
+    apply("mine.csv", "out.csv", "--label", "label", "--id", "id")
+    assert (tmp_path / "out.csv").read_text() == "id,label\na,dog\nb,dog\n,cat\n"
+    path.write_text("id,label\nb,dog\na,cat\n")
+    (tmp_path / "review.csv").write_text("index,id,old,new\n0,a,cat,dog\n2,a,cat,cat\n")
+    result = run("apply-review", "mine.csv", "review.csv", "--label", "label", "--id", "id", "-o", "no.csv")
+    assert result.exit_code == 2
+    assert not (tmp_path / "no.csv").exists()
+
+
 def test_a_review_survives_a_spreadsheet_with_semicolons(tmp_path):
     (tmp_path / "mine.csv").write_text("id,label\na,cat\nb,dog\n")
     digest = labels_digest(["cat", "dog"])

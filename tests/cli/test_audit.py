@@ -190,6 +190,22 @@ def test_a_later_batch_of_a_stratified_draw_needs_its_probabilities(folder, opti
     assert "Expected --probs, by which the rows of the earlier batch were drawn" in result.stderr
 
 
+def test_work_goes_on_though_a_stratum_is_not_begun(folder):
+    assert run("audit", "labels.npy", "--probs", "probs.npy", "--size", "60", "-o", "audit.csv").exit_code == 0
+    fill_in("audit.csv")
+    header, *rows = csv.reader(Path("audit.csv").read_text().splitlines())
+    begun = [[*row[:2], row[2] if row[4] != "0" else "", *row[3:]] for row in rows]
+    with Path("audit.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([header, *begun])
+    result = run("audit", "labels.npy", "--probs", "probs.npy", "--more", "20", "-o", "audit.csv")
+    assert result.exit_code == 0, result.output
+    kept = [row for row in sheet_rows() if row["true"]]
+    assert len(kept) == sum(row[4] != "0" for row in rows)
+    refused = run("estimate", "probs.npy", "labels.npy", "--verified", "audit.csv")
+    assert refused.exit_code == 2
+    assert "every stratum" in refused.output
+
+
 def test_ids_come_along(folder):
     lines = [f"row{number},{label}" for number, label in enumerate(np.load("labels.npy"))]
     Path("table.csv").write_text("\n".join(["id,label", *lines]))

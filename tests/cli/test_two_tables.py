@@ -85,6 +85,16 @@ def test_whole_numbers_of_a_data_frame_are_the_same_ids(tables):
     run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uid")
 
 
+def test_ids_that_only_look_like_numbers_are_told_apart(tables):
+    probs, labels = tables
+    names = [f"m{row // 2}" + ".0" * (row % 2) for row in range(N)]
+    probs.assign(uid=names).to_csv("p.csv", index=False)
+    swapped = np.arange(N).reshape(-1, 2)[:, ::-1].ravel()
+    labels.assign(uid=np.array(names)[swapped]).to_csv("l.csv", index=False)
+    said = run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uid", code=2).stderr
+    assert "'m0' and" in said
+
+
 def test_ids_of_one_table_alone_name_its_rows(tables):
     tables[0].drop(columns="uid").to_csv("p.csv", index=False)
     found = json.loads(run("issues", "p.csv", "l.csv", "--label", "label", "--id", "uid", "--json").stdout)["issues"]

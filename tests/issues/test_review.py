@@ -2,6 +2,7 @@ import csv
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,3 +151,11 @@ def test_decisions_on_other_labels_are_refused(given):
     decisions = [Decision(0, "cat", "dog", 2), Decision(1, "dog", "dog", 3)]
     with pytest.raises(LabelsError, match="made for other labels"):
         decided_labels(decisions, given)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_missing_labels_stay_so(missing):
+    names = apply_review(pd.Series(["cat", "dog", missing, "cat"], dtype=object), [Decision(0, "cat", "dog", 2)])
+    assert names.tolist() == ["dog", "dog", "", "cat"]
+    numbers = apply_review(np.array([1, 2, missing, 1], dtype=object), [Decision(0, "1", "2", 2)])
+    np.testing.assert_array_equal(numbers, [2, 2, np.nan, 1])

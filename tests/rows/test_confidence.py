@@ -97,7 +97,7 @@ def test_factors_undo_the_weights_of_classes(seed, weight):
     probs, labels = calibrated(seed, 4000)
     counts = np.bincount(labels, minlength=3)
     weights = np.array([1, weight, 1])
-    factors = share_factors(scaled(probs, weights), counts)
+    factors = share_factors(scaled(probs, weights), labels)
     found = scaled(scaled(probs, weights), factors)
     assert distance_of_shares(found, counts) < 1e-3
     # Chance apart, by which means and shares differ, it is what it was.
@@ -110,5 +110,22 @@ def test_near_shares_are_left_alone():
     assert distance_of_shares(probs, counts) == pytest.approx(
         sum(abs(probs[:, k].sum() - counts[k]) for k in range(3)) / 8000
     )
-    assert share_factors(probs, counts).tolist() == [1, 1, 1]
+    assert share_factors(probs, labels).tolist() == [1, 1, 1]
     assert scaled(probs, np.ones(3)) is probs
+
+
+def test_predictions_without_weights_to_take_back_are_left_alone():
+    """Of 0 and 1, and of a class that has no probability at all, no factors make other shares."""
+    rng = np.random.default_rng(0)
+    labels = rng.choice(3, 2000, p=[0.7, 0.2, 0.1])
+    hard = np.eye(3)[np.where(rng.random(2000) < 0.7, 1, labels)]
+    hard[0] = 0.2, 0.5, 0.3
+    assert share_factors(hard, labels).tolist() == [1, 1, 1]
+    never = np.tile([0.9, 0.1, 0.0], (2000, 1))
+    assert share_factors(never, labels).tolist() == [1, 1, 1]
+
+
+def test_many_rows_tell_the_factors_of_a_sample():
+    probs, labels = calibrated(0, 50_000)
+    factors = share_factors(scaled(probs, np.array([1, 5, 1])), labels)
+    np.testing.assert_allclose(factors / factors[0], [1, 0.2, 1], rtol=0.1)

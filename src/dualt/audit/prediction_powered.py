@@ -26,7 +26,7 @@ from dualt.labels import Codes
 # Few wrong labels tell little of the residuals' variance: the predictions' gain counts as if this many more
 # wrong labels had been found that they say nothing of.
 _DOUBT = 1.0
-_TINY = np.finfo(np.float64).tiny
+_TINY, _ROUNDING = np.finfo(np.float64).tiny, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,24 +212,26 @@ def _wilson(
     from scipy.special import stdtrit
 
     part, whole = seen
+    unseen = _unseen(weights)
     counted = _effective_count(whole, weights)
     found, all_rows = part.sum(axis=0), whole.sum(axis=0)
     # Half a label of each kind keeps the variance of plain counting from vanishing.
     cautious = (counted * share + 0.5) / (counted + 1)
-    plain = _unseen(weights) * cautious * (1 - cautious) / np.maximum(counted, 1)
+    plain = unseen * cautious * (1 - cautious) / np.maximum(counted, 1)
     rarer = np.minimum(_effective_count(part, weights), _effective_count(whole - part, weights))
     gain = (rarer * variance / np.maximum(plain, _TINY) + _DOUBT) / (rarer + _DOUBT)
-    size = counted / np.maximum(gain * _unseen(weights), np.finfo(np.float64).eps)
+    size = counted / np.maximum(gain * unseen, np.finfo(np.float64).eps)
     quantile = stdtrit(np.maximum(all_rows - weights.n_strata, 1), (1 + level) / 2)
     spread = quantile**2 / np.where(size > 0, size, 1)
     centre = (share + spread / 2) / (1 + spread)
     half = np.sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
-    unseen = _unseen(weights)
-    missed = 0.0 if unseen <= 0 else (1 - unseen) * np.log((1 - level) / 2) / np.log(unseen) / np.maximum(counted, 1)
-    low = np.where(found > 0, np.clip(centre - half, 0, share), 0.0)
-    high = np.where(found < all_rows, np.clip(centre + half, share, 1), 1.0)
-    low = np.where(found == all_rows, np.maximum(np.minimum(low, 1 - missed), 0), low)
-    high = np.where(found == 0, np.minimum(np.maximum(high, missed), 1), high)
+    # Share of the rows that may have what none of the verified ones has; of a census, rounding leaves next to nothing.
+    left = (1 - unseen) * np.log((1 - level) / 2) / np.log(unseen) if unseen > _ROUNDING else 0.0
+    missed = np.minimum(left / np.maximum(counted, 1), 1)
+    low, high = np.clip(centre - half, 0, share), np.clip(centre + half, share, 1)
+    low = np.where(found < all_rows, low, np.minimum(low, 1 - missed))
+    high = np.where(found > 0, high, np.maximum(high, missed))
+    low, high = np.where(found > 0, low, 0.0), np.where(found < all_rows, high, 1.0)
     return Intervals(share, low, high, np.sqrt(variance), tuning)
 
 

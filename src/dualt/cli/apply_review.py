@@ -87,12 +87,13 @@ def apply_review(
 def _follow_ids(decisions: Sequence[Decision], ids: Sequence[str], digest: str) -> Sequence[Decision]:
     """Return the decisions at the rows that have their ids now, if rows were moved since the review.
 
-    Not of labels that are as they were, by their digest, and not of ids that two rows share, or that are gone: those
-    decisions come back as they are, to be compared with what is there.
+    Not of labels that are as they were, by their digest, and not of ids that two rows or decisions share, or that are
+    gone or missing: those decisions come back as they are, to be compared with what is there.
     """
     rows = {each: row for row, each in enumerate(ids)}
-    places = [rows.get(decision.id) for decision in decisions]
-    known = len(rows) == len(ids) and None not in places and digest not in {decision.labels for decision in decisions}
+    places = [rows.get(decision.id) if decision.id else None for decision in decisions]
+    known = len(rows) == len(ids) and None not in places and len({*places}) == len(places)
+    known = known and digest not in {decision.labels for decision in decisions}
     if not known or places == [decision.index for decision in decisions]:
         return decisions
     # The digest is that of another order; each label must still be the old one.

@@ -246,7 +246,8 @@ def _plan(
         return plan, found, None
     earlier = replace(earlier, rows=rows.labelled.searchsorted(earlier.rows))
     plan = plan.after(earlier)
-    if len(earlier.filled) < LEAST:
+    untouched = earlier.strata is not None and len({*earlier.strata[earlier.filled]}) < len({*earlier.strata})
+    if len(earlier.filled) < LEAST or untouched:  # nothing can be told yet
         return plan, found, None
     verified = replace(earlier.audit(), labels_digest=None)  # it was compared when the sheet was read
     if posterior is None or found is None or found.transition_estimate is None:

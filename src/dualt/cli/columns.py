@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from dualt.errors import InputError
+
+# Data frames write 7 as 7.0 where one of the column is missing.
+_WHOLE = re.compile(r"^(-?\d+)\.0$", re.ASCII)
 
 
 class Tables(NamedTuple):
@@ -28,8 +32,7 @@ class Tables(NamedTuple):
         for path, given in zip(*probs, labels, strict=True) if probs else ():
             pairs = zip_longest(self._texts(path, column), self._texts(given, column), fillvalue="")
             for row, (own, other) in enumerate(pairs):
-                # Data frames write 7 as 7.0 where one of the column is missing.
-                if own.removesuffix(".0") != other.removesuffix(".0"):
+                if _WHOLE.sub(r"\1", own) != _WHOLE.sub(r"\1", other):
                     raise InputError(
                         f"Expected the same ids in the same order in {path} and {given}, got {own[:80]!r} and"
                         f" {other[:80]!r} at row {row}. Sort both by {column!r}."

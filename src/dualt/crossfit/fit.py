@@ -199,7 +199,7 @@ def cross_fit(
     if left:
         probs = probs + fit_folds(chosen.classifier, chosen.features, targets, left, classes=classes, **options)
     if model is not None:  # which may have weights of classes
-        probs = scaled(probs, share_factors(probs[rows], np.bincount(targets[rows], minlength=len(classes))))
+        probs = scaled(probs, share_factors(probs[rows], targets[rows]))
     return OutOfFold(probs, class_names, targets, fold_of, str(chosen.classifier), index)
 
 

@@ -13,7 +13,7 @@ from dualt.issues.review import Decision
 from dualt.issues.row_names import positions, row_numbers
 from dualt.label_arrays import as_label_array, is_missing
 from dualt.labels import LabelCoder, codes_digest, labels_digest, whole_values
-from dualt.validation import index_of
+from dualt.validation import as_array, index_of
 
 
 def apply_review(
@@ -28,7 +28,8 @@ def apply_review(
     Parameters
     ----------
     labels
-        The given labels that were reviewed: numbers, strings or one-hot rows; missing ones (empty, or NaN) stay so.
+        The given labels that were reviewed: numbers, strings or one-hot rows; missing ones (NaN, None, or empty) stay
+        NaN among numbers, and are empty among strings.
         The result is of the same kind. A series is reviewed under the row numbers that its index has kept.
     decisions
         From `read_review`.
@@ -44,7 +45,7 @@ def apply_review(
         If the review was made for other labels, an example does not exist, its label is no longer `old`, or a
         label is no known class; the message gives the line of the review.
     """
-    array = as_label_array(labels)
+    array = as_label_array(_filled(labels))
     there = ~is_missing(array)
     if not there.any():
         raise LabelsError("Expected at least one label, got none.")
@@ -63,6 +64,15 @@ def apply_review(
         _check(decision, row, current, codes, coder.names)
     new = np.array([codes[decision.new] for decision in decisions], dtype=np.intp)
     return _replaced(array, rows, new, coder)
+
+
+def _filled(labels: Any) -> Any:
+    """Return labels of any objects with empty texts, or NaN among numbers, where one is missing."""
+    array = as_array(labels, "labels as numbers, strings or one-hot rows", LabelsError)
+    if array.dtype.kind != "O" or not (missing := is_missing(array)).any():
+        return labels
+    numbers = all(isinstance(label, (int, float)) for label in array[~missing].tolist())
+    return np.where(missing, np.nan, array).astype(np.float64) if numbers else np.where(missing, "", array)
 
 
 def _check_belonging(own: set[str], decisions: Sequence[Decision]) -> None:

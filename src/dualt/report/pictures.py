@@ -85,7 +85,7 @@ def _upright(image: Any, side: int) -> Any:
     from PIL import Image, ImageOps
 
     if image.mode.startswith(("I", "F")):  # Pillow would cut numbers above 255, and show white
-        values = np.nan_to_num(np.asarray(image, np.float64), posinf=0, neginf=0)
+        values = np.nan_to_num(np.asarray(ImageOps.exif_transpose(image), np.float64), posinf=0, neginf=0)
         span = max(float(np.ptp(values)), 1e-12)
         image = Image.fromarray(((values - values.min()) * (255 / span)).astype(np.uint8))
     elif image.mode not in ("L", "RGB", "CMYK", "YCbCr"):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.fit import Fit
-from dualt.rows.confidence import calibration_of_sample, distance_of_shares
+from dualt.rows.confidence import are_other_shares, calibration_of_sample, distance_of_shares
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import early_posterior
 
@@ -157,8 +157,10 @@ class Diagnostics:
 
     @cached_property
     def share_distance(self) -> float:
-        """How far the mean probabilities are from the shares of the labels, between 0 and 1: `distance_of_shares`."""
-        return distance_of_shares(self._summary.sample_rows, self.label_counts)
+        """How far mean probabilities are from the labels' shares, between 0 and 1; 0 if chance explains it."""
+        rows, n_classes = self._summary.sample_rows, self._summary.n_classes
+        found = distance_of_shares(rows, np.bincount(self._summary.sample_labels, minlength=n_classes))
+        return found if are_other_shares(found, rows) else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""

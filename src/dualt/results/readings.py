@@ -156,7 +156,7 @@ def rate_range(estimate: TransitionEstimate, level: float) -> tuple[float, float
     if estimate.fit.readings is None:
         return estimate.noise_rate_interval(level)
     low, high = estimate.fit.readings.range(estimate.clean_prior, level)
-    return min(low, estimate.noise_rate), max(high, estimate.noise_rate)
+    return min(low, estimate.noise_rate), min(max(high, estimate.noise_rate), 1.0)  # which rounding may exceed
 
 
 def rates_range(estimate: TransitionEstimate, level: float) -> tuple[Floats, Floats]:

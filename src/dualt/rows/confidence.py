@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.rng import stream
 from dualt.rows.summary import PosteriorSummary
 
 # So many rows tell the power, of many classes as many as have so many entries, but no fewer than the last.
@@ -20,9 +21,11 @@ _CAUTION = 1.5
 # two it is not known whether they are only those of a network that was stopped early, or too sure.
 FAR_TOO_SURE, _TOO_SURE, _MAYBE_TOO_SURE = 0.5, 0.75, 0.85
 
-# Where mean probabilities are this far from the labels' shares, beyond chance, they are not of these labels.
+# Mean probabilities are not of these labels where they are this far from the labels' shares, beyond chance.
 _FAR_FROM_SHARES = 0.03
-_MATCHINGS = 200
+# So many rows tell the factors of classes, in so many steps, unless the shares are reached before. No class weighs less
+# than the last beside another: what would need it are predictions of 0 and 1, which have no weights to take back.
+_MATCHED_ROWS, _MATCHINGS, _REACHED, _LEAST_FACTOR = 20_000, 200, 1e-4, 1e-4
 
 
 def calibration_of_sample(summary: PosteriorSummary) -> float:
@@ -88,16 +91,31 @@ def distance_of_shares(probs: NDArray[Any], label_counts: NDArray[Any]) -> float
     return float(np.abs(probs.mean(axis=0, dtype=np.float64) - label_counts / label_counts.sum()).sum() / 2)
 
 
-def share_factors(probs: NDArray[Any], label_counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what to multiply each class by, so that the means are the shares of the labels; ones if they are near."""
-    factors = np.ones(probs.shape[1])
-    if distance_of_shares(probs, label_counts) <= _FAR_FROM_SHARES + np.sqrt(probs.shape[1] / len(probs)) / 2:
-        return factors
-    shares = label_counts / label_counts.sum()
+def are_other_shares(distance: float, probs: NDArray[Any], least: float = _FAR_FROM_SHARES) -> bool:
+    """Tell whether a `distance_of_shares` exceeds `least` by more than chance explains."""
+    return bool(distance > least + np.sqrt(probs.shape[1] / len(probs)) / 2)
+
+
+def share_factors(probs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what to multiply each class by, so that the means are the shares of the labels.
+
+    Ones where they are near, and where no factors would bring them near.
+    """
+    if len(probs) > _MATCHED_ROWS:
+        chosen = stream(0, "rows that tell factors").choice(len(probs), _MATCHED_ROWS, replace=False)
+        probs, labels = probs[chosen], labels[chosen]
+    counts = np.bincount(labels, minlength=probs.shape[1])
+    shares, ones = counts / counts.sum(), np.ones(len(counts))
+    if not are_other_shares(distance_of_shares(probs, counts), probs):
+        return ones
+    factors = ones.copy()
     for _ in range(_MATCHINGS):
-        factors *= shares / np.maximum(scaled(probs, factors).mean(axis=0), _LEAST_PROBABILITY)
-        factors /= factors.max()
-    return factors
+        means = scaled(probs, factors).mean(axis=0)
+        if np.abs(means - shares).sum() / 2 < _REACHED:
+            break
+        factors *= np.where(means > _LEAST_PROBABILITY, shares / np.maximum(means, _LEAST_PROBABILITY), 1)
+        factors = np.maximum(factors / factors.max(), _LEAST_FACTOR)
+    return ones if are_other_shares(distance_of_shares(scaled(probs, factors), counts), probs) else factors
 
 
 def scaled(probs: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[np.float64]:
