@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
+from unittest import mock
 
 import numpy as np
 from measure import collect, machine
@@ -30,6 +31,7 @@ from worlds import read
 
 import dualt
 import dualt.classifier
+from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import DualtWarning, FileError
 
 Record: TypeAlias = dict[str, Any]
@@ -90,20 +92,15 @@ def measure(base: Any, problem: tuple[Any, ...]) -> Iterator[Record]:
     """Yield the clean test accuracy of the plain classifier and of each correction."""
     x, given, test_x, test_y = problem
     yield {"correction": "plain", "accuracy": float(clone(base).fit(x, given).score(test_x, test_y))}
-    robust: Any = dualt.classifier
-    whole = robust.out_of_fold_probabilities
-    probs = whole(base, x, np.unique(given, return_inverse=True)[1])
+    probs = out_of_fold_probabilities(base, x, np.unique(given, return_inverse=True)[1])
     # The folds are the same for every correction, and most of the time.
-    robust.out_of_fold_probabilities = lambda *_, **__: probs.copy()
-    try:
+    with mock.patch.object(dualt.classifier, "fit_folds", side_effect=lambda *_, **__: probs.copy()):
         for name in CORRECTIONS:
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always", DualtWarning)
                 model = dualt.RobustClassifier(base, correction=name).fit(x, given)
             doubted = any(issubclass(one.category, DualtWarning) for one in told)
             yield {"correction": name, "accuracy": float(model.score(test_x, test_y)), "doubted": doubted}
-    finally:
-        robust.out_of_fold_probabilities = whole
 
 
 def cases(seeds: list[int]) -> Iterator[tuple[Record, Callable[[], Iterable[Record]]]]:
