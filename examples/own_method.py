@@ -37,14 +37,14 @@ class GeneralizedCrossEntropy(Method):
 
 def main() -> None:
     """Register the method, and train it beside cross entropy on digits with wrong labels."""
-    METHODS["gce"] = RegisteredMethod(GeneralizedCrossEntropy, Recipe(epochs=100, learning_rate=0.01))
+    METHODS["own-gce"] = RegisteredMethod(GeneralizedCrossEntropy, Recipe(epochs=100, learning_rate=0.01))
     images, digits = load_digits(return_X_y=True)
     x, test_x, clean, test_y = train_test_split(images / 16, digits, test_size=0.3, random_state=0)
     noisy = dualt.noise.corrupt(clean, dualt.noise.symmetric(10, 0.4), random_state=0)
 
     figure, ax = pyplot.subplots(layout="constrained")
-    settings = {"transition": dualt.noise.symmetric(10, 0.4), "epochs": 25, "learning_rate": 0.5, "n_jobs": 1}
-    for method in ("ce", "gce"):
+    settings = {"transition": dualt.noise.symmetric(10, 0.4), "epochs": 25, "n_jobs": 1}
+    for method in ("ce", "own-gce"):
         model = dualt.RobustNetClassifier(method=method, random_state=0, **settings).fit(x, noisy)
         print(f"{method}: {model.score(test_x, test_y):.1%} of the clean test labels right")
         ax.plot(model.history_[method]["validation_accuracy"], label=method)

@@ -51,7 +51,7 @@ SHOWN = {
         lambda wrong, left: left < wrong - 50,
     ),
     "own_estimator": (r"margin-count .* off by ([\d.]+) .*\nspade .* off by ([\d.]+)", lambda own, spade: own < spade),
-    "own_method": (r"\bce: ([\d.]+)%.*\ngce: ([\d.]+)%", lambda ce, gce: gce > ce),
+    "own_method": (r"^ce: ([\d.]+)%.*\nown-gce: ([\d.]+)%", lambda ce, gce: gce > ce > 70),
     "dask_cluster": (
         r"([\d.]+)% of 200,000 .* off by ([\d.]+)",
         lambda rate, off: 24 < rate < 26 and off < 0.05,
