@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +48,20 @@ class StoredSummary:
 
 
 def merge_summaries(stored: Sequence[StoredSummary]) -> StoredSummary:
-    """Return the summary of all parts, their rows numbered one part after the other; see `concatenate`."""
+    """Return the summary of all parts, their rows numbered one part after the other; see `concatenate`.
+
+    The classes are in the order of the first summary; those of the others are matched by their names.
+    """
     if not stored:
         raise InputError("Expected at least one summary to merge, got none.")
     names = stored[0].class_names
     parts: dict[bytes, int] = {}
     for number, one in enumerate(stored, 1):
-        if one.class_names != names:
+        if set(one.class_names) != set(names):
             raise InputError(
-                f"Expected summaries of the same classes in the same order, got {_shown(names)} in the first and"
-                f" {_shown(one.class_names)} in number {number}. Summarise all parts with the same --classes."
+                f"Expected summaries of the same classes, got {_shown(names)} in the first and"
+                f" {_shown(one.class_names)} in number {number}. Summarise all parts with the same classes: those that"
+                " the columns of the tables name, or else --classes."
             )
         for part in one.parts:
             if part in parts:
@@ -66,7 +70,28 @@ def merge_summaries(stored: Sequence[StoredSummary]) -> StoredSummary:
                     " Leave out one of them; a merged summary holds all its parts."
                 )
             parts[part] = number
-    return StoredSummary(concatenate(one.summary for one in stored), names, tuple(parts))
+    return StoredSummary(concatenate(_in_order(one, names) for one in stored), names, tuple(parts))
+
+
+def _in_order(stored: StoredSummary, names: tuple[str, ...]) -> PosteriorSummary:
+    """Return the summary with its classes in the order of `names`, as if the columns had been in that order.
+
+    Only a row with two equal largest probabilities would have been counted for the other one of them.
+    """
+    if stored.class_names == names:
+        return stored.summary
+    place = {name: code for code, name in enumerate(stored.class_names)}
+    order = np.array([place[name] for name in names])
+    summary = stored.summary
+    return replace(
+        summary,
+        counts=summary.counts[np.ix_(order, order)],
+        confidence_sums=summary.confidence_sums[order],
+        anchor_index=summary.anchor_index[order],
+        anchor_rows=summary.anchor_rows[order][:, :, order],
+        sample_labels=np.argsort(order)[summary.sample_labels],
+        sample_rows=summary.sample_rows[:, order],
+    )
 
 
 def save_summary(path: str | Path, stored: StoredSummary) -> None:
