@@ -201,6 +201,38 @@ def test_a_sweep_that_ends_leaves_the_checkpoints_of_others_alone(tmp_path, at):
     assert not (tmp_path / "checkpoints").exists()
 
 
+@pytest.mark.parametrize("changes", [{"methods": ["forward"]}, {"methods": ["revision"], "together": True}])
+def test_a_sweep_that_was_stopped_and_finished_leaves_no_checkpoints(tmp_path, changes):
+    runs = grid(seeds=2, noise=["sym-20"], estimators=["t", "dual-t"], **changes)
+
+    def stop(progress):
+        if progress.finished and progress.label.endswith(f" t {changes['methods'][0]}"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(runs, tmp_path, together=changes.get("together", False), on_progress=stop)
+    assert list((tmp_path / "checkpoints").glob("*/t/*.safetensors"))
+    run_sweep(runs, tmp_path)
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_sweep_that_has_nothing_to_do_removes_old_checkpoints_and_none_that_are_in_use(tmp_path):
+    runs = grid(seeds=1, noise=["sym-20"], estimators=["t"])
+    run_sweep(runs, tmp_path)
+    folder = tmp_path / "checkpoints" / runs[0].posterior.identity
+    (folder / "t").mkdir(parents=True)
+    old, new = folder / "ce.safetensors", folder / "t" / "forward.safetensors"
+    for path in (old, new):
+        path.write_bytes(b"")
+    os.utime(old, (0, 0))
+    run_sweep(runs, tmp_path)
+    assert not old.exists()
+    assert new.exists()
+    os.utime(new, (0, 0))
+    run_sweep(runs, tmp_path)
+    assert not (tmp_path / "checkpoints").exists()
+
+
 def test_the_time_of_a_training_is_summed_over_resumes(tmp_path, monkeypatch):
     (run, *_) = runs = grid(seeds=1, noise=["sym-20"], methods=[], estimators=["t"])
     seen = []

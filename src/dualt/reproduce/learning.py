@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -67,16 +66,6 @@ class Learned:
             self.branches[name] = replace(stages, config=config, folder=folder, trained=trained, seconds={})
         self.branches[name].config = config
         return self.branches[name]
-
-    def remove_checkpoints(self) -> None:
-        """Remove those of what was trained here, and no others: another sweep may share the folder."""
-        for stages in (*self.branches.values(), self.stages):
-            if stages.folder is None:
-                continue
-            for name in stages.trained:
-                (stages.folder / f"{name}.safetensors").unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # others are still there, or it is gone
-                stages.folder.rmdir()
 
 
 def prepare(posterior: PosteriorSpec, place: Place, on_epoch: OnStage | None = None) -> Learned:

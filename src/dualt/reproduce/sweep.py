@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
@@ -21,6 +20,7 @@ from dualt.nn.training.loop import limited_threads
 from dualt.reproduce.cost import epoch_cost, epochs_of, lineage, total_cost
 from dualt.reproduce.grid import divide
 from dualt.reproduce.learning import Learned, Place, prepare
+from dualt.reproduce.leftovers import remove_checkpoints
 from dualt.reproduce.measuring import matrix_to_train_through, measure
 from dualt.reproduce.records import Record, Store, failed_record, new_record
 from dualt.reproduce.spec import PosteriorSpec, RunSpec, describe
@@ -96,6 +96,8 @@ def run_sweep(
         place = Place(options.data_dir, store.checkpoints)
         for piece in work:
             do_work(piece, place, store, meter.count, meter.epoch)
+    # Those of runs that were done before this sweep, which was stopped then, are still there.
+    remove_checkpoints(runs, store)
     wanted = {run.identity for run in runs}
     return {identity: record for identity, record in store.read_all().items() if identity in wanted}
 
@@ -184,27 +186,20 @@ def do_work(
     def is_done(run: RunSpec) -> bool:
         return store is not None and store.is_done(run)
 
-    runs = [run for run in runs if not is_done(run)]
+    missing = [run for run in runs if not is_done(run)]
     with limited_threads(place.n_jobs):
-        posteriors = dict.fromkeys(run.posterior for run in runs)
+        posteriors = dict.fromkeys(run.posterior for run in missing)
         learned = {posterior: _prepared(posterior, place, on_epoch) for posterior in posteriors}
-        failed = False
-        for group in _in_groups(runs):
+        for group in _in_groups(missing):
             _train_together([(run, one) for run in group if isinstance(one := learned[run.posterior], Learned)])
             for run in group:
                 if not is_done(run):
                     record = _record(run, learned[run.posterior])
-                    failed = failed or record["status"] == "failed"
                     if store is not None:
                         store.write(record)
                     keep(record)
-    if place.checkpoints is not None and not failed:
-        # They only served to go on from.
-        for one in learned.values():
-            if isinstance(one, Learned):
-                one.remove_checkpoints()
-        with contextlib.suppress(OSError):  # not empty yet
-            place.checkpoints.rmdir()
+    if store is not None:
+        remove_checkpoints(runs, store)
 
 
 def _in_groups(runs: Iterable[RunSpec]) -> list[list[RunSpec]]:
