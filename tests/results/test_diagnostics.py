@@ -285,3 +285,17 @@ def test_the_work_for_many_classes_is_bounded(n_classes, allowed, monkeypatch):
     issues = dualt.find_label_issues(probs[:50], labels[:50], estimate.transition)
     assert (GivenMatrix(issues).condition_number is None) == (n_classes > 4_000)
     assert called == allowed
+
+
+def test_no_row_is_off_by_more_than_two_by_chance():
+    """Of 500 classes and four labels of each the normal law would say 4.5."""
+    rng = np.random.default_rng(0)
+    clean = np.repeat(np.arange(500), 4)
+    given = noise.corrupt(clean, noise.symmetric(500, 0.2), rng)
+    estimate = dualt.estimate_transition(np.eye(500)[clean] * 0.9 + 0.1 / 500, given)
+    assert 0 < estimate.diagnostics.chance_error <= 2
+    low, high = estimate.noise_rate_interval()
+    assert low < estimate.noise_rate < high, "resamples are around the estimate"
+    lows, highs = estimate.noise_rates_interval()
+    for found, of_matrix in zip((lows, highs), estimate.confidence_interval()[::-1], strict=True):
+        np.testing.assert_allclose(found, 1 - np.diagonal(of_matrix))

@@ -155,8 +155,8 @@ def estimate_summary(
 
 def _registered(estimator: str, options: Mapping[str, Any]) -> EstimatorEntry:
     """Return the estimator of that name, if it is one and has these options."""
-    if estimator not in ESTIMATORS:
-        raise UnknownNameError("estimator", estimator, ESTIMATORS)
+    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
+        raise UnknownNameError("estimator", str(estimator), ESTIMATORS)
     allowed = set(getattr(ESTIMATORS[estimator].function, "__kwdefaults__", None) or {})
     for name in options:
         if name not in allowed:

@@ -18,7 +18,7 @@ from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html, estimate_text
 from dualt.results.notices import Notice, notices
 from dualt.results.readings import finding, rate_range, rates_range, undecided
-from dualt.results.saved import Saved, read_estimate, write_estimate
+from dualt.results.saved import Saved, estimate_content, read_estimate, write_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
@@ -152,6 +152,14 @@ class TransitionEstimate:
     def _replicates(self) -> NDArray[np.float32]:
         return self.replicates()
 
+    @cached_property
+    def _diagonals(self) -> NDArray[np.float32]:
+        """Diagonals of the same replicates: of many classes, whole matrices take gigabytes."""
+        if "_replicates" in vars(self):
+            return np.diagonal(self._replicates, axis1=1, axis2=2)
+        generator, n_replicates = as_generator(0), default_replicates(len(self.class_names))
+        return np.array([np.diagonal(self.fit.resample(generator)) for _ in range(n_replicates)], np.float32)
+
     def confidence_interval(self, level: float | None = None) -> Interval:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
 
@@ -177,8 +185,13 @@ class TransitionEstimate:
 
     def noise_rates_interval(self, level: float | None = None) -> Interval:
         """Return (low, high), each (n_classes,), for `noise_rates`."""
-        low, high = self.confidence_interval(level)
-        return 1 - np.diagonal(high), 1 - np.diagonal(low)
+        if self.saved or self.audit is not None:
+            low, high = map(np.diagonal, self.confidence_interval(level))
+        else:
+            right = np.diagonal(self.transition)
+            low, high = percentile_interval(self._diagonals, self.fit.support, self._checked(level))
+            low, high = np.minimum(low, right), np.maximum(high, right)
+        return 1 - high, 1 - low
 
     def noise_rate_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return (low, high) for `noise_rate`, the class shares held fixed."""
@@ -188,9 +201,11 @@ class TransitionEstimate:
         if self.audit is not None:
             low, high = self.audit.noise_rate_interval(level)
             return min(low, self.noise_rate), max(high, self.noise_rate)
-        rates = 1 - np.diagonal(self._replicates, axis1=1, axis2=2)
+        rates = (1 - self._diagonals) @ self.clean_prior
+        # Of few labels for each class, resamples are drawn together more than the labels themselves.
+        rates += self.noise_rate - rates.mean()
         counted = np.array(min(self.n_samples, int(self.fit.support.sum())))
-        lows, highs = percentile_interval(rates @ self.clean_prior, counted, level)
+        lows, highs = percentile_interval(rates, counted, level)
         return min(float(lows), self.noise_rate), max(float(highs), self.noise_rate)
 
     @property
@@ -269,29 +284,7 @@ class TransitionEstimate:
 
     def to_dict(self, level: float | None = None) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""
-        level = self._checked(level)
-        low, high = self.confidence_interval(level)
-        audit = self.saved.audit if self.saved else self.audit and self.audit.to_dict()
-        optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
-        return {
-            "estimator": self.estimator,
-            "n_samples": self.n_samples,
-            "out_of_fold": self.out_of_fold,
-            "class_names": list(self.class_names),
-            "transition": self.transition.tolist(),
-            "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
-            "noise_rate": self.noise_rate,
-            "noise_rate_interval": list(self.noise_rate_interval(level)),
-            "noise_rate_range": list(rate_range(self, level)),
-            "undecided": self.undecided,
-            "noise_rates": self.noise_rates.tolist(),
-            "noise_rates_range": [limit.tolist() for limit in rates_range(self, level)],
-            **({} if self.fit.readings is None else {"readings": self.fit.readings.to_dict()}),
-            **({} if audit is None else {"audit": audit}),
-            **{name: value.tolist() for name, value in optional.items() if value is not None},
-            "diagnostics": self.diagnostics.to_dict(),
-            "warnings": [vars(notice) for notice in self.warnings],
-        }
+        return estimate_content(self, self._checked(level))
 
     def save(self, path: str | Path, *, level: float | None = None) -> None:
         """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""

@@ -16,7 +16,7 @@ from dualt.io.cells import guard_cell, write_rows
 from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
 from dualt.results.notices import Notice
-from dualt.results.readings import Readings
+from dualt.results.readings import Readings, rate_range, rates_range
 from dualt.validation import check_class_names, check_transition
 
 if TYPE_CHECKING:
@@ -112,6 +112,32 @@ def _shaped(values: Any, *shape: int) -> NDArray[np.float64]:
 
 def _refuse_resampling(rng: np.random.Generator) -> Matrix:
     raise InputError("Expected an estimate with its data to resample, got one from a file. Estimate it again.")
+
+
+def estimate_content(estimate: TransitionEstimate, level: float) -> dict[str, Any]:
+    """Return everything as plain numbers, strings and lists, with intervals of that level."""
+    low, high = estimate.confidence_interval(level)
+    audit = estimate.saved.audit if estimate.saved else estimate.audit and estimate.audit.to_dict()
+    optional = {"t_club": estimate.t_club, "t_spade": estimate.t_spade, "anchors": estimate.anchors}
+    return {
+        "estimator": estimate.estimator,
+        "n_samples": estimate.n_samples,
+        "out_of_fold": estimate.out_of_fold,
+        "class_names": list(estimate.class_names),
+        "transition": estimate.transition.tolist(),
+        "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
+        "noise_rate": estimate.noise_rate,
+        "noise_rate_interval": list(estimate.noise_rate_interval(level)),
+        "noise_rate_range": list(rate_range(estimate, level)),
+        "undecided": estimate.undecided,
+        "noise_rates": estimate.noise_rates.tolist(),
+        "noise_rates_range": [limit.tolist() for limit in rates_range(estimate, level)],
+        **({} if estimate.fit.readings is None else {"readings": estimate.fit.readings.to_dict()}),
+        **({} if audit is None else {"audit": audit}),
+        **{name: value.tolist() for name, value in optional.items() if value is not None},
+        "diagnostics": estimate.diagnostics.to_dict(),
+        "warnings": [vars(notice) for notice in estimate.warnings],
+    }
 
 
 def write_estimate(path: str | Path, estimate: TransitionEstimate, level: float | None) -> None:
