@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualt import io
+from dualt import files, io
 from dualt.errors import FileError, InputError
 from dualt.estimators import estimate_summary, estimate_transition
+from dualt.io import summaries
 from dualt.labels import LabelCoder
 from dualt.rows import concatenate, summarize
 from tests.strategies import posteriors
@@ -131,6 +132,28 @@ def test_the_name_says_the_format(tmp_path):
     with pytest.raises(FileError, match=r"ends in \.npz"):
         io.save_summary(tmp_path / "s.json", stored_part())
     assert list(tmp_path.iterdir()) == []
+
+
+def sparse_part(n_classes=200):
+    labels = np.arange(n_classes)
+    return io.StoredSummary.of(summary_of(0.5 * np.eye(n_classes) + 0.5 / n_classes, labels), list(map(str, labels)))
+
+
+def test_counts_of_many_classes_take_little_room(tmp_path):
+    stored = sparse_part()
+    io.save_summary(tmp_path / "s.npz", stored)
+    assert (tmp_path / "s.npz").stat().st_size < stored.summary.counts.nbytes / 2
+
+
+def test_what_is_written_compressed_can_be_read_however_large(tmp_path, monkeypatch):
+    assert summaries._ALWAYS_UNPACKED == files._EXPANDED
+    monkeypatch.setattr(summaries, "_ALWAYS_UNPACKED", 1000)
+    monkeypatch.setattr(files, "_EXPANDED", 1000)
+    stored = sparse_part()
+    io.save_summary(tmp_path / "s.npz", stored)
+    assert io.load_summary(tmp_path / "s.npz") == stored
+    with zipfile.ZipFile(tmp_path / "s.npz") as archive:
+        assert archive.getinfo("counts.npy").compress_size < stored.summary.counts.nbytes / 2
 
 
 def changed(name, place, value):

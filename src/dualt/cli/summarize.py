@@ -18,8 +18,9 @@ def summarize(
     output: Annotated[Path, output_option(help="Where to write the summary: .npz.")] = Path("summary.npz"),
     as_json: Json = False,
 ) -> None:
-    """Read a part of the data once and keep what the estimators need of it, a few megabytes.
+    """Read a part of the data once and keep what the estimators need of it, however many rows it has.
 
+    That is a few megabytes for up to some hundred classes, about ten for a thousand, 200 for five thousand.
     Parts can be read by different jobs on different days; `dualt merge` puts them together, as if all had been
     read at once.
 
