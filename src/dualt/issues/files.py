@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from dualt.errors import FileError, naming_extra
 from dualt.files import atomic_write, json_text
 from dualt.io.cells import guard_cell, write_rows
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 # Numbers become Python's so many rows at a time, which takes a few megabytes.
 _AT_A_TIME = 1 << 14
+# A matrix of more classes is told by its largest entries: as many as one of this many classes has.
+_MATRIX_CLASSES = 100
 _COLUMNS = ("index", "given", "suggested", "probability_right", "suggested_probability")
 
 
@@ -30,6 +34,28 @@ def issue_rows(issues: LabelIssues) -> Iterator[dict[str, Any]]:
         for row, index, given, suggested, right, probability in zip(*columns, strict=True):
             cells = (index, names[given], names[suggested], round(right, 6), round(probability, 6))
             yield dict(zip(_COLUMNS, cells, strict=True)) | {name: values[row] for name, values in more.items()}
+
+
+def counted_pairs(issues: LabelIssues) -> dict[str, Any]:
+    """Return the expected numbers of examples by given label and true class.
+
+    `by_pair[given][true]` for up to 100 classes. For more, of which all pairs would fill hundreds of megabytes,
+    `largest_pairs`: the ten thousand pairs of different classes with the largest numbers, largest first.
+    """
+    n_classes, names = len(issues.class_names), issues.class_names
+    if n_classes <= _MATRIX_CLASSES:
+        return {"by_pair": issues.by_pair.tolist()}
+    wrong = issues.by_pair.copy()
+    np.fill_diagonal(wrong, 0)
+    numbers = wrong.ravel()
+    largest = np.argpartition(numbers, -(_MATRIX_CLASSES**2))[-(_MATRIX_CLASSES**2) :]
+    places = [place for place in largest[np.lexsort((largest, -numbers[largest]))].tolist() if numbers[place] > 0]
+    pairs = [(*divmod(place, n_classes), float(numbers[place])) for place in places]
+    return {
+        "largest_pairs": [
+            {"given": names[given], "true": names[true], "expected_count": number} for given, true, number in pairs
+        ]
+    }
 
 
 def described(issues: LabelIssues) -> dict[str, Sequence[str]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError
-from dualt.issues.files import issue_rows, save_issues
+from dualt.issues.files import counted_pairs, issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
 from dualt.issues.row_names import row_ids, row_numbers
 from dualt.labels import codes_digest
@@ -169,7 +169,8 @@ class LabelIssues:
         """Return plain numbers, strings and lists: what is claimed, the counts, the flagged labels, most suspect first.
 
         The range of the noise rate is `transition_estimate.noise_rate_range`, or the one at another level. Nothing is
-        claimed of a matrix that was given.
+        claimed of a matrix that was given. `by_pair` is there for up to 100 classes; for more it is `largest_pairs`:
+        the ten thousand largest expected numbers of wrong labels, as `{"given": …, "true": …, "expected_count": …}`.
         """
         estimate = self.transition_estimate
         claims: dict[str, Any] = {"noise_rate_range": None, "undecided": None, "warnings": []}
@@ -183,7 +184,7 @@ class LabelIssues:
             "expected_count": self.expected_count,
             "flagged": len(self.indices),
             "class_names": list(self.class_names),
-            "by_pair": self.by_pair.tolist(),
+            **counted_pairs(self),
             "issues": list(issue_rows(self)),
         }
 
