@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from safetensors.torch import save_file
+from torch import nn
 from training_samples import small_network, synthetic_data
 
 from dualt.nn.methods import build_method
@@ -23,8 +24,18 @@ def train_all():
         method = build_method(name, [[0.8, 0.2], [0.3, 0.7]])
         networks = [small_network(seed=k, dropout=0.3) for k in range(method.n_networks)]
         weights |= tensors_of(name, train(networks, method, synthetic_data(), RECIPE))
-    network = build_network("resnet-vector", (10,), 2, n_layers=4, width=0.2)
-    return weights | tensors_of("batch-norm", train([network], build_method("ce"), synthetic_data(), RECIPE))
+    norms = {
+        "batch-norm": build_network("resnet-vector", (10,), 2, n_layers=4, width=0.2),
+        "plain-norm": build_network(plain_norm, (10,), 2),
+    }
+    for name, network in norms.items():
+        weights |= tensors_of(name, train([network], build_method("ce"), synthetic_data(), RECIPE))
+    return weights
+
+
+def plain_norm(_shape, n_classes):
+    norm = nn.BatchNorm1d(8, affine=False, momentum=None)
+    return nn.Sequential(nn.Linear(10, 8), norm, nn.ReLU(), nn.Linear(8, n_classes))
 
 
 def tensors_of(name, trained):

@@ -19,6 +19,7 @@ from torch import distributed as dist
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
+from dualt.errors import InputError
 from dualt.nn.networks.dropout import dropout_mask
 
 
@@ -146,8 +147,15 @@ class _SharedBatchNorm(nn.Module):
 
     def __init__(self, norm: nn.BatchNorm1d | nn.BatchNorm2d, share: _Share) -> None:
         super().__init__()
+        if norm.running_mean is None:
+            # Predictions would depend on which samples come together, and these are not shared.
+            raise InputError(
+                f"Expected batch norm with running statistics in several processes, got {norm} with"
+                " track_running_stats=False. Leave it at True, or train in one process."
+            )
+        # Parameters, or None without affine=True.
         self.weight, self.bias = norm.weight, norm.bias
-        self.eps, self.momentum, self._share = norm.eps, norm.momentum or 0.1, share
+        self.eps, self.momentum, self._share = norm.eps, norm.momentum, share
         for name, buffer in norm.named_buffers():
             self.register_buffer(name, buffer)
 
@@ -157,16 +165,22 @@ class _SharedBatchNorm(nn.Module):
             return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         axes = [0, *range(2, x.ndim)]
         along = (1, -1, *(1 for _ in axes[1:]))
-        count = self._share.total * (x[0, 0].numel() if len(x) else 1)
+        count = self._share.total * x.shape[2:].numel()
         mean = _all_sum(x.sum(axes)) / count
         centered = x - mean.reshape(along)
         variance = _all_sum((centered**2).sum(axes)) / count
-        with torch.no_grad():
-            self.num_batches_tracked += 1
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(variance * (count / max(count - 1, 1)), self.momentum)
-        scale = self.weight / (variance + self.eps).sqrt()
-        return centered * scale.reshape(along) + self.bias.reshape(along)
+        self._remember(mean, variance * (count / max(count - 1, 1)))
+        scale = (variance + self.eps).rsqrt() if self.weight is None else self.weight / (variance + self.eps).sqrt()
+        scaled = centered * scale.reshape(along)
+        return scaled if self.bias is None else scaled + self.bias.reshape(along)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        """Move the running statistics towards the batch's; to the mean of all batches without a momentum, as torch."""
+        self.num_batches_tracked += 1
+        share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance, share)
 
 
 def _all_sum(x: Tensor) -> Tensor:
