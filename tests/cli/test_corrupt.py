@@ -79,6 +79,15 @@ def test_classes_that_count_from_one_get_no_class_zero(folder):
     assert np.count_nonzero(noisy == (CLEAN + 1) % 3 + 1) == 270
 
 
+@pytest.mark.parametrize("kind", [int, float])
+def test_minus_one_and_one_are_two_classes(folder, kind):
+    labels = np.array([-1, 1, 1], kind)
+    np.save("signs.npy", labels)
+    result = run("signs.npy", "--noise", "pair-1.0", "-o", "out/noisy.npy")
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(np.load("out/noisy.npy"), -labels, strict=True)
+
+
 def test_classes_that_no_label_shows(folder):
     np.save("y.npy", np.zeros(10, int))
     assert run("y.npy", "--noise", "pair-1.0", "--n-classes", 5, "-o", "out/a.npy").exit_code == 0
@@ -127,6 +136,8 @@ def test_a_table_comes_back_with_all_its_columns(folder, kind):
         (["y.npy", "--transition", "two.json"], "from 0 to 1, got 2 at row 2"),
         (["y.npy", "--noise", "sym-0.2", "--n-classes", "2"], "from 0 to 1, got 2 at row 2"),
         (["y.npy", "--noise", "sym-0.2", "--n-classes", "1"], "at least two classes"),
+        (["y.npy", "--noise", "sym-0.2", "--n-classes", "0"], "at least two classes, got 0"),
+        (["stars.npy", "--noise", "sym-0.2"], "-1 at row 1"),
         (["absent.npy", "--noise", "sym-0.2"], "No such file"),
         (["out", "--noise", "sym-0.2"], "got the folder"),
         (["objects.npy", "--noise", "sym-0.2"], "Python objects"),
@@ -145,8 +156,8 @@ def test_mistakes_are_refused_and_nothing_is_written(folder, arguments, message)
     (folder / "columns.csv").write_text("0.9,0.3,0\n0.1,0.7,0\n0,0,1\n")
     (folder / "two.json").write_text("[[0.9, 0.1], [0.1, 0.9]]")
     np.save("objects.npy", np.array([{}]), allow_pickle=True)
-    for name, labels in (("fractions", [0, 0.5, 1]), ("minus", [0, -1, 1]), ("nan", [0, np.nan, 1]),
-                         ("inf", [0, np.inf, 1]), ("ids", [0, 1_000_000, 1])):  # fmt: skip
+    for name, labels in (("fractions", [0, 0.5, 1]), ("minus", [0, -1, 1]), ("stars", [1, -1, 2]),
+                         ("nan", [0, np.nan, 1]), ("inf", [0, np.inf, 1]), ("ids", [0, 1_000_000, 1])):  # fmt: skip
         np.save(f"{name}.npy", labels)
     output = [] if "-o" in arguments else ["-o", "out/a.npy"]
     result = run(*arguments, *output)

@@ -51,6 +51,8 @@ def corrupt(
 
     if (noise is None) == (transition is None):
         raise InputError("Expected either --noise or --transition, got both or neither.")
+    if n_classes is not None and n_classes < 2:
+        raise InputError(f"Expected --n-classes to name at least two classes, got {n_classes}.")
     given = as_label_array(io.load_labels(labels, column=label, header=header))
     if transition is not None:
         matrix, names = io.load_named_transition(transition)
@@ -74,7 +76,7 @@ def corrupt(
 
 
 def _names_without_zero(labels: NDArray[Any]) -> tuple[str, ...] | None:
-    """Return class numbers that do not start at 0, such as one to five stars, as names: no label 0 is made up."""
+    """Return class numbers that do not start at 0, one to five stars or −1 and 1, as names: no label 0 is made up."""
     import numpy as np
 
     if labels.ndim == 2 or labels.dtype.kind not in "iuf" or labels.min() == 0:
@@ -88,6 +90,9 @@ def _count_classes(labels: NDArray[Any]) -> int:
         return int(labels.shape[1])
     if labels.dtype.kind not in "iuf":
         return len(set(labels.tolist()))
+    # Beside other numbers, −1 stands for a label that is missing.
+    if set(labels.tolist()) == {-1, 1}:
+        return 2
     usable = (labels >= 0) & (labels < _MOST_CLASSES)
     if not usable.all():
         row = int(usable.argmin())
