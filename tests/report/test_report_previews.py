@@ -2,11 +2,13 @@ import base64
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
+from report_samples import report, texts
 
 from dualt.errors import DualtError, FileError, InputError
-from dualt.report import image_previews, text_previews
+from dualt.report import image_previews, render_report, text_previews
 from dualt.report.png import encode_png, thumbnail
 
 
@@ -19,6 +21,22 @@ def picture(kind, shape=(5, 4), colour=(10, 20, 30)):
     buffer = io.BytesIO()
     Image.new("RGB", shape, colour).save(buffer, kind)
     return buffer.getvalue()
+
+
+def test_texts_of_all_rows_are_previews_of_those_listed():
+    arguments = report(4)
+    given = [f"the text of example {row}" for row in range(len(arguments["issues"]))]
+    expected = render_report(**arguments | {"previews": texts(4)})
+    for previews in (given, tuple(given), np.array(given), pd.Series(given, index=range(50, 50 + len(given)))):
+        assert render_report(**arguments | {"previews": previews}) == expected
+    with pytest.raises(InputError, match="12 texts, one per label, got 11"):
+        render_report(**arguments | {"previews": given[1:]})
+
+
+@pytest.mark.parametrize("previews", ["texts.txt", [1, 2], np.zeros((12, 4, 4), np.uint8), [], 7])
+def test_previews_of_another_kind_are_refused(previews):
+    with pytest.raises(InputError, match="image_previews or text_previews returns, got "):
+        render_report(**report(4, previews=previews))
 
 
 @pytest.mark.parametrize("shape", [(7, 5), (1, 1), (6, 9, 3), (3, 1, 3)])

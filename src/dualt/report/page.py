@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +19,7 @@ from dualt.errors import InputError
 from dualt.files import atomic_write
 from dualt.report import words
 from dualt.report.payload import confusions, payload, script_json, without_diagonal
-from dualt.report.previews import Previews
+from dualt.report.previews import Previews, text_previews
 from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed, reviewed_rows
 from dualt.results.readings import CANNOT_TELL, nothing_sure, rate_range, told_as_range
 from dualt.transition import l1_error
@@ -55,7 +55,7 @@ def render_report(
     *,
     comparison: Sequence[TransitionEstimate] = (),
     audit: Sheet | Codes | None = None,
-    previews: Previews | None = None,
+    previews: Previews | Sequence[str] | None = None,
     ids: Sequence[Any] | None = None,
     labels_digest: str | None = None,
     reviewed: Mapping[int | str, str] | None = None,
@@ -81,7 +81,8 @@ def render_report(
         verify, apart from the suspects, which asks for the class before it shows the label. Needs `issues`, which
         say what each example probably is.
     previews
-        Thumbnails or texts of the listed examples (`listed` names them).
+        Thumbnails or texts of the listed examples (`listed` names them), made by `image_previews` or `text_previews`;
+        or the texts of all examples, one per row.
     ids
         The names of all examples, one per row: shown, searched, and written into the download beside the row number.
     labels_digest
@@ -109,7 +110,7 @@ def render_report(
     if issues is not None and audit is not None:
         lists.append(audit_list(audit, shown.class_names))
     content = payload(
-        shown, issues, lists, wrong=wrong, comparison=comparison, previews=previews, ids=ids,
+        shown, issues, lists, wrong=wrong, comparison=comparison, previews=_made(previews, issues, lists), ids=ids,
         labels_digest=labels_digest, level=level,
     )  # fmt: skip
     template = _environment().get_template("page.html")
@@ -129,6 +130,22 @@ def render_report(
     )
     # A lone surrogate in a class name has no UTF-8 form.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _made(
+    previews: Previews | Sequence[str] | None, issues: LabelIssues | None, lists: Sequence[ReviewList]
+) -> Previews | None:
+    """Return the previews of the listed examples, made of their texts if these were passed."""
+    if previews is None or isinstance(previews, Previews):
+        return previews
+    texts = list(previews) if isinstance(previews, Iterable) and not isinstance(previews, (str, bytes)) else []
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise InputError(
+            "Expected previews to be texts, one per row, or what dualt.report.image_previews or text_previews returns,"
+            f" got {type(previews).__name__}."
+        )
+    wanted = [row for rows in lists for row in rows.index.tolist()]
+    return text_previews(texts, wanted, n_samples=len(texts) if issues is None else len(issues))
 
 
 def _shown(estimate: TransitionEstimate | None, issues: LabelIssues | None) -> tuple[Estimate, NDArray[Any]]:

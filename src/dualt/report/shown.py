@@ -30,7 +30,7 @@ class ReportOptions(TypedDict, total=False):
 
     comparison: Sequence[TransitionEstimate]
     audit: Sheet | Codes | None
-    previews: Previews | None
+    previews: Previews | Sequence[str] | None
     ids: Sequence[Any] | None
     labels_digest: str | None
     reviewed: Mapping[int | str, str] | None
