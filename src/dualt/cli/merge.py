@@ -10,6 +10,9 @@ import typer
 from dualt.cli.guard import shared
 from dualt.cli.options import Json, Level, Settings, output_option, parse_settings, print_estimate
 from dualt.cli.plain import say
+from dualt.errors import FileError
+
+_ENDINGS = (".npz", ".json", ".npy", ".csv")
 
 
 @shared
@@ -40,6 +43,11 @@ def merge(
 
     check_fraction(level, "--level")
     targets = outputs or []
+    for target in targets:
+        if target.suffix.lower() not in _ENDINGS:
+            raise FileError(
+                f"Expected a name that ends in {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}, got {target.name!r}."
+            )
     merged = io.merge_summaries([io.load_summary(path) for path in summaries])
     chosen = estimate_summary(merged.summary, merged.class_names, estimator, **parse_settings(settings or []))
     names = [name for name, entry in ESTIMATORS.items() if entry.reads_once] if compare else []
