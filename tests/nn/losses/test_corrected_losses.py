@@ -234,6 +234,38 @@ def test_certain_networks_and_zero_entries_stay_finite(scale, n_classes):
     assert torch.isfinite(slack.grad).all()
 
 
+@pytest.mark.parametrize("scale", [1e2, 1e4])
+@pytest.mark.parametrize("rows", ["simplex", "published"])
+def test_revised_keeps_the_loss_of_a_label_without_probability(scale, rows):
+    logits = scale * torch.randn(64, 5, generator=torch.Generator().manual_seed(0))
+    labels, no_slack = torch.arange(64) % 5, torch.zeros(5, 5)
+    given = logits.clone().requires_grad_()
+    loss = revised_loss(given, labels, torch.eye(5), no_slack, rows=rows)
+    loss.backward()
+    plain = logits.clone().requires_grad_()
+    F.cross_entropy(plain, labels).backward()
+    torch.testing.assert_close(loss.detach(), F.cross_entropy(logits, labels))
+    torch.testing.assert_close(given.grad, plain.grad)
+
+
+@pytest.mark.parametrize("rows", ["simplex", "published"])
+def test_revised_without_slack_is_reweighting_however_sure_the_network_is(rows):
+    logits = 1e2 * torch.randn(64, 5, generator=torch.Generator().manual_seed(0))
+    labels, matrix = torch.arange(64) % 5, torch.from_numpy(noise.pair(5, 0.4)).float()
+    found = revised_loss(logits, labels, matrix, torch.zeros(5, 5), rows=rows, reduction="none")
+    torch.testing.assert_close(found, reweighted_loss(logits, labels, matrix, reduction="none"), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4])
+def test_revised_through_classes_that_are_never_labelled_right_stays_finite(scale):
+    logits = (scale * torch.randn(64, 3, generator=torch.Generator().manual_seed(0))).requires_grad_()
+    # Class 0 is always labelled 1, and no class is ever labelled 0.
+    matrix, slack = torch.tensor([[0.0, 1, 0], [0, 1, 0], [0, 1e-20, 1]]), torch.zeros(3, 3, requires_grad=True)
+    revised_loss(logits, torch.arange(64) % 3, matrix, slack).backward()
+    assert torch.isfinite(logits.grad).all()
+    assert torch.isfinite(slack.grad).all()
+
+
 def test_forward_keeps_the_digits_of_tiny_probabilities():
     # The label can only come from class 1, whose probability e⁻²⁰⁰ is no float32.
     matrix = torch.tensor([[1.0, 0.0], [0.5, 0.5]])

@@ -21,6 +21,8 @@ Rows: TypeAlias = Literal["simplex", "published"]
 _LOG_ZERO = -1e3
 # A class that is never labelled right has no bound on its weight 1 / transition[y, y], which must yet be a number.
 _LARGEST_LOG_WEIGHT = 50.0
+# Above, exp is no float32. What multiplies a zero only matters as its gradient, which a weight may multiply once more.
+_LARGEST_LOG, _LARGEST_LOG_OF_ZEROS = 80.0, 30.0
 # torch counts samples with this label as a loss of zero, by default −100; we have none to leave out.
 _IGNORED = -(2**62)
 
@@ -180,11 +182,24 @@ def revised_loss(
     Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
     """
     revised = revised_transition(transition.to(logits), slack, rows=rows)
-    given = (logits.softmax(-1) * columns_of(revised, labels)).sum(-1)
-    losses = cross_entropies(logits, labels)
-    # Far from zero, so that the division's gradient stays finite where a label has no probability at all.
-    weights = torch.exp(-losses) / torch.where(given.abs() < 1e-30, 1e-30, given)
-    return reduce_losses(weights * losses, reduction)
+    weights = _revised_weights(logits, labels, columns_of(revised, labels))
+    return reduce_losses(weights * cross_entropies(logits, labels), reduction)
+
+
+def _revised_weights(logits: Tensor, labels: Tensor, columns: Tensor) -> Tensor:
+    """Return β = exp(z_y − m) / Σ_i exp(z_i − m) T_iy, which is the same for every m.
+
+    No softmax is formed, in which p_y may be no float. Not in logarithms as `_log_weights`: gradients flow to entries
+    that are zero, or negative. With m, the largest z_i + log |T_iy|, the largest term of the sum is 1.
+    """
+    top = (logits + columns.abs().log()).detach().amax(-1, keepdim=True)
+    limits = torch.where(columns == 0, _LARGEST_LOG_OF_ZEROS, _LARGEST_LOG).to(logits)
+    terms = torch.minimum(logits - top, limits).exp()
+    own = (logits.gather(-1, labels.unsqueeze(-1)) - top).squeeze(-1)
+    given = (terms * columns).sum(-1)
+    # Far from zero, so that the gradient stays finite where a label is impossible, or terms of both signs cancel.
+    given = torch.where(given.abs() < 1e-30, 1.0, given)
+    return own.clamp_max(_LARGEST_LOG_WEIGHT).exp() / given
 
 
 def revised_transition(transition: Tensor, slack: Tensor, *, rows: Rows = "simplex") -> Tensor:
