@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dualt.results import TransitionEstimate
 
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
-_SCRIPTS = ("dom.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js", "keys.js",
-            "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
+_SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js",
+            "keys.js", "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
 
 
 def write_report(

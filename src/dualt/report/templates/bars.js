@@ -20,11 +20,11 @@ const drawBars = (host) => {
   const row = (code) => el(
     "tr",
     {},
-    el("th", { scope: "row" }, name(code)),
+    el("th", { scope: "row" }, brief(code)),
     el("td", { class: "strip" }, bar(code)),
     el("td", { class: "number" }, percent(value[code])),
     ...(low ? [el("td", { class: "soft wide" }, `${percent(low[code])} to ${percent(high[code])}`)] : []),
-    el("td", { class: "soft wide" }, ...(share[code] < 0.0005 ? ["–"] : [`${percent(share[code])} as `, name(mostly[code])])),
+    el("td", { class: "soft wide" }, ...(share[code] < 0.0005 ? ["–"] : [`${percent(share[code])} as `, brief(mostly[code])])),
   );
   const titles = ["Class", `0 to ${percent(end, 0)}`, "Noise rate", ...(low ? ["Range"] : []), "Most often given"];
   const body = el("tbody", {}, ...worst.map(row));
@@ -56,7 +56,7 @@ const drawCompared = (host) => {
   const row = (code) => el(
     "tr",
     {},
-    el("th", { scope: "row" }, name(code)),
+    el("th", { scope: "row" }, brief(code)),
     el("td", { class: "strip" }, dots(code)),
     ...methods.map(({ rates }) => el("td", { class: "number" }, percent(rates[code]))),
   );

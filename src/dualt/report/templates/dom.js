@@ -17,8 +17,6 @@ const UNCLEAR = -1;
 for (const rows of page.lists.filter(({ blind }) => !blind)) {
   rows.suggested = rows.suggested.map((code, row) => (code === rows.given[row] ? UNCLEAR : code));
 }
-const shown = (code) => (code === UNCLEAR ? "unclear" : page.names[code].trim() || "(blank)");
-const name = (code) => el("bdi", { title: shown(code) }, shown(code));
 
 const storage = {
   read(key) {

@@ -2,7 +2,7 @@
 const drawHeatmap = (host, tip, listed, open) => {
   const { classes, value, low, high, others } = page.matrix;
   const fine = classes.length > 12;
-  const upright = classes.some((code) => shown(code).length > (fine ? 2 : 4));
+  const upright = classes.some((code) => briefly(code).length > (fine ? 2 : 4));
   const place = new Map();
   const wrong = value.flatMap((row, i) => row.filter((_, j) => i !== j));
   const largest = Math.max(0.001, ...wrong);
@@ -44,11 +44,11 @@ const drawHeatmap = (host, tip, listed, open) => {
     "tr",
     { role: "row" },
     el("th", { scope: "col" }, el("span", { class: "unseen" }, "true class")),
-    ...classes.map((code) => el("th", { scope: "col" }, name(code))),
+    ...classes.map((code) => el("th", { scope: "col" }, brief(code))),
     others ? el("th", { scope: "col" }, el("bdi", {}, "others")) : "",
   );
   const body = cells.map((row, i) =>
-    el("tr", { role: "row" }, el("th", { scope: "row" }, name(classes[i])), ...row));
+    el("tr", { role: "row" }, el("th", { scope: "row" }, brief(classes[i])), ...row));
   const table = el(
     "table",
     { role: "grid", class: ["heat", fine && "fine", upright && "upright"].filter(Boolean).join(" "), "aria-label": "Transition matrix" },

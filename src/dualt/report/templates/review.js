@@ -74,7 +74,7 @@ class Review {
     const called = identity(rows, row);
     const hidden = rows.blind && chosen === undefined;
     const about = hidden ? called || "to judge" : `${called || `example ${rows.index[row]}`}, ${percent(rows.right[row])} likely right`;
-    const pair = [name(given), el("span", {}, "→"), name(rows.suggested[row])];
+    const pair = [brief(given), el("span", {}, "→"), brief(rows.suggested[row])];
     image?.setAttribute("alt", "");
     return el(
       "div",
@@ -93,7 +93,7 @@ class Review {
         hidden ? el("span", {}, `Example ${rows.index[row]}`) : el("span", { class: "pair" }, ...pair),
         el("span", { class: "about", dir: "auto" }, text ? [called, text].filter(Boolean).join(" · ") : about),
       ),
-      el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${shown(chosen)}` : chosen === given ? "kept" : ""),
+      el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${briefly(chosen)}` : chosen === given ? "kept" : ""),
     );
   }
 
