@@ -15,24 +15,23 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, indexable
 
 from dualt.audit import Audit, as_audit
 from dualt.audit.verified_labels import check_digest
 from dualt.crossfit.folds import check_classifier, class_numbers, fit_folds, group_numbers, make_folds
+from dualt.crossfit.targets import encode_labels
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.issues.corrections import CORRECTIONS
-from dualt.label_arrays import is_missing_value
 from dualt.labels import LabelCoder, labels_digest
 from dualt.results import TransitionEstimate
 from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.confidence import scaled, share_factors
 from dualt.transition import bayes_scores, early_posterior
-from dualt.validation import as_array, index_of
+from dualt.validation import index_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -134,7 +133,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             X, y = indexable(X, y)  # noqa: N806
         except (TypeError, ValueError) as error:
             raise InputError(f"Expected one label per example: {str(error).rstrip('.')}.") from error
-        labels = self._encode(y)
+        self.classes_, labels = encode_labels(y, "RobustClassifier")
         base = LogisticRegression() if self.classifier is None else clone(check_classifier(self.classifier))
         groups = None if groups is None else group_numbers(groups, len(labels))
         folds = make_folds(labels, self.cv, groups, self.random_state)
@@ -211,34 +210,6 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             if label not in known:
                 raise LabelsError(f"Expected verified labels among the classes, got {label!r}.")
         return np.array([known[label] for label in clean_labels], np.intp)
-
-    def _encode(self, y: Any) -> NDArray[np.intp]:
-        if y is None:
-            raise InputError("RobustClassifier requires y to be passed, but the target y is None.")
-        y = as_array(y, "one label per example", LabelsError)
-        if y.size == 0:
-            raise InputError("Expected at least one example, got none (0 samples).")
-        if y.ndim == 2 and y.shape[1] == 1:
-            from sklearn.utils.validation import column_or_1d
-
-            y = column_or_1d(y, warn=True)
-        if y.ndim != 1:
-            raise LabelsError(
-                f"Expected one label per example, of shape (n_samples,), got {y.shape}. For one-hot rows pass their"
-                " argmax; for examples of several classes at once (multi-label) fit one RobustClassifier per class."
-            )
-        if y.dtype.kind in "fO":
-            row = next((row for row, label in enumerate(y.tolist()) if is_missing_value(label)), None)
-            if row is not None:
-                raise LabelsError(f"Expected a label for every example, got {y[row]} at row {row}. Drop that row.")
-        try:
-            check_classification_targets(y)
-            self.classes_, labels = np.unique(y, return_inverse=True)
-        except (TypeError, ValueError) as error:  # of mixed or continuous labels, in scikit-learn's words
-            raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error
-        if len(self.classes_) < 2:
-            raise InputError(f"Expected labels of at least two classes, got one class: {self.classes_[0]!r}.")
-        return labels.astype(np.intp)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each clean class."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -191,6 +192,25 @@ def test_clone_and_bad_requests(digits):
         RobustNetClassifier(transition=np.eye(3)).fit(x, given)
     with pytest.raises(InputError, match="Expected images"):
         RobustNetClassifier("resnet18").fit(x[:50], given[:50])
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([0, 1, None, 1], "a label for every example, got None at row 2. Drop that row."),
+        (["a", "b", pd.NA, "b"], "a label for every example, got <NA> at row 2. Drop that row."),
+        (pd.array([0, 1, pd.NA, 1], dtype="Int64"), "one label per example, got a masked entry at row 2."),
+        ([0.0, 1.0, np.inf, 1.0], "labels that are classes, got inf at row 2. Drop that row."),
+        ([0.0, 1.0, np.nan, 1.0], "a label for every example, got nan at row 2. Drop that row."),
+        ([0.5, 1.0, 0.2, 0.7], "labels that are classes: "),
+        (np.zeros(4), "labels of at least two classes, got one class: 0.0."),
+        (np.eye(4), "fit one {name} per class."),
+    ],
+)
+@pytest.mark.parametrize("classifier", [RobustNetClassifier, dualt.RobustClassifier])
+def test_labels_that_are_missing_or_no_classes_are_named(classifier, labels, said):
+    with pytest.raises(InputError, match=re.escape(said.format(name=classifier.__name__))):
+        classifier().fit(np.eye(4), labels)
 
 
 def test_a_label_that_the_matrix_excludes_is_named(digits):

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from dualt.crossfit.targets import encode_labels
 from dualt.datasets.dataset import compute_moments
-from dualt.errors import DualtWarning, InputError
+from dualt.errors import DualtWarning
 from dualt.nn.config import AUTO, RecipeName, TrainingConfig
 from dualt.nn.pipeline import RobustRun, as_lists, train_robustly
 from dualt.nn.training import Machine, Part, TrainingData, as_inputs
@@ -176,11 +176,8 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> RobustNetClassifier:  # noqa: N803
         """Train on samples (n, features) or images (n, H, W) or (n, C, H, W), and their noisy labels."""
-        X, y = validate_data(self, X, y, dtype=_dtype(X), allow_nd=True)  # noqa: N806
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InputError(f"Expected labels of at least two classes, got one class: {self.classes_[0]!r}.")
+        self.classes_, codes = encode_labels(y, "RobustNetClassifier")
+        X, codes = validate_data(self, X, codes, dtype=_dtype(X), allow_nd=True)  # noqa: N806
         config = self._config()
         rows = _divide(codes, config.validation_fraction, config.random_state)
         moments = compute_moments(X[rows[0]])
