@@ -186,11 +186,18 @@ def _count_layers(
 
     def pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
         clean, sureness = reader.clearest(raised(probs, power))
-        reached = [(sureness >= limit[clean]).astype(np.intp) for limit in limits]
+        reached = [sureness >= limit[clean] for limit in limits]
         if n_layers == 2:
             kept = np.flatnonzero(reached[0])
             return np.asarray(clean[kept] * n_classes + labels[kept])
-        return np.asarray((sum(reached) * n_classes + clean) * n_classes + labels)
+        layers = np.zeros(len(clean), np.int8)  # a byte each, which is added in no time
+        for one in reached:
+            layers += one
+        keys = np.multiply(layers, n_classes, dtype=np.intp)
+        keys += clean
+        keys *= n_classes
+        keys += labels
+        return keys
 
     counted = posterior.count(pairs, n_layers) if n_layers > 2 else posterior.count(pairs)
     return counted if n_layers > 2 else np.stack([np.zeros_like(counted), counted])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from dualt import __version__
@@ -26,11 +28,10 @@ def connected(address: str) -> Iterator[Any]:
     Within the block, Dask computes there. Workers must have this version of dualt.
     """
     with naming_extra("Running on a Dask cluster"):
-        from distributed import Client, LocalCluster
+        from distributed import Client
 
     if address == LOCAL:
-        options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
-        with LocalCluster(n_workers=_LOCAL_WORKERS, **options) as cluster, Client(cluster) as client:
+        with _local_client() as client:
             yield client
         return
     try:
@@ -43,6 +44,42 @@ def connected(address: str) -> Iterator[Any]:
     with client:
         _check_workers(client, address)
         yield client
+
+
+@contextmanager
+def _local_client() -> Iterator[Any]:
+    """Open a client of processes started here, which only this one ends: Ctrl-C reaches it alone."""
+    from distributed import Client, LocalCluster
+
+    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
+    with ExitStack() as stack:
+        with _interrupts_held():
+            cluster = stack.enter_context(LocalCluster(n_workers=_LOCAL_WORKERS, **options))
+            client = stack.enter_context(Client(cluster))
+        try:
+            yield client
+        except KeyboardInterrupt:
+            # What was being computed is given up; the library would say so for each task.
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
+            raise
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Deliver Ctrl-C at the end of the block; processes that are started in it never get one.
+
+    A terminal sends it to all of them, and each would show where it was. Where signals cannot be held, nothing is.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # It starts with the first process otherwise, and then lets all signals through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def open_client() -> Any:

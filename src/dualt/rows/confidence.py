@@ -14,7 +14,7 @@ from dualt.rows.summary import PosteriorSummary
 _MOST_ROWS, _ENTRIES, _FEWEST_ROWS = 4_096, 1 << 20, 512
 # Its limits; what is less probable than the last counts as that.
 _LEAST, _MOST, _LEAST_PROBABILITY = 1 / 16, 4.0, 1e-6
-_HALVINGS = 12
+_HALVINGS = 8
 # A classifier may say so many times less than it knows: the surest are then sure indeed.
 _CAUTION = 1.5
 # A classifier whose log odds should be less than half of what they are: its sureness says little. Between the other
@@ -47,13 +47,13 @@ def calibration(probs: NDArray[Any], labels: NDArray[Any]) -> float:
     logs = np.log(np.maximum(probs, _LEAST_PROBABILITY))
     logs -= logs.max(axis=1, keepdims=True)
     of_labels = logs[np.arange(len(labels)), labels]
-    agreement = float((of_labels == 0).mean())
+    agreement, ones = float((of_labels == 0).mean()), np.ones(logs.shape[1], logs.dtype)
 
     def gains(power: float) -> tuple[NDArray[Any], float]:
         """How the log-likelihood of each label grows with the power, and by how much agreement exceeds sureness."""
         weights = np.exp(power * logs)
-        totals = weights.sum(axis=1)
-        return of_labels - (weights * logs).sum(axis=1) / totals, agreement - float((1 / totals).mean())
+        totals = weights @ ones  # sums of short rows are faster so
+        return of_labels - np.einsum("ij,ij->i", weights, logs) / totals, agreement - float((1 / totals).mean())
 
     first, exceeds = gains(1.0)
     chance = 3 * first.std() / np.sqrt(len(labels))
