@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
+from threading import current_thread, main_thread
 from typing import Any
 
 from dualt import __version__
@@ -51,17 +52,13 @@ def _local_client() -> Iterator[Any]:
     """Open a client of processes started here, which only this one ends: Ctrl-C reaches it alone."""
     from distributed import Client, LocalCluster
 
-    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
+    # Errors of tasks come to us; those that workers show themselves are of connections that end with an interrupt.
+    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with ExitStack() as stack:
         with _interrupts_held():
             cluster = stack.enter_context(LocalCluster(n_workers=_LOCAL_WORKERS, **options))
             client = stack.enter_context(Client(cluster))
-        try:
-            yield client
-        except KeyboardInterrupt:
-            # What was being computed is given up; the library would say so for each task.
-            logging.getLogger("distributed").setLevel(logging.CRITICAL)
-            raise
+        yield client
 
 
 @contextmanager
@@ -70,16 +67,23 @@ def _interrupts_held() -> Iterator[None]:
 
     A terminal sends it to all of them, and each would show where it was. Where signals cannot be held, nothing is.
     """
-    if not hasattr(signal, "pthread_sigmask"):
+    ours = signal.getsignal(signal.SIGINT)
+    if not hasattr(signal, "pthread_sigmask") or ours is None or current_thread() is not main_thread():
         yield
         return
     # It starts with the first process otherwise, and then lets all signals through again.
     resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    held: list[int] = []
+    # New processes inherit what this thread blocks; other threads of this one do not block it, so it is caught as well.
+    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGINT, ours)
+    if held:
+        signal.raise_signal(signal.SIGINT)
 
 
 def open_client() -> Any:
