@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
@@ -109,24 +107,12 @@ def save_summary(path: str | Path, stored: StoredSummary) -> None:
     content: dict[str, Any] = {field.name: getattr(stored.summary, field.name) for field in fields(stored.summary)}
     content |= {name: content[name].astype(np.int64) for name, (kind, _) in _ARRAYS.items() if kind == "int64"}
     parts = np.frombuffer(b"".join(stored.parts), np.uint8).reshape(len(stored.parts), -1)
+    # Our own reader might take the largest for files that were made to fill the memory, if rows shrank as counts do.
+    large = any(np.asarray(array).nbytes > _ALWAYS_UNPACKED for array in content.values())
     with atomic_write(path, "wb") as stream:
-        _write(stream, {"version": _VERSION, "class_names": np.array(stored.class_names), "parts": parts, **content})
-
-
-def _write(stream: IO[bytes], content: dict[str, Any]) -> None:
-    """Write arrays as `np.savez_compressed` does, but the rows of the largest summaries as they are.
-
-    The counts of many classes are nearly all 0. If rows of mostly equal numbers shrank as much, our own reader would
-    take a file of more than eight thousand classes for one that was made to fill the memory.
-    """
-    arrays = {name: np.asarray(value) for name, value in content.items()}
-    large = any(array.nbytes > _ALWAYS_UNPACKED for array in arrays.values())
-    with zipfile.ZipFile(stream, "w") as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")
-            entry.compress_type = zipfile.ZIP_STORED if large and array.dtype.kind == "f" else zipfile.ZIP_DEFLATED
-            with archive.open(entry, "w", force_zip64=True) as target:
-                npy.write_array(target, array, allow_pickle=False)
+        (np.savez if large else np.savez_compressed)(
+            stream, version=_VERSION, class_names=np.array(stored.class_names), parts=parts, **content
+        )
 
 
 def load_summary(path: str | Path) -> StoredSummary:
