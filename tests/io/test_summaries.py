@@ -145,15 +145,13 @@ def test_counts_of_many_classes_take_little_room(tmp_path):
     assert (tmp_path / "s.npz").stat().st_size < stored.summary.counts.nbytes / 2
 
 
-def test_what_is_written_compressed_can_be_read_however_large(tmp_path, monkeypatch):
+def test_what_is_written_can_be_read_however_large(tmp_path, monkeypatch):
     assert summaries._ALWAYS_UNPACKED == files._EXPANDED
     monkeypatch.setattr(summaries, "_ALWAYS_UNPACKED", 1000)
     monkeypatch.setattr(files, "_EXPANDED", 1000)
     stored = sparse_part()
     io.save_summary(tmp_path / "s.npz", stored)
     assert io.load_summary(tmp_path / "s.npz") == stored
-    with zipfile.ZipFile(tmp_path / "s.npz") as archive:
-        assert archive.getinfo("counts.npy").compress_size < stored.summary.counts.nbytes / 2
 
 
 def changed(name, place, value):
