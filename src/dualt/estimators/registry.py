@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualt.audit import Audit, as_audit, correct_by_audit, corrected_fit
+from dualt.audit.table_rows import among_kept
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators.clean_count import clean_count
 from dualt.estimators.confident_joint import confident_joint
@@ -125,6 +126,7 @@ def estimate_transition(
     array([[0.8, 0.2],
            [0.2, 0.8]])
     """
+    verified = among_kept(verified, noisy_labels)
     probs, labels, _ = with_labels(pred_probs, noisy_labels, verified)
     posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
     estimate = estimate_posterior(posterior, estimator, **options)

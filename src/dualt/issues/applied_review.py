@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dualt.errors import LabelsError
 from dualt.issues.review import Decision
-from dualt.issues.row_names import positions, row_numbers
 from dualt.label_arrays import as_label_array, is_missing
 from dualt.labels import LabelCoder, codes_digest, labels_digest, whole_values
+from dualt.rows.row_names import positions, row_numbers
 from dualt.validation import as_array, index_of
 
 

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError
 from dualt.issues.files import counted_pairs, issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
-from dualt.issues.row_names import row_ids, row_numbers
 from dualt.labels import codes_digest
 from dualt.results import TransitionEstimate
 from dualt.results.readings import rate_range
+from dualt.rows.row_names import row_ids, row_numbers
 from dualt.validation import check_indices
 
 if TYPE_CHECKING:

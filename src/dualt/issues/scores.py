@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt.audit import Audit, AuditResult
 from dualt.audit.correction import with_audit
+from dualt.audit.table_rows import among_kept
 from dualt.dynamics import TrainingDynamics
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
@@ -129,6 +130,7 @@ def find_label_issues(
             return replace(found, index=index_of(noisy_labels))
         class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
+    verified = among_kept(verified, noisy_labels)
     probs, labels, rows = with_labels(pred_probs, noisy_labels, verified)
     posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs)
     if verified is not None:

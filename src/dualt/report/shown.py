@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dualt.audit import Sheet
 from dualt.errors import InputError
-from dualt.issues.row_names import positions
 from dualt.report.previews import Previews
 from dualt.results.diagnostics import condition_number
+from dualt.rows.row_names import positions
 
 if TYPE_CHECKING:
     from dualt.issues import LabelIssues
