@@ -148,3 +148,17 @@ def test_a_lying_header_takes_no_memory(tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5 << 20
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+def test_characters_that_do_not_exist_are_refused(tmp_path, ending, order):
+    """Python fails on such texts in unforeseen places, as in `lower`."""
+    path = tmp_path / f"names{ending}"
+    texts = np.array([0x61, 0x110000], f"{order}u4").view(f"{order}U1")
+    np.save(path, texts) if ending == ".npy" else np.savez(path, texts=texts)
+    with pytest.raises(FileError, match="characters that do not exist"):
+        read_npy(path) if ending == ".npy" else read_npz(path, ["texts"])
+    texts = np.array(["a", "ü", "\U0010ffff"], f"{order}U1")
+    np.save(path, texts) if ending == ".npy" else np.savez(path, texts=texts)
+    assert (read_npy(path) if ending == ".npy" else read_npz(path, ["texts"])).tolist() == texts.tolist()

@@ -6,6 +6,7 @@ import io
 import math
 import mmap
 import os
+import sys
 import tokenize
 import warnings
 import zipfile
@@ -47,9 +48,9 @@ def read_npy(path: str | Path) -> NDArray[Any]:
         if 0 in header.shape:
             return np.empty(header.shape, header.dtype)
         memory = mmap.mmap(stream.fileno(), header.end, access=mmap.ACCESS_READ)
-    # A plain array: every slice of a np.memmap costs some microseconds.
-    array: NDArray[Any] = np.ndarray(header.shape, header.dtype, memory, header.start, order=header.order)
-    return array
+        # A plain array: every slice of a np.memmap costs some microseconds.
+        array: NDArray[Any] = np.ndarray(header.shape, header.dtype, memory, header.start, order=header.order)
+        return _checked_texts(array)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,16 @@ class Npz:
             check_expansion(expected, self.path)
         with self._archive.open(entry) as stream, _quiet():
             array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
-        return array
+        return _checked_texts(array)
+
+
+def _checked_texts(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array whose texts, if it has any, are of characters that exist: Python fails on others, or worse."""
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        characters = np.ascontiguousarray(array).reshape(-1).view(array.dtype.str[0] + "u4")
+        if characters.max() > sys.maxunicode:
+            raise ValueError("it has characters that do not exist")
+    return array
 
 
 @contextmanager
