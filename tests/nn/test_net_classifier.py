@@ -48,7 +48,7 @@ def test_string_labels_and_the_clean_class(digits):
     np.testing.assert_allclose(probs.sum(axis=1), 1)
     assert model.transition_estimate_.class_names == tuple(sorted(names))
     np.testing.assert_allclose(model.transition_, model.transition_estimate_.transition)
-    assert list(model.history_) == ["ce-fold-1", "ce-fold-2", "ce-fold-3", "forward"]
+    assert list(model.history_) == ["ce", "ce-fold-1", "ce-fold-2", "ce-fold-3", "forward"]
     assert (model.method_, model.distrust_) == ("forward", None)
 
 

@@ -94,8 +94,11 @@ def test_out_of_fold_probabilities_come_from_other_networks(sample):
     in_sample = TrainingConfig(method="ce", estimator="confident-joint", folds=1, learning_rate=0.1, **QUICK)
     out_of_fold = TrainingConfig(method="ce", estimator="confident-joint", folds=5, learning_rate=0.1, **QUICK)
     run = train_robustly(data, 2, out_of_fold)
-    assert list(run.stages) == [*(f"ce-fold-{number}" for number in range(1, 6)), "ce"]
+    assert list(run.stages) == ["ce", *(f"ce-fold-{number}" for number in range(1, 6))]
     assert run.out_of_fold
+    assert len(run.pred_probs) == len(split.train_noisy)
+    assert len(run.held_out_probs) == len(split.val_noisy)
+    assert run.posterior.n_samples == len(split.train_noisy) + len(split.val_noisy), "every row serves the estimate"
     assert run.to_dict()["out_of_fold"]
     same_network = train_robustly(data, 2, in_sample)
     assert same_network.out_of_fold is False

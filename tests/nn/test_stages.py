@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,11 +67,49 @@ def test_folds_of_many_runs_are_trained_as_one_and_come_out_as_alone():
         assert can_replicate(together[0], name)
         train_stages(together, name)
     for own, single in zip(together, alone, strict=True):
-        assert [*own.trained] == [*own.folds] == ["ce-fold-1", "ce-fold-2", "ce-fold-3"]
+        assert [*own.trained] == ["ce", *own.folds] == ["ce", "ce-fold-1", "ce-fold-2", "ce-fold-3"]
         trained = dict(own.trained)
         np.testing.assert_allclose(own.pred_probs(), single.pred_probs(), atol=1e-5)
         assert own.trained == trained, "trained once"
-    assert sorted(np.concatenate(list(own.folds.values()))) == list(range(len(own.data.train.labels)))
+    n_rows = len(own.data.train.labels) + len(own.data.validation.labels)
+    assert sorted(np.concatenate(list(own.folds.values()))) == list(range(n_rows))
+
+
+def test_no_network_of_a_fold_has_seen_the_labels_of_the_rows_that_it_judges():
+    """What it says of them stays the same, to the bit, whatever they are."""
+    own = stages(folds=3, method="ce")[0]
+    probs = np.concatenate([own.pred_probs(), own.held_out_probs()])
+    rows = own.folds["ce-fold-2"]
+    n_train = len(own.data.train.labels)
+    own.trained.pop("ce-fold-2")
+    own.data.train.labels[rows[rows < n_train]] = 0
+    own.data.validation.labels[rows[rows >= n_train] - n_train] = 0
+    other = replace(own, _probs={}, _posteriors={})
+    again = np.concatenate([other.pred_probs(), other.held_out_probs()])
+    np.testing.assert_array_equal(again[rows], probs[rows])
+
+
+def test_folds_stop_where_the_validation_part_says_that_the_network_has_learned():
+    own = stages(folds=3, method="ce", epochs=6)[0]
+    history = own.train("ce").history
+    assert len(history) == 6
+    own.posterior()
+    for name in own.folds:
+        assert len(own.trained[name].history) == history.learned_epoch + 1
+        assert own.trained[name].recipe.epochs == 6, "the schedule is the same"
+
+
+def test_what_no_judge_has_seen():
+    own = stages(folds=3, method="ce")[0]
+    probs, labels = own.unseen()
+    assert (len(probs), labels.tolist()) == (len(own.every_row.labels), own.every_row.labels.tolist())
+    own = stages(folds=1, method="ce")[0]
+    probs, labels = own.unseen()
+    assert labels.tolist() == own.data.validation.labels.tolist()
+    np.testing.assert_array_equal(probs, own.held_out_probs())
+    alone = replace(own, data=own.data._replace(validation=None), _probs={}, _posteriors={})
+    alone.trained.clear()
+    assert (alone.unseen(), alone.held_out_probs()) == (None, None)
 
 
 def test_runs_of_several_recipes_are_refused():

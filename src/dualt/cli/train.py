@@ -60,7 +60,7 @@ def train(
                 config,
                 class_names=dataset.class_names,
                 # The labels of one's own data are clean only by name; those corrupted here were known before.
-                clean_labels=None if split.transition is None else split.train_clean,
+                clean_labels=None if split.transition is None else split.clean_labels,
                 folder=folder / CHECKPOINTS,
                 resume=resume,
                 on_epoch=on_epoch,
@@ -103,6 +103,8 @@ def _progress(
 
         def advance(stage: str, record: EpochRecord) -> None:
             if stage not in tasks:
+                for done in bars.tasks:  # a fold, or whoever runs out of patience, stops before the end of its schedule
+                    bars.update(done.id, total=done.completed)
                 tasks[stage] = bars.add_task(stage, total=config.recipe_of(stage, n_samples).epochs, state="")
             scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
             words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]

@@ -79,7 +79,8 @@ def show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
     epochs = f"{used.epochs} epoch{'s' * (used.epochs != 1)}"
     out.print(
         f"\nMethod {run.method}: {epochs} of batches of {used.batch_size}, {used.optimizer} at a rate of"
-        f" {used.learning_rate:g} ({used.schedule}), {content['total_seconds']:.0f} s in all",
+        f" {used.learning_rate:g} ({used.schedule}), weight decay {used.weight_decay:.2g},"
+        f" {content['total_seconds']:.0f} s in all",
         soft_wrap=True,
     )
     for prefix, what in (("", "matrix"), ("learned_", "learned matrix")):

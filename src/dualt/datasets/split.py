@@ -51,6 +51,13 @@ class Split:
         """Number of classes."""
         return len(self.class_names)
 
+    @property
+    def clean_labels(self) -> Labels | None:
+        """Of the training part and then of the validation part; `None` where nobody knows them."""
+        if self.train_clean is None or self.val_clean is None:
+            return None
+        return np.concatenate([self.train_clean, self.val_clean])
+
 
 def split_dataset(
     dataset: Dataset,

@@ -66,12 +66,13 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     learning_rate, momentum, weight_decay
         Of the method, and of the stages before it that use the same optimizer; `None`: those of the recipe.
     validation_fraction
-        Share of the samples set aside to choose the best epoch, with their noisy labels.
+        Share of the samples set aside to choose the best epoch, with their noisy labels. The network of
+        a fold learns from them too, from all samples but those of the fold.
     patience
         Stop a stage after this many epochs without a better validation accuracy.
     folds
-        Learn the posterior out of fold in this many folds; 1: on the training part itself, like the paper;
-        `None`: 5 up to 20,000 samples, 3 up to 100,000, else 2; by the paper's recipe 1.
+        Learn the posterior out of fold in this many folds of all samples; 1: on the training part itself, like the
+        paper; `None`: 5 up to 20,000 samples, 3 up to 100,000, else 2; by the paper's recipe 1.
     method_options
         Such as `{"volume_weight": 1e-3}` for `volminnet`.
     network_options

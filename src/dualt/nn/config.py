@@ -23,13 +23,16 @@ from dualt.validation import check_count, check_fraction
 RecipeName: TypeAlias = Literal["default", "paper"]
 
 AUTO = "auto"
-# k folds cost (k − 1) trainings; for large data two, which cost no more than the network itself.
+# k folds cost (k − 1) trainings at most; for large data two, which cost no more than the network itself.
 _FOLDS = ((20_000, 5), (100_000, 3))
 _FEWEST_FOLDS = 2
 # Batches of a 32nd of the data, within these limits; epochs for so many steps, within theirs.
 _BATCHES, _BATCH_SIZES = 32, (16, 128)
 _STEPS, _EPOCHS = 700, (15, 60)
 _RATE = 2e-3
+# Over the number of samples: what is believed of weights before any was seen, as in a ridge regression, and matters the
+# less the more there are.
+_DECAY = 2.0
 # A method that refines a trained network starts more gently.
 _REFINING_RATE = 5e-4
 
@@ -173,7 +176,7 @@ def default_recipe(n_samples: int, entry: RegisteredMethod, batch_size: int | No
         epochs=epochs,
         optimizer="adam",
         learning_rate=_RATE if entry.starts_from is None else _REFINING_RATE,
-        weight_decay=0.0,
+        weight_decay=_DECAY / n_samples,
         batch_size=size,
         schedule="one-cycle",
         ramp=max(2, round(entry.ramp * epochs)) if entry.recipe.ramp else 0,

@@ -56,7 +56,7 @@ class RobustRun:
     pred_probs, held_out_probs : (n, C) or None
         Noisy posterior on the training and on the validation part, if it was learned.
     posterior
-        The same with the given labels, read once for all who ask.
+        What the estimate was read off, read once for all who ask: every row out of fold; in sample the training part.
     stages
         Every training run by name, in order.
     seconds
@@ -158,7 +158,7 @@ def train_robustly(
     class_names
         For the estimate.
     clean_labels : (n,)
-        Class numbers of the training part, for the estimator `oracle` only.
+        Class numbers of the training part and then of the validation part, for the estimator `oracle` only.
     folder
         Where each stage keeps its checkpoint.
     resume
@@ -223,18 +223,17 @@ def _needs_estimate(method: str) -> bool:
 
 def _estimate(stages: Stages, clean_labels: NDArray[Any] | None) -> tuple[TransitionEstimate, str | None]:
     """Return the estimate of the configured estimator, and why it should not be used, if so."""
-    name, posterior, held_out = stages.config.estimator_name, stages.posterior(), stages.held_out_probs()
+    name, posterior = stages.config.estimator_name, stages.posterior()
     began = perf_counter()
-    options: dict[str, Any] = {"clean_labels": clean_labels} if ESTIMATORS[name].needs_clean_labels else {}
+    options: dict[str, Any] = {}
+    if ESTIMATORS[name].needs_clean_labels and clean_labels is not None:
+        options = {"clean_labels": clean_labels[: posterior.n_samples]}
     estimate = estimate_posterior(posterior, name, **options)
     stages.seconds["estimate"] = perf_counter() - began
     if options:
         return estimate, None
-    part = stages.data.train if posterior.out_of_fold else stages.data.validation
-    unseen = stages.pred_probs() if posterior.out_of_fold else held_out
-    if part is None or unseen is None:
-        return estimate, estimate.undecided
-    return estimate, distrust(estimate, unseen, part.labels.cpu().numpy())
+    unseen = stages.unseen()
+    return estimate, estimate.undecided if unseen is None else distrust(estimate, *unseen)
 
 
 def _chosen(config: TrainingConfig, estimate: TransitionEstimate | None, doubt: str | None) -> str:

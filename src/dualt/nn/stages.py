@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from dualt.labels import LabelCoder
 from dualt.nn.config import TrainingConfig, method_of
 from dualt.nn.methods import build_method, find_method
 from dualt.nn.networks import build_network, load_weights
-from dualt.nn.training import EpochRecord, Recipe, Trained, TrainingData, predict_probs, train
+from dualt.nn.training import EpochRecord, Part, Recipe, Trained, TrainingData, predict_probs, train
 from dualt.nn.training.history import OnStage
 from dualt.nn.training.replicated import train_replicated
 from dualt.nn.training.run import Replica
@@ -39,7 +39,7 @@ class Stages:
     on_epoch: OnStage | None = None
     trained: dict[str, Trained] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    _pred_probs: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    _probs: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     _posteriors: dict[int, NoisyPosterior] = field(default_factory=dict)
 
     @property
@@ -60,36 +60,48 @@ class Stages:
                 machine=self.config.machine,
                 augment=self.config.augmentation,
                 checkpoint=new.checkpoint,
+                n_epochs=new.n_epochs,
                 resume=self.resume,
                 on_epoch=None if self.on_epoch is None else partial(self.on_epoch, name),
             )
             self._keep(name, trained)
         return self.trained[name]
 
+    @cached_property
+    def every_row(self) -> Part:
+        """The training part, followed by the validation part."""
+        train, validation = self.data.train, self.data.validation
+        return train if validation is None else train.followed_by(validation)
+
     @property
     def folds(self) -> dict[str, NDArray[np.intp]]:
-        """The rows that each fold holds out, by the name of its stage; none if the posterior is learned in sample."""
+        """The rows (of `every_row`) that each fold holds out, by its stage; none if the posterior is learned in sample.
+
+        The network of a fold stops at the epoch that the validation part has chosen for that of `ce`: had its own rows
+        chosen it, their labels would seem to be predicted where nothing can be learned.
+        """
         n_folds = self._folds(None)
-        order = stream(self.config.random_state, "folds").permutation(len(self.data.train.labels))
+        order = stream(self.config.random_state, "folds").permutation(len(self.every_row.labels))
         held_out = np.array_split(order, n_folds) if n_folds > 1 else []
         return {f"ce-fold-{number}": rows for number, rows in enumerate(held_out, start=1)}
 
     def _replica(self, name: str, transition: Any) -> Replica:
         """Return what a stage starts with; what it starts from is trained first."""
-        config, method_name, data = self.config, method_of(name), self.data
+        config, method_name, data, n_epochs = self.config, method_of(name), self.data, None
+        start = starts_from(name)
+        source = None if start is None else self.train(start, transition)
         held_out = self.folds.get(name)
-        if held_out is not None:
-            rest = np.setdiff1d(np.arange(len(data.train.labels)), held_out)
+        if held_out is not None and source is not None:
+            n_epochs, source = source.history.learned_epoch + 1, None
+            rest = np.setdiff1d(np.arange(len(self.every_row.labels)), held_out)
             # Nobody asks how well the network of a fold does on the test part.
-            data = data._replace(train=data.train.subset(rest), test=None)
+            data = TrainingData(self.every_row.subset(rest))
         options = config.method_options or {} if method_name == config.method else {}
         n_samples = len(data.train.labels)
         method = build_method(method_name, transition, n_classes=self.n_classes, n_samples=n_samples, **options)
-        start = find_method(method_name).starts_from
-        source = None if start is None else self.train(start, transition)
         networks = [self.new_network(name, number, source) for number in range(method.n_networks)]
         checkpoint = None if self.folder is None else self.folder / f"{name}.safetensors"
-        return Replica(networks, method, data, stream_seed(config.random_state, f"stage/{name}"), checkpoint)
+        return Replica(networks, method, data, stream_seed(config.random_state, f"stage/{name}"), checkpoint, n_epochs)
 
     def _keep(self, name: str, trained: Trained) -> None:
         self.trained[name] = trained
@@ -128,40 +140,52 @@ class Stages:
 
     def pred_probs(self, folds: int | None = None) -> NDArray[np.float32]:
         """Return P(given label | x) on the training part, in sample (1 fold), or as configured (`None`)."""
-        folds = self._folds(folds)
-        if folds not in self._pred_probs:
-            part = self.data.train
-            probs = np.empty((len(part.labels), self.n_classes), np.float32)
-            for name, rows in self._judges(folds).items():
-                probs[rows] = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
-            self._pred_probs[folds] = probs
-        return self._pred_probs[folds]
-
-    def _judges(self, folds: int) -> dict[str, NDArray[np.intp]]:
-        """Return the stages whose networks give the posterior, each with the training rows that it is asked about."""
-        return self.folds if folds > 1 else {"ce": np.arange(len(self.data.train.labels))}
+        return self._probs_of_every_row(folds)[: len(self.data.train.labels)]
 
     def held_out_probs(self, folds: int | None = None) -> NDArray[np.float32] | None:
         """Return P(given label | x) on the validation part, by the networks of `pred_probs`; `None` without the part.
 
         No network was trained on these samples, though they have chosen its epoch.
         """
-        part = self.data.validation
-        if part is None:
+        if self.data.validation is None:
             return None
-        networks = [network for name in self._judges(self._folds(folds)) for network in self.train(name).networks]
-        return predict_probs(networks, part.inputs).numpy()
+        return self._probs_of_every_row(folds)[len(self.data.train.labels) :]
+
+    def _probs_of_every_row(self, folds: int | None) -> NDArray[np.float32]:
+        folds, part = self._folds(folds), self.every_row
+        if folds not in self._probs:
+            probs = np.empty((len(part.labels), self.n_classes), np.float32)
+            judges = self.folds if folds > 1 else {"ce": np.arange(len(part.labels))}
+            for name, rows in judges.items():
+                probs[rows] = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
+            self._probs[folds] = probs
+        return self._probs[folds]
 
     def posterior(self, folds: int | None = None) -> NoisyPosterior:
-        """Return `pred_probs` with the given labels: one object, whose one summary all estimators share."""
+        """Return the probabilities with the given labels: one object, whose one summary all estimators share.
+
+        Out of fold, of every row; in sample, as the paper has it, of the training part.
+        """
         folds = self._folds(folds)
         if folds not in self._posteriors:
-            probs, labels = self.pred_probs(folds), self.data.train.labels.cpu().numpy()
+            part = self.every_row if folds > 1 else self.data.train
+            probs, labels = self._probs_of_every_row(folds)[: len(part.labels)], part.labels.cpu().numpy()
             self._posteriors[folds] = posterior_of(probs, labels, self.class_names, out_of_fold=folds > 1)
         return self._posteriors[folds]
 
+    def unseen(self) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
+        """Return probabilities and labels of the rows whose judge was not trained on them; `None` if there are none."""
+        n_seen = 0 if self._folds(None) > 1 else len(self.data.train.labels)
+        labels = self.every_row.labels[n_seen:].cpu().numpy()
+        return (self._probs_of_every_row(None)[n_seen:], labels) if len(labels) else None
+
     def _folds(self, folds: int | None) -> int:
-        return self.config.n_folds(len(self.data.train.labels)) if folds is None else folds
+        return self.config.n_folds(len(self.every_row.labels)) if folds is None else folds
+
+
+def starts_from(stage: str) -> str | None:
+    """Return the stage to be trained before: the one whose networks are refined or, by a fold, whose epoch is taken."""
+    return "ce" if "-fold-" in stage else find_method(stage).starts_from
 
 
 def posterior_of(
@@ -187,7 +211,7 @@ def train_stages(every: Sequence[Stages], name: str, transitions: Sequence[Any] 
         A matrix for each, where the method takes one.
     """
     matrices = [None] * len(every) if transitions is None else transitions
-    start = find_method(method_of(name)).starts_from
+    start = starts_from(name)
     if start is not None:
         train_stages(every, start, matrices)
     waiting = [(stages, matrix) for stages, matrix in zip(every, matrices, strict=True) if name not in stages.trained]

@@ -92,7 +92,8 @@ def _posterior(name: str, learned: Learned) -> tuple[NoisyPosterior, Labels | No
         if probs is None:
             raise InputError(f"Expected a validation part for {name!r}, got none.")
         return posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True), split.val_clean
-    return stages.posterior(folds=1 if name.endswith(IN_SAMPLE) else None), split.train_clean
+    posterior, clean = stages.posterior(folds=1 if name.endswith(IN_SAMPLE) else None), split.clean_labels
+    return posterior, None if clean is None else clean[: posterior.n_samples]
 
 
 def _errors(learned: Learned, transition: Floats) -> dict[str, float]:

@@ -23,9 +23,9 @@ Settings: TypeAlias = tuple[tuple[str, Any], ...]
 # Labels that are noisy as they come, with a matrix that nobody knows.
 GIVEN = "given"
 
-# Enters the identity of what an estimator or method has made: raise it when its answers change. Not named here: 1.
-# tests/reproduce/test_versions.py holds the answers that belong to these numbers.
-VERSIONS: dict[str, int] = {}
+# Enters the identity of what an estimator, a method or the folds have made: raise it when their answers change. Not
+# named here: 1. tests/reproduce/test_versions.py holds the answers that belong to these numbers.
+VERSIONS: dict[str, int] = {"folds": 2}
 
 _COUNTS = ("seeds", "folds", "epochs", "method_epochs", "batch_size", "n_test", "pool")
 _CHOICES = {
@@ -104,7 +104,7 @@ class PosteriorSpec(TrainingSpec):
     @property
     def identity(self) -> str:
         """A hash of everything that the posterior depends on."""
-        return _identity(self.to_dict())
+        return _identity({**self.to_dict(), **_made_by(self)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists of what is not the default: a field of later changes no identity."""
@@ -136,9 +136,14 @@ class RunSpec:
         content: dict[str, Any] = {**asdict(self), "posterior": self.posterior.to_dict()}
         content["estimator_options"] = dict(self.estimator_options)
         content["settings"] = {method: dict(changes) for method, changes in self.settings}
-        names = (base_name(self.estimator or ""), self.method or "")
-        versions = {name: VERSIONS[name] for name in names if name in VERSIONS}
-        return {**content, "made_by": versions} if versions else content
+        return {**content, **_made_by(self.posterior, base_name(self.estimator or ""), self.method or "")}
+
+
+def _made_by(posterior: PosteriorSpec, *names: str) -> dict[str, Any]:
+    """Return the versions of what made a result, where they are not the first."""
+    used = (*names, "folds") if posterior.folds > 1 else names
+    versions = {name: VERSIONS[name] for name in used if name in VERSIONS}
+    return {"made_by": versions} if versions else {}
 
 
 # From the probabilities of samples that the network was trained on, like the paper, though the spec has folds; and

@@ -103,3 +103,18 @@ def test_flip_mirrors_some_and_only_mirrors():
 def test_augmentation_is_seeded(augment):
     x = torch.randn(4, 3, 8, 8)
     assert torch.equal(augment(x, np.random.default_rng(1)), augment(x, np.random.default_rng(1)))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_one_part_behind_another(shared):
+    x, labels = torch.arange(24.0).reshape(8, 3), torch.arange(8)
+    whole = Part(as_inputs(x.numpy()), labels)
+    first, second = whole.subset(np.array([5, 1, 2])), whole.subset(np.array([7, 0]))
+    if not shared:
+        first, second = (Part(as_inputs(x[part.labels].numpy()), part.labels) for part in (first, second))
+    both = first.followed_by(second)
+    assert (len(both.inputs), both.inputs.shape, both.labels.tolist()) == (5, (3,), [5, 1, 2, 7, 0])
+    for index in ([4, 0, 3, 3, 1], [2, 0], [3, 4], []):
+        rows = torch.tensor(index, dtype=torch.int64)
+        torch.testing.assert_close(both.inputs.take(rows), x[both.labels[rows]])
+    torch.testing.assert_close(both.subset(np.array([3, 2])).inputs.take(torch.tensor([0, 1])), x[[7, 2]])

@@ -75,6 +75,18 @@ def test_patience_stops_early():
     assert len(trained.history) - 1 - trained.history.best_epoch == 2
 
 
+def test_a_training_stops_before_the_end_of_its_schedule_where_told(tmp_path):
+    whole, path = run(), tmp_path / "run.safetensors"
+    data = synthetic_data()._replace(validation=None)  # nothing chooses an epoch but what was asked for
+    trained = run(n_epochs=3, data=data, checkpoint=path)
+    told = [(record.loss, record.learning_rate) for record in whole.history.records]
+    assert [(record.loss, record.learning_rate) for record in trained.history.records] == told[:3]
+    again = run(n_epochs=3, data=data, checkpoint=path, resume=True, on_epoch=lambda _: pytest.fail("goes on"))
+    assert_same_weights(weights_of(again.networks), weights_of(trained.networks))
+    with pytest.raises(InputError, match="n_epochs"):
+        run(n_epochs=2, data=data, checkpoint=path, resume=True)
+
+
 def test_progress_is_reported():
     seen = []
     trained = run(on_epoch=seen.append)

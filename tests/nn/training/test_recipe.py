@@ -152,6 +152,14 @@ def test_the_reported_accuracy():
     assert History.from_dict(history.to_dict()) == history
 
 
+def test_the_epoch_by_which_a_network_has_learned():
+    lucky = [record(e, v, 0.0, loss) for e, (v, loss) in enumerate([(0.9, 0.9), (0.8, 0.5), (0.8, 0.3), (0.8, 0.4)])]
+    assert (History(lucky).best_epoch, History(lucky).learned_epoch) == (0, 2)
+    unsure = [record(e, v, 0.0, loss) for e, (v, loss) in enumerate([(0.5, 0.9), (0.6, 0.5), (0.7, 0.6), (0.6, 0.8)])]
+    assert (History(unsure).best_epoch, History(unsure).learned_epoch) == (2, 2)
+    assert History([record(e, None, None) for e in range(3)]).learned_epoch == 2
+
+
 @given(st.integers(1, 300))
 def test_one_cycle_rises_for_a_fifth_and_falls_to_nothing(epochs):
     recipe = Recipe(epochs, learning_rate=1.0, schedule="one-cycle")

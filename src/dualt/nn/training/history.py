@@ -51,6 +51,17 @@ class History:
         return max(self.records, key=lambda r: (r.validation_accuracy, -(r.validation_loss or 0.0))).epoch
 
     @property
+    def learned_epoch(self) -> int:
+        """The epoch from which on a network has learned: best in validation accuracy and in loss, whichever is later.
+
+        Of few labels, an early epoch may hit the most by luck; and the loss is least before a network is sure.
+        """
+        last = self.records[-1]
+        if last.validation_loss is None:
+            return last.epoch
+        return max(self.best_epoch, min(self.records, key=lambda r: r.validation_loss or 0.0).epoch)
+
+    @property
     def seconds(self) -> float:
         """What all epochs took, those before a resume included."""
         return sum(record.seconds for record in self.records)

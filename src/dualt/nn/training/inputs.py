@@ -50,6 +50,20 @@ class Inputs:
         take = lambda index: self.take(rows.index_select(0, index.to(rows.device)))  # noqa: E731
         return Inputs(len(rows), self.shape, take, self, rows)
 
+    def followed_by(self, other: Inputs) -> Inputs:
+        """Return these and then the others, without copying samples."""
+        if self.base is not None and self.base is other.base and self.rows is not None and other.rows is not None:
+            return self.base.subset(torch.cat([self.rows, other.rows]))
+
+        def take(index: Tensor) -> Tensor:
+            is_own = index < len(self)
+            own, others = self.take(index[is_own]), other.take(index[~is_own] - len(self))
+            samples, is_own = own.new_empty(len(index), *own.shape[1:]), is_own.to(own.device)
+            samples[is_own], samples[~is_own] = own, others
+            return samples
+
+        return Inputs(len(self) + len(other), self.shape, take)
+
 
 class Part(NamedTuple):
     """Samples and their labels."""
@@ -61,6 +75,10 @@ class Part(NamedTuple):
         """Return the samples and labels of `rows`, without copying samples."""
         index = torch.from_numpy(rows).to(self.labels.device)
         return Part(self.inputs.subset(index), self.labels[index])
+
+    def followed_by(self, other: Part) -> Part:
+        """Return the samples and labels of this part and then of the other, without copying samples."""
+        return Part(self.inputs.followed_by(other.inputs), torch.cat([self.labels, other.labels]))
 
 
 class TrainingData(NamedTuple):

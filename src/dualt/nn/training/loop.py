@@ -50,6 +50,7 @@ def train(
     machine: Machine | None = None,
     augment: Augment | None = None,
     checkpoint: str | Path | None = None,
+    n_epochs: int | None = None,
     resume: bool = False,
     on_epoch: OnEpoch | None = None,
 ) -> Trained:
@@ -72,6 +73,8 @@ def train(
         Applied to the samples of every training batch.
     checkpoint
         File written after every epoch.
+    n_epochs
+        Stop after so many, though the schedule of `recipe` goes on.
     resume
         Continue from `checkpoint` if it exists.
     on_epoch
@@ -83,7 +86,7 @@ def train(
         If a loss is not finite. The checkpoint of the epoch before is kept.
     """
     machine, world = machine or Machine(), current_world()
-    run = Run(Replica(networks, method, data, random_state, checkpoint), recipe, machine, resume=resume)
+    run = Run(Replica(networks, method, data, random_state, checkpoint, n_epochs), recipe, machine, resume=resume)
     callables = [_runner(network, machine) for network in shard(networks, world)]
     at_rest = partial(evaluating, networks)
     with limited_threads(machine.n_jobs):

@@ -39,13 +39,17 @@ class Trained:
 
 @dataclass(frozen=True)
 class Replica:
-    """What a run starts with: networks and method (changed in place), data, seed, and a file to resume from."""
+    """What a run starts with: networks and method (changed in place), data, seed, and a file to resume from.
+
+    `n_epochs`: stop after so many, though the schedule of the recipe goes on.
+    """
 
     networks: Sequence[nn.Module]
     method: Method
     data: TrainingData
     random_state: int = 0
     checkpoint: str | Path | None = None
+    n_epochs: int | None = None
 
 
 class Run:
@@ -63,9 +67,10 @@ class Run:
         self.parameters = [*(p for network in networks for p in network.parameters()), *method.parameters()]
         self.optimizer = recipe.make_optimizer(self.parameters)
         self._state = State(networks, method, self.optimizer, History(), {})
+        self._n_epochs = start.n_epochs or recipe.epochs
         self._settings = {
             **recipe.to_dict(), "random_state": start.random_state, "precision": machine.precision,
-            **_identity(method, data.train),
+            **({"n_epochs": start.n_epochs} if start.n_epochs else {}), **_identity(method, data.train),
         }  # fmt: skip
         if resume and self.path is not None and self.path.exists():
             self._state.resume(self.path, self._settings)
@@ -81,7 +86,7 @@ class Run:
         history, patience = self.history, self.recipe.patience
         if patience is not None and len(history) and len(history) - 1 - history.best_epoch >= patience:
             return True
-        return len(history) >= self.recipe.epochs
+        return len(history) >= self._n_epochs
 
     def step(self, losses: Tensor) -> None:
         """Change the parameters by one step of the optimizer."""
