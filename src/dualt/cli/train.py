@@ -48,9 +48,12 @@ def train(
     dataset = samples.load()
     config = training.config(dataset.class_names, samples.validation_fraction, random_state)
     split = samples.split(dataset, random_state)
-    with held_folder(folder, config.asked, resume=resume, overwrite=overwrite), _resumable(folder, overwrite=overwrite):
+    with (
+        held_folder(folder, config.asked, resume=resume, overwrite=overwrite),
+        _resumable(folder, overwrite=overwrite),
+        joined_world() as world,
+    ):
         with (
-            joined_world() as world,
             _progress(config, len(split.train_noisy), shown=world.is_main and not as_json) as shown,
             tensorboard_log(tensorboard if world.is_main else None, shown) as on_epoch,
         ):
@@ -65,9 +68,9 @@ def train(
                 resume=resume,
                 on_epoch=on_epoch,
             )
-        if not world.is_main:
-            return
-        content = keep(run, dataset, split, folder)
+        content = keep(run, dataset, split, folder) if world.is_main else None
+    if content is None:
+        return
     if as_json:
         print_json(content)
     else:

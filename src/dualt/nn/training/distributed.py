@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import sleep
 from typing import Any
 
 import torch
@@ -21,6 +22,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dualt.errors import InputError
 from dualt.nn.networks.dropout import dropout_mask
+
+_SECONDS_TO_DROP_TENSORS = 0.3
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def current_world() -> World:
 
 @contextmanager
 def joined_world() -> Iterator[World]:
-    """Join the processes that torchrun started, and leave them at the end; alone otherwise."""
+    """Join the processes that torchrun started, and leave them together at the end; alone otherwise."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
         yield current_world()
         return
@@ -58,8 +61,12 @@ def joined_world() -> Iterator[World]:
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
         yield current_world()
+        dist.barrier()
     finally:
         dist.destroy_process_group()
+        # A thread of Gloo drops the tensors of a collective after that has returned, and takes the interpreter for it:
+        # should it be gone by then, the process aborts, and torchrun ends the others with it.
+        sleep(_SECONDS_TO_DROP_TENSORS)
 
 
 class ShardedNetwork(nn.Module):
