@@ -85,8 +85,8 @@ def test_only_what_goes_beyond_a_limit_is_taken_back(fitting, power):
     assert power_to_read(fitting) == pytest.approx(power)
 
 
-@pytest.mark.parametrize(("fitting", "share"), [(2.0, 0), (1.0, 0), (0.85, 0), (0.8, 0.5), (0.75, 1), (0.3, 1)])
-def test_a_classifier_is_too_sure_below_three_quarters(fitting, share):
+@pytest.mark.parametrize(("fitting", "share"), [(2.0, 0), (1.0, 0), (0.9, 0), (0.85, 0.5), (0.8, 1), (0.3, 1)])
+def test_a_classifier_is_too_sure_below_four_fifths(fitting, share):
     assert too_sure(fitting) == pytest.approx(share)
 
 

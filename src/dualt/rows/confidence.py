@@ -19,7 +19,7 @@ _HALVINGS = 8
 _CAUTION = 1.5
 # A classifier whose log odds should be less than half of what they are: its sureness says little. Between the other
 # two it is not known whether they are only those of a network that was stopped early, or too sure.
-FAR_TOO_SURE, _TOO_SURE, _MAYBE_TOO_SURE = 0.5, 0.75, 0.85
+FAR_TOO_SURE, _TOO_SURE, _MAYBE_TOO_SURE = 0.5, 0.8, 0.9
 
 # Mean probabilities are not of these labels where they are this far from the labels' shares, beyond chance.
 _FAR_FROM_SHARES = 0.03
