@@ -99,6 +99,24 @@ def test_folds_stop_where_the_validation_part_says_that_the_network_has_learned(
         assert own.trained[name].recipe.epochs == 6, "the schedule is the same"
 
 
+def test_folds_that_were_interrupted_go_on_and_come_out_the_same(tmp_path):
+    def interrupt(name, record):
+        if (name, record.epoch) == ("ce-fold-2", 0):
+            raise KeyboardInterrupt
+
+    options = {"folds": 3, "method": "ce", "learning_rate": 0.1}
+    with pytest.raises(KeyboardInterrupt):
+        stages(tmp_path, on_epoch=interrupt, **options)[0].posterior()
+    seen = []
+    resumed = stages(tmp_path, on_epoch=lambda name, record: seen.append((name, record.epoch)), **options)[0]
+    whole = stages(**options)[0]
+    np.testing.assert_array_equal(resumed.pred_probs(), whole.pred_probs())
+    n_epochs = whole.train("ce").history.learned_epoch + 1
+    assert n_epochs > 1
+    left = [("ce-fold-2", epoch) for epoch in range(1, n_epochs)] + [("ce-fold-3", epoch) for epoch in range(n_epochs)]
+    assert seen == left
+
+
 def test_what_no_judge_has_seen():
     own = stages(folds=3, method="ce")[0]
     probs, labels = own.unseen()
