@@ -336,7 +336,8 @@ def test_clean_toy_data_by_the_defaults(name, tmp_path):
         if found["distrust"] is None:
             assert found["estimate"]["noise_rate_range"][0] == 0, "the labels are clean"
         plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(x, y).score(x_test, y_test)
-        assert found["test_accuracy"] >= plain - max(0.02, 1.001 / len(y_test)), "two points, or one row of so few"
+        slack = max(0.02, 1.001 / len(y_test)) if n_judged else 0.02
+        assert found["test_accuracy"] >= plain - slack, "two points; of another split of so few rows, or one of these"
         hits += found["test_accuracy"] * len(y_test)
         plain_hits += plain * len(y_test)
         n_judged += len(y_test)

@@ -30,8 +30,8 @@ _FEWEST_FOLDS = 2
 _BATCHES, _BATCH_SIZES = 32, (16, 128)
 _STEPS, _EPOCHS = 700, (15, 60)
 _RATE = 2e-3
-# Over the number of samples: what is believed of weights before any was seen, as in a ridge regression, and matters the
-# less the more there are.
+# Weight decay, over the number of samples: a prior on the weights, as in ridge regression, which matters less the more
+# samples there are.
 _DECAY = 2.0
 # A method that refines a trained network starts more gently.
 _REFINING_RATE = 5e-4
