@@ -28,14 +28,14 @@ CLASSES = {
 PROMISED = (
     "estimate_transition", "TransitionEstimate", "TEstimator", "DualTEstimator", "clean_posterior", "l1_error",
     "to_noisy", "compose", "noise_rates", "noise", "io", "estimators", "errors", "transition", "__version__",
-    "from_cleanlab", "plot_curves", "plot_transition", "find_label_issues", "LabelIssues", "RobustClassifier",
+    "plot_transition", "find_label_issues", "LabelIssues", "RobustClassifier",
     "RobustNetClassifier", "Audit", "noisy_accuracy", "losses", "rows", "results", "issues", "audit", "report",
     "crossfit", "datasets", "cross_fit", "OutOfFold", "TrainingDynamics",
 )  # fmt: skip
 FIELDS = (
     "transition", "estimator", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",
     "noise_rate_range", "audit", "confidence_interval", "diagnostics", "warnings", "to_dict", "save", "plot",
-    "noise_rates_range", "undecided", "load", "to_report", "to_frame", "to_cleanlab",
+    "noise_rates_range", "undecided", "to_report", "to_frame",
 )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_every_name_of_a_module_is_there(module):
 def test_promised_names():
     assert set(PROMISED) <= set(dualt.__all__)
     assert {"symmetric", "pair", "asymmetric", "random_diagonal_dominant", "corrupt"} <= set(dualt.noise.__all__)
-    assert {"t", "dual-t", "spade", "confident-joint", "top-count", "oracle"} <= ESTIMATORS.keys()
+    assert {"t", "dual-t", "spade", "confident-joint", "oracle"} <= ESTIMATORS.keys()
 
 
 @pytest.mark.parametrize("name", ["estimate", "Estimator", "_private"])

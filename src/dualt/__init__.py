@@ -17,13 +17,12 @@ _NAMES = {
     "dynamics": ("TrainingDynamics",),
     "estimators": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
-        "SelectiveEstimator", "SpadeEstimator", "TEstimator", "TopCountEstimator", "estimate_transition",
+        "SelectiveEstimator", "SpadeEstimator", "TEstimator", "estimate_transition",
     ),
     "issues": ("LabelIssues", "find_label_issues"),
     "nn.classifier": ("RobustNetClassifier",),
     "results": ("TransitionEstimate",),
-    "results.cleanlab": ("from_cleanlab",),
-    "results.plotting": ("plot_curves", "plot_transition"),
+    "results.plotting": ("plot_transition",),
     "transition": ("clean_posterior", "compose", "l1_error", "noise_rates", "to_noisy"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

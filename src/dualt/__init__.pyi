@@ -27,14 +27,11 @@ from dualt.estimators.sklearn import JointEstimator as JointEstimator
 from dualt.estimators.sklearn import SelectiveEstimator as SelectiveEstimator
 from dualt.estimators.sklearn import SpadeEstimator as SpadeEstimator
 from dualt.estimators.sklearn import TEstimator as TEstimator
-from dualt.estimators.sklearn import TopCountEstimator as TopCountEstimator
 from dualt.issues import LabelIssues as LabelIssues
 from dualt.issues import find_label_issues as find_label_issues
 from dualt.nn import losses as losses
 from dualt.nn.classifier import RobustNetClassifier as RobustNetClassifier
 from dualt.results import TransitionEstimate as TransitionEstimate
-from dualt.results.cleanlab import from_cleanlab as from_cleanlab
-from dualt.results.plotting import plot_curves as plot_curves
 from dualt.results.plotting import plot_transition as plot_transition
 from dualt.transition import clean_posterior as clean_posterior
 from dualt.transition import compose as compose

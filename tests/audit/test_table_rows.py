@@ -46,7 +46,7 @@ def test_rows_without_a_label_may_be_dropped(audited):
         app, ["estimate", "data.csv", "--label", "label", "--probs", "p_*", "--verified", "audit.csv", "-o", "t.json"]
     )
     assert told.exit_code == 0, told.output
-    np.testing.assert_allclose(estimate, dualt.TransitionEstimate.load("t.json"))
+    np.testing.assert_allclose(estimate, dualt.io.load_transition("t.json"))
     issues = dualt.find_label_issues(probs_of(kept), kept["label"], verified=audit)
     known = issues.probability_right[kept.index.get_indexer(audit.rows)]
     assert set(known.tolist()) == {0.0, 1.0}

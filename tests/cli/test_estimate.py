@@ -94,9 +94,8 @@ def test_unreadable_files_are_refused(files, place, kind):
         (["--level", "95"], r"--level in \(0, 1\), got 95"),
         (["--level", "nan"], "--level"),
         (["--set", "share"], "NAME=VALUE"),
-        (["--set", "shares=0.5", "-e", "top-count"], "no option 'shares'"),
-        (["--set", "share=2", "-e", "top-count"], r"share in \(0, 1\), got 2"),
-        (["--set", "share=lots", "-e", "top-count"], r"share in \(0, 1\), got 'lots'"),
+        (["--set", "shares=0.5", "-e", "joint"], "no option 'shares'"),
+        (["--set", "quantile=2", "-e", "t", "--set", "anchor=quantile"], r"quantile in \(0, 1\), got 2"),
         (["--set", "anchor=mean", "-e", "t"], "Unknown anchor 'mean'"),
         (["--classes", "absent.txt"], "No such file"),
         (["--label", "absent"], "absent"),
@@ -174,9 +173,9 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, n_classes):
 
 
 def test_options_reach_the_estimator(files):
-    result = run(files / "probs.npy", files / "labels.npy", "-e", "top-count", "--set", "share=0.25", "--json")
+    result = run(files / "probs.npy", files / "labels.npy", "-e", "t", "--set", "anchor=quantile", "--json")
     expected = dualt.estimate_transition(
-        np.load(files / "probs.npy"), np.load(files / "labels.npy"), "top-count", share=0.25
+        np.load(files / "probs.npy"), np.load(files / "labels.npy"), "t", anchor="quantile"
     )
     np.testing.assert_allclose(json.loads(result.stdout)["transition"], expected.transition)
 

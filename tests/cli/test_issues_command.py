@@ -73,7 +73,7 @@ def test_the_options_of_estimate_choose_the_matrix(folder):
     lines = [f"{row['index']},{row['given']},{clean[int(row['index'])]}" for row in rows]
     (folder / "audit.csv").write_text("\n".join(["index,given,true", *lines]))
     counts = set()
-    for options in ([], ["-e", "top-count", "--set", "share=0.2"], ["--verified", "audit.csv"]):
+    for options in ([], ["-e", "t", "--set", "anchor=quantile"], ["--verified", "audit.csv"]):
         estimate = run("estimate", "mixed.npy", "labels.npy", "-o", "t.json", *options)
         assert estimate.exit_code == 0, estimate.output
         direct = json.loads(run("issues", "mixed.npy", "labels.npy", "--json", *options).stdout)

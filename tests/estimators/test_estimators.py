@@ -99,7 +99,7 @@ def test_exact_posteriors_of_separable_classes(name):
     probs, noisy, clean = separable(truth, per_class=900)
     np.testing.assert_allclose(dualt.estimate_transition(probs, noisy, "t").transition, truth, atol=1e-12)
     np.testing.assert_allclose(dualt.estimate_transition(probs, noisy, "dual-t").transition, truth @ truth, atol=2e-3)
-    for estimator in ("spade", "top-count", "confident-joint"):
+    for estimator in ("spade", "confident-joint"):
         np.testing.assert_allclose(dualt.estimate_transition(probs, noisy, estimator).transition, truth, atol=2e-3)
     found = dualt.estimate_transition(probs, noisy, "oracle", clean_labels=clean).transition
     np.testing.assert_allclose(found, truth, atol=2e-3)
@@ -177,26 +177,6 @@ def test_confident_joint_equals_a_loop(seed, n_classes):
     np.testing.assert_allclose(found, confident_joint_by_loops(probs, labels), atol=1e-5)
 
 
-def top_count_by_loops(probs, labels, share):
-    n_classes = probs.shape[1]
-    result = np.eye(n_classes)
-    for l in range(n_classes):  # noqa: E741
-        members = sorted((i for i in range(len(probs)) if probs[i].argmax() == l), key=lambda i: -probs[i, l])
-        if members:
-            threshold = probs[members[int(np.floor((len(members) - 1) * share))], l]
-            kept = [labels[i] for i in members if probs[i, l] >= threshold]
-            result[l] = np.bincount(kept, minlength=n_classes) / len(kept)
-    return result
-
-
-@given(st.integers(0, 1000), st.sampled_from([0.5, 0.25]))
-def test_top_count_equals_a_loop(seed, share):
-    rng = np.random.default_rng(seed)
-    probs, labels = rng.dirichlet(np.full(4, 0.4), 90), rng.integers(0, 4, 90)
-    found = dualt.estimate_transition(probs, labels, "top-count", share=share).transition
-    np.testing.assert_allclose(found, top_count_by_loops(probs, labels, share))
-
-
 @given(transitions(), st.integers(0, 1000))
 def test_oracle_counts_pairs(transition, seed):
     rng = np.random.default_rng(seed)
@@ -213,8 +193,8 @@ def test_unknown_methods_and_options_are_named():
     data = [[0.5, 0.5]], [0]
     with pytest.raises(UnknownNameError, match="Did you mean 'dual-t'"):
         dualt.estimate_transition(*data, "dual_t")
-    with pytest.raises(InputError, match=r"no option 'shares'\. Its options: share"):
-        dualt.estimate_transition(*data, "top-count", shares=0.1)
+    with pytest.raises(InputError, match=r"no option 'shrunk'\. Its options: random_state, shrink"):
+        dualt.estimate_transition(*data, "joint", shrunk=0.1)
     with pytest.raises(InputError, match="pass clean_labels"):
         dualt.estimate_transition(*data, "oracle")
     with pytest.raises(InputError, match="top_k"):

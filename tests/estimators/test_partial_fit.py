@@ -18,7 +18,7 @@ LABELS = RNG.integers(0, 3, 90)
 WORDS = np.array(["cow", "ant", "bee"])
 ONCE = [classes.TEstimator, classes.DualTEstimator, classes.SpadeEstimator]
 AGAIN = [
-    classes.ConfidentJointEstimator, classes.TopCountEstimator, classes.CleanCountEstimator, classes.JointEstimator,
+    classes.ConfidentJointEstimator, classes.CleanCountEstimator, classes.JointEstimator,
     classes.HocEstimator,
 ]  # fmt: skip
 

@@ -18,7 +18,7 @@ from dualt.transition import compose, noise_rates, to_noisy
 
 # Of scikit-learn's, about convergence and the shape of labels.
 SKLEARN = UserWarning
-METHODS = ("t", "dual-t", "spade", "confident-joint", "top-count", "clean-count", "hoc")
+METHODS = ("t", "dual-t", "spade", "confident-joint", "clean-count", "hoc")
 
 
 def same(a, b):

@@ -106,7 +106,7 @@ def test_classes_in_another_order_are_matched_by_name(order):
     )
 
 
-@pytest.mark.parametrize("method", ["clean-count", "confident-joint", "top-count", "joint", "hoc", "oracle"])
+@pytest.mark.parametrize("method", ["clean-count", "confident-joint", "joint", "hoc", "oracle"])
 def test_other_estimators_say_that_they_read_the_data_again(method):
     with pytest.raises(InputError, match=f"'{method}' has to read the data again.*t, dual-t, spade"):
         estimate_summary(stored_part().summary, NAMES, method)

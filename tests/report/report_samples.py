@@ -42,7 +42,7 @@ class SampleEstimate:
         self.noise_rates = 1 - np.diagonal(self.transition) if self.noise_rates is None else self.noise_rates
         self.noise_rate = self.rate if self.noise_rate is None else self.noise_rate
         self.fit, self.undecided, self.level = SimpleNamespace(readings=None), None, 0.95
-        self.audit, self.saved = None, None
+        self.audit = None
         self.diagnostics = SimpleNamespace(
             agreement=self.agreement,
             condition_number=self.condition_number,

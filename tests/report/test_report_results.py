@@ -11,7 +11,6 @@ from dualt.estimators import estimate_transition
 from dualt.issues import find_label_issues
 from dualt.noise import corrupt, pair
 from dualt.report import listed, render_report, text_previews, write_report
-from dualt.results import TransitionEstimate
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +107,6 @@ def test_issues_write_their_own_page(noisy, estimate, tmp_path):
     issues.to_report(tmp_path / "issues.html", title="Mine", level=0.9)
     write_report(tmp_path / "page.html", estimate, issues, title="Mine", level=0.9)
     assert (tmp_path / "issues.html").read_bytes() == (tmp_path / "page.html").read_bytes()
-
-
-def test_a_page_of_a_loaded_estimate_has_the_level_that_it_was_saved_at(noisy, estimate, tmp_path):
-    estimate.save(tmp_path / "t.json", level=0.9)
-    loaded = TransitionEstimate.load(tmp_path / "t.json")
-    issues = find_label_issues(*noisy, loaded)
-    assert render_report(loaded, issues) == render_report(estimate, issues, level=0.9)
 
 
 def test_nothing_to_report_is_refused():

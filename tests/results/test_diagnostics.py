@@ -172,7 +172,7 @@ def test_what_is_known_of_the_rows_is_carried_and_heeded(estimator):
     assert [known for known in found if "in-sample" in warned[known]] == ([False] if estimator == "clean-count" else [])
 
 
-@pytest.mark.parametrize("estimator", ["dual-t", "spade", "top-count", "confident-joint"])
+@pytest.mark.parametrize("estimator", ["dual-t", "spade", "confident-joint"])
 def test_plain_data_gives_no_notice(estimator):
     assert codes(estimator, plain()) == []
 

@@ -162,56 +162,6 @@ def test_an_estimate_is_an_array():
     assert dualt.l1_error(estimate, estimate) == 0
 
 
-@pytest.mark.parametrize("estimator", ["dual-t", "clean-count"])
-def test_a_saved_estimate_is_loaded_with_all_that_was_saved(tmp_path, estimator):
-    estimate = estimated(estimator=estimator)
-    estimate.save(tmp_path / "t.json", level=0.9)
-    loaded = dualt.TransitionEstimate.load(tmp_path / "t.json")
-    assert repr(loaded) == repr(estimate)
-    assert str(loaded) == str(estimate)
-    assert loaded.level == 0.9
-    assert loaded.to_dict(0.9) == json.loads((tmp_path / "t.json").read_text())
-    assert loaded.warnings == estimate.warnings
-    assert "90% interval" in loaded._repr_html_()
-    np.testing.assert_array_equal(loaded.noise_rates_interval(0.9), estimate.noise_rates_interval(0.9))
-    np.testing.assert_array_equal(loaded.to_cleanlab().joint, estimate.to_cleanlab().joint)
-    assert pickle.loads(pickle.dumps(loaded)).to_dict(0.9) == loaded.to_dict(0.9)
-    with pytest.raises(InputError, match=r"Expected the level 0\.9, at which the intervals were saved, got 0\.95"):
-        loaded.confidence_interval(0.95)
-    with pytest.raises(InputError, match="Estimate it again"):
-        loaded.replicates(1)
-
-
-def test_a_loaded_estimate_is_used_at_the_level_that_it_was_saved_at(tmp_path):
-    estimate = estimated()
-    estimate.save(tmp_path / "t.json", level=0.9)
-    loaded = dualt.TransitionEstimate.load(tmp_path / "t.json")
-    np.testing.assert_array_equal(loaded.confidence_interval(), estimate.confidence_interval(0.9))
-    np.testing.assert_array_equal(loaded.noise_rates_interval(), estimate.noise_rates_interval(0.9))
-    assert loaded.noise_rate_interval() == estimate.noise_rate_interval(0.9)
-    loaded.save(tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_text() == (tmp_path / "t.json").read_text()
-    for level, name in ((None, "loaded.html"), (0.9, "estimate.html")):
-        (loaded if level is None else estimate).to_report(tmp_path / name, level=level)
-    assert (tmp_path / "loaded.html").read_text() == (tmp_path / "estimate.html").read_text()
-
-
-@pytest.mark.parametrize("estimator", sorted({*ESTIMATORS} - {"oracle"}))
-def test_a_loaded_estimate_says_the_same_to_the_last_bit(tmp_path, estimator):
-    rng = np.random.default_rng(1)
-    probs, labels = rng.dirichlet(np.full(7, 0.2), 300), rng.integers(0, 7, 300)
-    estimate = dualt.estimate_transition(probs, labels, estimator)
-    estimate.save(tmp_path / "t.json")
-    assert dualt.TransitionEstimate.load(tmp_path / "t.json").to_dict() == estimate.to_dict()
-
-
-def test_the_infinite_condition_number_of_a_singular_matrix_is_loaded(tmp_path):
-    estimate = dualt.estimate_transition([[0.8, 0.2], [0.2, 0.8]] * 10, [0] * 20, "spade")
-    assert estimate.diagnostics.condition_number == np.inf
-    estimate.save(tmp_path / "t.json")
-    assert dualt.TransitionEstimate.load(tmp_path / "t.json").to_dict() == estimate.to_dict()
-
-
 def test_the_matrix_cannot_be_changed():
     estimate = estimated()
     before = estimate.fit.transition.copy()
@@ -226,32 +176,6 @@ def test_the_matrix_cannot_be_changed():
 def test_the_number_of_replicates_is_checked(count):
     with pytest.raises(InputError, match="Expected n_replicates, a whole number of at least 1, got"):
         estimated().replicates(count)
-
-
-def test_a_file_that_is_no_estimate_is_refused(tmp_path):
-    path = tmp_path / "t.json"
-    with pytest.raises(FileError, match="No such file"):
-        dualt.TransitionEstimate.load(path)
-    path.write_text("{")
-    with pytest.raises(FileError, match="as JSON"):
-        dualt.TransitionEstimate.load(path)
-    estimated().save(path)
-    good = json.loads(path.read_text())
-    bad = (
-        [],
-        {},
-        {**good, "transition": [[1]]},
-        {**good, "class_names": ["a"]},
-        {**good, "interval": {**good["interval"], "low": [1, 2]}},
-        {**good, "diagnostics": {"support": [1, 2, 3]}},
-        {**good, "noise_rate_interval": [0.1]},
-        {**good, "warnings": [{"code": 1}]},
-        {**good, "anchors": "abc"},
-    )
-    for content in bad:
-        path.write_text(json.dumps(content))
-        with pytest.raises(InputError, match=r"Expected an estimate as `save` writes it in .*t\.json, got"):
-            dualt.TransitionEstimate.load(path)
 
 
 def test_print_shows_the_matrix_and_the_rate_and_nothing_is_bootstrapped(monkeypatch):

@@ -45,19 +45,6 @@ def test_an_estimate_draws_itself_into_axes_of_ones_own():
     assert len(pyplot.get_fignums()) == 1
 
 
-def test_curves_leave_out_what_is_not_known():
-    ax = dualt.plot_curves({"loss": [3, 2, 1], "validation_accuracy": [0.1, None, 0.3], "test_accuracy": [None] * 3})
-    (line,) = ax.lines
-    np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
-    np.testing.assert_array_equal(line.get_ydata(), [0.1, np.nan, 0.3])
-
-
-@pytest.mark.parametrize("curves", [{}, {"loss": [1.0]}, {"test_accuracy": [None, None]}])
-def test_no_curves_is_an_error(curves):
-    with pytest.raises(dualt.errors.InputError, match="validation_accuracy or test_accuracy"):
-        dualt.plot_curves(curves)
-
-
 @pytest.mark.parametrize(
     ("module", "use", "message"),
     [

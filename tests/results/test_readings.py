@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 import dualt
 from dualt.cli.picture import matrix_table
 from dualt.crossfit import out_of_fold_probabilities
-from dualt.errors import DualtError
 from dualt.report import render_report
 from dualt.results.readings import Readings, basis, between, finding, rate_range
 
@@ -96,26 +95,6 @@ def test_a_classifier_that_is_far_too_sure_claims_a_limit(noise):
     assert estimate.noise_rate_range[1] >= (given != clean).mean()
 
 
-@pytest.mark.parametrize("power", [0, -1, float("nan"), "high"])
-def test_a_saved_power_that_is_none_is_refused(tmp_path, power):
-    estimate = hard_and_easy(0.1)
-    estimate.save(tmp_path / "t.json")
-    content = json.loads((tmp_path / "t.json").read_text())
-    assert content["readings"]["power"] == 1
-    content["readings"]["power"] = power
-    (tmp_path / "t.json").write_text(json.dumps(content))
-    with pytest.raises(DualtError, match=r"as `save` writes it|NaN"):
-        dualt.TransitionEstimate.load(tmp_path / "t.json")
-
-
-def test_readings_of_earlier_versions_are_read():
-    many = np.array([100, 100])
-    saved = Readings(np.full(2, 0.4), np.full(2, 0.5), many, many, seldom_sure=False, trust=1.0).to_dict()
-    del saved["surest"]
-    assert Readings.from_dict(saved).range(np.full(2, 0.5), 0.95)[0] > 0.3
-    assert Readings.from_dict(saved | {"overlap": True}).range(np.full(2, 0.5), 0.95)[0] == 0
-
-
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_what_is_said_around_one_rate_is_not_narrower_than_its_range(level):
     """Where sampling outweighs the readings one rate is told, with both around it."""
@@ -157,10 +136,9 @@ def at_chance(estimator: str | None = None, **options) -> dualt.TransitionEstima
 
 
 @pytest.mark.parametrize("estimator", [None, "spade", "dual-t"])
-def test_at_chance_no_rate_is_claimed(estimator, tmp_path):
+def test_at_chance_no_rate_is_claimed(estimator):
     estimate = at_chance(estimator)
-    estimate.save(tmp_path / "t.json")
-    for told in (estimate, dualt.TransitionEstimate.load(tmp_path / "t.json")):
+    for told in (estimate,):
         assert "most frequent" in told.undecided
         assert finding(told) == "No noise rate can be claimed"
         assert basis(told) == told.undecided

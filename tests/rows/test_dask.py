@@ -56,7 +56,7 @@ def cluster():
         yield running
 
 
-@pytest.mark.parametrize("estimator", ["t", "dual-t", "spade", "confident-joint", "top-count", "clean-count"])
+@pytest.mark.parametrize("estimator", ["t", "dual-t", "spade", "confident-joint", "clean-count"])
 def test_every_estimator_gives_what_it_gives_in_memory(estimator):
     probs, labels = da.from_array(PROBS, chunks=(700, 33)), da.from_array(LABELS, chunks=999)
     same(dualt.estimate_transition(probs, labels, estimator), dualt.estimate_transition(PROBS, LABELS, estimator))

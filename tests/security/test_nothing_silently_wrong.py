@@ -175,7 +175,6 @@ def test_json_has_no_infinity(files):
     assert json.loads(result.stdout, parse_constant=pytest.fail)["diagnostics"]["condition_number"] is None
     assert "null in the JSON" in result.stderr
     json.loads((files / "e.json").read_text(), parse_constant=pytest.fail)
-    assert dualt.TransitionEstimate.load(files / "e.json").diagnostics.condition_number == float("inf")
 
 
 def test_json_text_leaves_finite_content_alone():

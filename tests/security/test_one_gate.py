@@ -105,7 +105,6 @@ READERS = {
     "lines.txt": [lambda path: text_previews(path, [0], n_samples=1)],
     "review.csv": [read_review],
     "audit.csv": [read_sheet],
-    "estimate.json": [dualt.TransitionEstimate.load],
     "record.json": [lambda path: records().read_record(path)],
     "model.json": [lambda path: networks("training.model").Model.load(path.parent)],
     "w.safetensors": [

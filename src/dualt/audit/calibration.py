@@ -11,7 +11,7 @@ pair prevail.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,22 +58,6 @@ class Calibration:
         numbers = dict(zip("abgh", self.theta.tolist(), strict=True))
         tables = {"offsets": self.offsets.tolist(), "transition": self.transition.tolist()}
         return {**numbers, "scale": self.scale, **tables}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Calibration:
-        """Return the calibration that `to_dict` has returned."""
-        theta = np.array([content[name] for name in "abgh"], np.float64)
-        n_classes = len(content["offsets"])
-        offsets, transition = (read_numbers(content, name, n_classes, n_classes) for name in ("offsets", "transition"))
-        return cls(theta, offsets, float(content["scale"]), transition)
-
-
-def read_numbers(content: Mapping[str, Any], name: str, *shape: int) -> Floats:
-    """Return the finite numbers of that name and shape in what a `to_dict` has returned."""
-    values = np.array(content[name], np.float64)
-    if values.shape != shape or not np.isfinite(values).all():
-        raise ValueError(f"{name} of shape {values.shape}, not finite numbers of shape {shape}")
-    return values
 
 
 def posteriors(

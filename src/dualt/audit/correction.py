@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,15 +16,12 @@ from dualt.audit.calibration import (
     cross_calibrate,
     fit_calibration,
     posteriors,
-    read_numbers,
     to_transition,
 )
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.audit.prediction_powered import Verified, class_rate_intervals, rate_interval, transition_intervals
 from dualt.audit.verified_labels import Audit, check_audit
-from dualt.errors import InputError
 from dualt.labels import Codes
-from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.posterior import NoisyPosterior
 from dualt.transition import early_posterior
@@ -105,41 +102,6 @@ class AuditResult:
             "weights": {name: values.tolist() for name, values in self.weights._asdict().items()},
             "calibration": self.calibration.to_dict(),
         }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> AuditResult:
-        """Return the result that `to_dict` has returned; raise KeyError, TypeError or ValueError for anything else."""
-        n_verified, calibration = len(content["rows"]), Calibration.from_dict(content["calibration"])
-        n_classes = len(calibration.transition)
-        found, drawn = content["verified"], content["weights"]
-        rows = read_numbers(content, "rows", n_verified).astype(np.intp)
-        given, true = (read_numbers(found, name, n_verified).astype(np.intp) for name in ("given", "true"))
-        if min(given.min(), true.min()) < 0 or max(given.max(), true.max()) >= n_classes:
-            raise ValueError(f"other classes than 0 to {n_classes - 1}")
-        posterior = read_numbers(found, "posterior", n_verified, n_classes)
-        verified = Verified(given, true, posterior, read_numbers(found, "joint", n_classes, n_classes))
-        weight, probability, strata = (read_numbers(drawn, name, n_verified) for name in Weights._fields)
-        weights = Weights(weight, probability, strata.astype(np.intp))
-        return cls(rows, verified, weights, calibration, read_numbers(content, "joint", n_classes, n_classes))
-
-
-def with_audit(estimate: TransitionEstimate) -> TransitionEstimate:
-    """Return an estimate from a file with the audit that the file tells of; any other as it is."""
-    told = None if estimate.saved is None else estimate.saved.audit
-    if told is None or estimate.audit is not None:
-        return estimate
-    try:
-        audit = AuditResult.from_dict(told)
-        if len(audit.joint) != len(estimate.class_names):
-            raise ValueError(f"one of {len(audit.joint)} classes instead of {len(estimate.class_names)}")
-        if audit.rows.min() < 0 or audit.rows.max() >= estimate.n_samples:
-            raise ValueError(f"other rows than 0 to {estimate.n_samples - 1}")
-    except (KeyError, TypeError, ValueError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
-        raise InputError(
-            f"Expected the audit of an estimate as `save` writes it, got {what}. Pass verified= to estimate it again."
-        ) from None
-    return replace(estimate, fit=replace(estimate.fit, audit=audit))
 
 
 def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit) -> AuditResult:

@@ -86,19 +86,14 @@ def evaluate(
 
 
 def _noise(path: Path, names: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
-    """Return a saved estimate or a plain matrix, and the class names: those of the file unless others are given."""
+    """Return the matrix, and the class names: those of the file unless others are given."""
     from dualt import io
-    from dualt.files import read_json
-    from dualt.results import TransitionEstimate
     from dualt.transition import match_transition
 
     matrix, own = io.load_named_transition(path)
     names = own if names is None else names
     matched = match_transition(matrix, own, names)
-    # What else an estimate knows, such as its range, is in .json only; a matrix may be there too.
-    content = read_json(path) if path.suffix.lower() == ".json" else None
-    is_estimate = isinstance(content, dict) and "estimator" in content
-    return TransitionEstimate.load(path) if is_estimate else matched, names
+    return matched, names
 
 
 def _check_lengths(models: Mapping[Path, NDArray[Any]], n_labels: int, labels: Path) -> None:

@@ -22,7 +22,6 @@ _CLASSES = (
     "DualTEstimator",
     "SpadeEstimator",
     "ConfidentJointEstimator",
-    "TopCountEstimator",
     "CleanCountEstimator",
     "SelectiveEstimator",
     "JointEstimator",

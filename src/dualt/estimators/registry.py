@@ -18,7 +18,6 @@ from dualt.estimators.oracle import oracle
 from dualt.estimators.selective import selective
 from dualt.estimators.spade import spade
 from dualt.estimators.t import t_estimator
-from dualt.estimators.top_count import top_count
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
@@ -52,7 +51,6 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
     ),
     "spade": EstimatorEntry(spade, "T♠ alone: given labels counted by predicted class", reads_once=True),
     "confident-joint": EstimatorEntry(confident_joint, "counts examples that clear their class's mean confidence"),
-    "top-count": EstimatorEntry(top_count, "counts given labels among the most confident examples of a class"),
     "clean-count": EstimatorEntry(clean_count, "counts given labels among examples whose true class is clear"),
     "selective": EstimatorEntry(
         selective, "counts the examples of highest score among which a label is most frequent", for_many_classes=False

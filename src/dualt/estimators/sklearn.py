@@ -161,21 +161,6 @@ class ConfidentJointEstimator(TransitionEstimator):
     estimator = "confident-joint"
 
 
-class TopCountEstimator(TransitionEstimator):
-    """Given labels counted among the most confident examples of each class.
-
-    Parameters
-    ----------
-    share
-        Which part of a class counts as its most confident.
-    """
-
-    estimator = "top-count"
-
-    def __init__(self, share: float = 0.5) -> None:
-        self.share = share
-
-
 class CleanCountEstimator(TransitionEstimator):
     """Given labels counted among the examples whose true class is clear.
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.audit import Audit, AuditResult
-from dualt.audit.correction import with_audit
 from dualt.audit.table_rows import among_kept
 from dualt.dynamics import TrainingDynamics
 from dualt.errors import InputError
@@ -197,7 +196,7 @@ def _prepare(
         top = check_count(top, "a number of issues (top)", least=0)
     if transition is None:
         transition = estimate_posterior(posterior, estimator)
-    estimate = with_audit(transition) if isinstance(transition, TransitionEstimate) else None
+    estimate = transition if isinstance(transition, TransitionEstimate) else None
     given: Any = transition if estimate is None else estimate.transition
     matrix = check_transition(given, posterior.n_classes)
     source = estimate

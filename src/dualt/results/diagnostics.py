@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +13,6 @@ from dualt.rows.confidence import are_other_shares, calibration_of_sample, dista
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import early_posterior
 
-# What figures that are newer than the others were in files that lack them.
-_NEWER = {"calibration": 1.0, "share_distance": 0.0}
 # Up to so many classes the singular values, or an LU decomposition, of a matrix take about a second.
 _EXACT_UP_TO, _ESTIMATED_UP_TO = 1_000, 4_000
 _BAND_ENTRIES = 1 << 17
@@ -171,14 +168,3 @@ class Diagnostics:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
         return {name: np.asarray(getattr(self, name)).tolist() for name in FIGURES}
-
-    @classmethod
-    def from_dict(cls, figures: Mapping[str, Any]) -> Diagnostics:
-        """Return the figures that `to_dict` has returned."""
-        found = cls.__new__(cls)
-        for name in FIGURES:  # what is set is not computed
-            value = figures.get(name, _NEWER[name]) if name in _NEWER else figures[name]
-            vars(found)[name] = np.asarray(value) if isinstance(value, list) else value
-        if found.condition_number is None and len(found.label_counts) <= _ESTIMATED_UP_TO:
-            vars(found)["condition_number"] = float("inf")  # which JSON has not: it was written as null
-        return found

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import naming_extra
-from dualt.results.cleanlab import CleanlabMatrices, of_prior
 from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
 from dualt.results.intervals import default_replicates, percentile_interval
 from dualt.results.notebook import estimate_html, estimate_text
 from dualt.results.notices import Notice, notices
 from dualt.results.readings import finding, rate_range, rates_range, undecided
-from dualt.results.saved import Saved, estimate_content, read_estimate, write_estimate
+from dualt.results.saved import estimate_content, write_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
@@ -51,8 +50,6 @@ class TransitionEstimate:
         Row number of each class's anchor.
     out_of_fold : bool or None
         Whether the classifier had not seen the rows of these probabilities; None if that is not known.
-    saved : Saved or None
-        What the file says that it was loaded from.
     """
 
     estimator: str
@@ -60,14 +57,6 @@ class TransitionEstimate:
     fit: Fit
     summary: PosteriorSummary
     out_of_fold: bool | None = None
-    saved: Saved | None = None
-
-    @classmethod
-    def load(cls, path: str | Path) -> TransitionEstimate:
-        """Read an estimate that was saved as `.json`: all that was saved, intervals at the level they were saved at."""
-        estimator, names, fit, out_of_fold, saved = read_estimate(path)
-        # There are no rows to summarise; whatever needs the summary is in the file.
-        return cls(estimator, names, fit, None, out_of_fold, saved)  # type: ignore[arg-type]
 
     @property
     def transition(self) -> Matrix:
@@ -82,11 +71,6 @@ class TransitionEstimate:
         return int(self.diagnostics.label_counts.sum())
 
     @property
-    def level(self) -> float:
-        """Level of the intervals that are shown if none is asked for."""
-        return self.saved.level if self.saved else 0.95
-
-    @property
     def t_club(self) -> Matrix | None:
         """P(Y' | Y), read at anchors."""
         return None if self.fit.t_club is None else self.fit.t_club.astype(np.float64)
@@ -94,8 +78,6 @@ class TransitionEstimate:
     @property
     def t_spade(self) -> Matrix | None:
         """P(noisy | Y'), counted."""
-        if self.saved:
-            return self.saved.t_spade
         return None if self.fit.spade_counts is None else normalize_counts(self.fit.spade_counts)
 
     @property
@@ -116,8 +98,7 @@ class TransitionEstimate:
     @cached_property
     def clean_prior(self) -> NDArray[np.float64]:
         """Share of each true class: as verified labels have shown it, else as label shares and matrix imply."""
-        known = self.saved if self.audit is None else self.audit
-        prior = None if known is None else known.clean_prior
+        prior = None if self.audit is None else self.audit.clean_prior
         return clean_prior(self.transition, self.diagnostics.label_counts) if prior is None else prior
 
     @property
@@ -128,13 +109,11 @@ class TransitionEstimate:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Figures that tell how far the estimate can be trusted."""
-        return self.saved.diagnostics if self.saved else Diagnostics(self.fit, self.summary)
+        return Diagnostics(self.fit, self.summary)
 
     @cached_property
     def warnings(self) -> tuple[Notice, ...]:
         """What a user of this estimate should know, in plain words."""
-        if self.saved:
-            return self.saved.warnings
         return tuple(notices(self.estimator, self.fit, self.diagnostics, self.class_names, self.out_of_fold))
 
     def replicates(self, n_replicates: int | None = None, random_state: RandomState = 0) -> NDArray[np.float32]:
@@ -160,44 +139,32 @@ class TransitionEstimate:
         generator, n_replicates = as_generator(0), default_replicates(len(self.class_names))
         return np.array([np.diagonal(self.fit.resample(generator)) for _ in range(n_replicates)], np.float32)
 
-    def confidence_interval(self, level: float | None = None) -> Interval:
+    def confidence_interval(self, level: float = 0.95) -> Interval:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
 
         The interval covers sampling, not bias: with poor probabilities the truth can lie outside. Of an estimate with
-        verified labels it holds whatever the bias: it is measured on them. Here as elsewhere the level is 0.95 by
-        default, or that of the file if the estimate was loaded.
+        verified labels it holds whatever the bias: it is measured on them.
         """
-        level = self._checked(level)
-        if self.saved:
-            return self.saved.interval
+        level = check_fraction(level, "level")
         if self.audit is not None:
             low, high = self.audit.transition_interval(level)
             return np.minimum(low, self.transition), np.maximum(high, self.transition)
         low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
         return np.minimum(low, self.transition), np.maximum(high, self.transition)
 
-    def _checked(self, level: float | None) -> float:
-        """Return the level of an interval, by default that of the estimate; refuse one at which it is not known."""
-        level = check_fraction(self.level if level is None else level, "level")
-        if self.saved:
-            self.saved.check_level(level)
-        return level
-
-    def noise_rates_interval(self, level: float | None = None) -> Interval:
+    def noise_rates_interval(self, level: float = 0.95) -> Interval:
         """Return (low, high), each (n_classes,), for `noise_rates`."""
-        if self.saved or self.audit is not None:
+        if self.audit is not None:
             low, high = map(np.diagonal, self.confidence_interval(level))
         else:
             right = np.diagonal(self.transition)
-            low, high = percentile_interval(self._diagonals, self.fit.support, self._checked(level))
+            low, high = percentile_interval(self._diagonals, self.fit.support, check_fraction(level, "level"))
             low, high = np.minimum(low, right), np.maximum(high, right)
         return 1 - high, 1 - low
 
-    def noise_rate_interval(self, level: float | None = None) -> tuple[float, float]:
+    def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return (low, high) for `noise_rate`, the class shares held fixed."""
-        level = self._checked(level)
-        if self.saved:
-            return self.saved.noise_rate_interval
+        level = check_fraction(level, "level")
         if self.audit is not None:
             low, high = self.audit.noise_rate_interval(level)
             return min(low, self.noise_rate), max(high, self.noise_rate)
@@ -214,12 +181,12 @@ class TransitionEstimate:
 
         With verified labels, the interval that they leave; for estimators that tell no readings, that of `noise_rate`.
         """
-        return rate_range(self, self.level if self.fit.readings is None else 0.95)
+        return rate_range(self, 0.95)
 
     @property
     def noise_rates_range(self) -> Interval:
         """(low, high), each (n_classes,): the same for `noise_rates`."""
-        return rates_range(self, self.level if self.fit.readings is None else 0.95)
+        return rates_range(self, 0.95)
 
     @property
     def undecided(self) -> str | None:
@@ -265,27 +232,23 @@ class TransitionEstimate:
         frame = pd.DataFrame(self.transition, index=names, columns=names)
         return frame.rename_axis(index="true", columns="given")
 
-    def to_cleanlab(self) -> CleanlabMatrices:
-        """Return cleanlab's `noise_matrix`, the transpose of ours, its inverse and the joint distribution."""
-        return of_prior(self.transition, self.clean_prior)
-
     def to_report(
         self,
         path: str | Path,
         issues: LabelIssues | None = None,
         *,
         title: str = "Label report",
-        level: float | None = None,
+        level: float = 0.95,
     ) -> None:
         """Write one HTML page of the estimate, and of label issues if they are given, to look at and review."""
         from dualt.report import write_report
 
-        write_report(path, self, issues, title=title, level=self._checked(level))
+        write_report(path, self, issues, title=title, level=check_fraction(level, "level"))
 
-    def to_dict(self, level: float | None = None) -> dict[str, Any]:
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""
-        return estimate_content(self, self._checked(level))
+        return estimate_content(self, check_fraction(level, "level"))
 
-    def save(self, path: str | Path, *, level: float | None = None) -> None:
+    def save(self, path: str | Path, *, level: float = 0.95) -> None:
         """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
         write_estimate(path, self, level)

@@ -43,7 +43,7 @@ def estimate_html(estimate: TransitionEstimate) -> str:
     chosen = _shown_classes(estimate.noise_rates, _SHOWN)
     return (
         '<div style="overflow-x: auto">'
-        f"<p><b>{escape(finding(estimate))}</b> ({escape(basis(estimate, estimate.level))}) &middot;"
+        f"<p><b>{escape(finding(estimate))}</b> ({escape(basis(estimate))}) &middot;"
         f" {estimate.n_samples:,} rows &middot; {escape(estimate.estimator)}</p>"
         f"{_table(estimate, chosen)}{_notices(estimate)}</div>"
     )
@@ -87,7 +87,7 @@ def _notices(estimate: TransitionEstimate) -> str:
 
 def coverage(estimate: TransitionEstimate) -> str:
     """Return what the ranges of an estimate cover and what they do not, as terminals and pages say it."""
-    if estimate.audit is not None or (estimate.saved is not None and estimate.saved.audit is not None):
+    if estimate.audit is not None:
         return "Ranges cover chance, and hold whatever the classifier gets wrong: that was measured on checked labels."
     covered, others = (
         ("chance", "noise that depends on the example or poor probabilities")

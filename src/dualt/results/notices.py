@@ -24,7 +24,7 @@ OTHER_SHARES = 0.1
 STEEP = 0.2
 _HARDLY_INVERTIBLE = 30.0
 # Estimators that take the rows' labels for news: the classifier must not know them.
-_COUNT_LABELS = ("confident-joint", "top-count", "clean-count", "joint")
+_COUNT_LABELS = ("confident-joint", "clean-count", "joint")
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,17 @@
-"""Pictures with matplotlib: a transition matrix, and the accuracies of a training run."""
+"""A transition matrix drawn with matplotlib."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dualt.errors import InputError, naming_extra
+from dualt.errors import naming_extra
 from dualt.validation import ClassNames, check_class_names, check_transition
 
 _NUMBERS_UP_TO = 12
 _NAMES_UP_TO = 40
-_CURVES = {"validation_accuracy": "validation, given labels", "test_accuracy": "test, clean labels"}
 
 
 def plot_transition(
@@ -60,47 +58,6 @@ def plot_transition(
     if title:
         ax.set_title(title)
     return ax
-
-
-def plot_curves(curves: Mapping[str, Sequence[float | None]], *, ax: Any = None, title: str | None = None) -> Any:
-    """Draw the accuracy of every epoch, on given and on clean labels where they are known, and return the Axes.
-
-    Parameters
-    ----------
-    curves
-        One list a column, an entry an epoch, with `validation_accuracy` or `test_accuracy` or both, as in
-        `RobustNetClassifier.history_["forward"]`, the stages of a `run.json`, and the `curves` of a record.
-    ax
-        Where to draw; a new figure by default.
-    title
-
-    Examples
-    --------
-    >>> plot_curves({"validation_accuracy": [0.4, 0.6], "test_accuracy": [0.5, 0.8]}).get_xlabel()
-    'epoch'
-    """
-    known = {name: _numbers(curves[name]) for name in _CURVES if name in curves}
-    known = {name: values for name, values in known.items() if np.isfinite(values).any()}
-    if not known:
-        raise InputError(
-            f"Expected curves with {' or '.join(_CURVES)}, got {', '.join(curves) or 'none'}, or no figures in them."
-        )
-    ax = _axes(ax, "Drawing curves", side=4.0)
-    for name, values in known.items():
-        ax.plot(np.arange(1, len(values) + 1), values, label=_CURVES[name], marker="." if len(values) < 20 else None)
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
-
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    ax.set(xlabel="epoch", ylabel="accuracy")
-    ax.legend(frameon=False)
-    if title:
-        ax.set_title(title)
-    return ax
-
-
-def _numbers(values: Sequence[float | None]) -> Any:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def _axes(ax: Any, what: str, side: float) -> Any:

@@ -7,7 +7,6 @@ are wrong labels. A noise rate is therefore a range, unless verified labels have
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -89,16 +88,6 @@ class Readings:
         """Return plain numbers and lists."""
         return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Readings:
-        """Return the readings that `to_dict` has returned."""
-        least, most = (np.array(content[name], np.float64) for name in ("least", "most"))
-        of_least, of_most = (np.array(content[name], np.int64) for name in ("least_support", "most_support"))
-        # Earlier versions have not written it, or only whether there may be overlap.
-        wrong, rows = content.get("surest", (0, int(content.get("overlap", False))))
-        told = bool(content["seldom_sure"]), float(content["trust"])
-        return cls(least, most, of_least, of_most, *told, (int(wrong), int(rows)), float(content.get("power", 1)))
-
 
 def _variance(rates: Floats, support: NDArray[np.int64]) -> Floats:
     """Return the variance of a share of `support` labels, kept above zero as if one more had been wrong."""
@@ -124,7 +113,7 @@ def _at_chance(estimate: TransitionEstimate) -> bool:
     """Tell whether the estimate rests on a classifier that tells nothing of the labels."""
     if not estimate.diagnostics.at_chance or estimate.estimator in _BY_OTHER_MEANS:
         return False
-    return estimate.audit is None and (estimate.saved is None or estimate.saved.audit is None)
+    return estimate.audit is None
 
 
 def nothing_sure(estimate: TransitionEstimate) -> bool:
