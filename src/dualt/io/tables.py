@@ -172,17 +172,12 @@ def table_chunks(
 ) -> Iterator[DataFrame]:
     """Yield a table in frames of at most `n_rows` rows (None: all in one), each as `read_table` returns it."""
     path = check_readable(path)
-    reader = {
-        ".parquet": _arrow_chunks,
-        ".feather": _arrow_chunks,
-        ".jsonl": _json_chunks,
-        ".ndjson": _json_chunks,
-    }.get(path.suffix.lower())
+    arrow, lines = path.suffix.lower() in (".parquet", ".feather"), path.suffix.lower() in (".jsonl", ".ndjson")
     with _reading(path):
-        if reader is None:
+        if not (arrow or lines):
             yield from _text_chunks(path, n_rows, columns, header)
         else:
-            for frame in reader(path, n_rows):
+            for frame in (_arrow_chunks if arrow else _json_chunks)(path, n_rows):
                 yield _selected(frame, columns, path)
 
 
@@ -287,7 +282,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def find_delimiter(stream: IO[str], path: Path) -> str:
-    """Return what divides the cells: tabs in `.tsv`, else the first of , ; tab | that divides the first rows equally."""
+    """Return the delimiter: a tab in `.tsv`, else the first of , ; tab | that divides the first rows equally."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     start = stream.read(_LOOKED_AT)
