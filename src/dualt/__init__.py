@@ -14,12 +14,11 @@ _NAMES = {
     "audit": ("Audit", "noisy_accuracy"),
     "classifier": ("RobustClassifier",),
     "crossfit": ("OutOfFold", "cross_fit"),
-    "dynamics": ("TrainingDynamics",),
     "estimators": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
         "SelectiveEstimator", "SpadeEstimator", "TEstimator", "estimate_transition",
     ),
-    "issues": ("LabelIssues", "find_label_issues"),
+    "issues": ("LabelIssues", "TrainingDynamics", "find_label_issues"),
     "nn.classifier": ("RobustNetClassifier",),
     "results": ("TransitionEstimate",),
     "results.plotting": ("plot_transition",),

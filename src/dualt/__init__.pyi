@@ -17,7 +17,6 @@ from dualt.audit import noisy_accuracy as noisy_accuracy
 from dualt.classifier import RobustClassifier as RobustClassifier
 from dualt.crossfit import OutOfFold as OutOfFold
 from dualt.crossfit import cross_fit as cross_fit
-from dualt.dynamics import TrainingDynamics as TrainingDynamics
 from dualt.estimators import estimate_transition as estimate_transition
 from dualt.estimators.sklearn import CleanCountEstimator as CleanCountEstimator
 from dualt.estimators.sklearn import ConfidentJointEstimator as ConfidentJointEstimator
@@ -28,6 +27,7 @@ from dualt.estimators.sklearn import SelectiveEstimator as SelectiveEstimator
 from dualt.estimators.sklearn import SpadeEstimator as SpadeEstimator
 from dualt.estimators.sklearn import TEstimator as TEstimator
 from dualt.issues import LabelIssues as LabelIssues
+from dualt.issues import TrainingDynamics as TrainingDynamics
 from dualt.issues import find_label_issues as find_label_issues
 from dualt.nn import losses as losses
 from dualt.nn.classifier import RobustNetClassifier as RobustNetClassifier

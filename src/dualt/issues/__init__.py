@@ -5,11 +5,13 @@ from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.label_issues import LabelIssues
 from dualt.issues.review import Decision, read_review
 from dualt.issues.scores import find_label_issues, find_posterior_issues
+from dualt.issues.training_dynamics import TrainingDynamics
 from dualt.labels import labels_digest
 
 __all__ = [
     "Decision",
     "LabelIssues",
+    "TrainingDynamics",
     "apply_review",
     "find_label_issues",
     "find_posterior_issues",

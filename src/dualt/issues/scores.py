@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt.audit import Audit, AuditResult
 from dualt.audit.table_rows import among_kept
-from dualt.dynamics import TrainingDynamics
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
-from dualt.issues.in_sample import rank_dynamics
 from dualt.issues.label_issues import LabelIssues
 from dualt.issues.opinions import BayesScorer, CalibratedScorer, PooledScorer
+from dualt.issues.training_dynamics import TrainingDynamics, rank_dynamics
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
@@ -125,7 +124,8 @@ def find_label_issues(
                     "Expected a transition or none with training dynamics, got an estimator or verified labels: the"
                     " dynamics are in sample, and no matrix is estimated from them."
                 )
-            found = rank_dynamics(pred_probs, noisy_labels, threshold=threshold, top=top, class_names=class_names)
+            _check_cut(threshold, top)
+            found = rank_dynamics(pred_probs, noisy_labels, threshold, top, class_names)
             return replace(found, index=index_of(noisy_labels))
         class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
@@ -188,12 +188,7 @@ def _prepare(
         raise InputError(f"Expected a matrix or an estimate as transition, got a name. Pass estimator={transition!r}.")
     if transition is not None and estimator is not None:
         raise InputError("Expected a transition or an estimator to find one, got both.")
-    if threshold is not None and top is not None:
-        raise InputError("Expected a threshold or a number of issues (top), got both.")
-    if threshold is not None:
-        check_fraction(threshold, "threshold")
-    if top is not None:
-        top = check_count(top, "a number of issues (top)", least=0)
+    _check_cut(threshold, top)
     if transition is None:
         transition = estimate_posterior(posterior, estimator)
     estimate = transition if isinstance(transition, TransitionEstimate) else None
@@ -214,6 +209,16 @@ def _prepare(
         by_pair = label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
     return _Known(matrix, estimate, _scorer(source, matrix, posterior), by_pair, wanted, audit)
+
+
+def _check_cut(threshold: float | None, top: int | None) -> None:
+    """Refuse a threshold and a number of issues together, or one that is out of range."""
+    if threshold is not None and top is not None:
+        raise InputError("Expected a threshold or a number of issues (top), got both.")
+    if threshold is not None:
+        check_fraction(threshold, "threshold")
+    if top is not None:
+        check_count(top, "a number of issues (top)", least=0)
 
 
 def _match(matrix: NDArray[np.float64], estimate: TransitionEstimate, names: tuple[str, ...]) -> NDArray[np.float64]:
