@@ -36,6 +36,7 @@ def texts_of(n_rows=90, wrong=0.1, seed=0):
 
 def test_it_is_what_cross_val_predict_gives():
     features, labels = load_iris(return_X_y=True)
+    features, labels = np.delete(features, 142, axis=0), np.delete(labels, 142)  # a copy of row 101
     found = cross_fit(features, labels, model=GaussianNB(), cv=4, random_state=3)
     folds = StratifiedKFold(4, shuffle=True, random_state=3)
     expected = cross_val_predict(GaussianNB(), features, labels, cv=folds, method="predict_proba")
@@ -47,6 +48,7 @@ def test_it_is_what_cross_val_predict_gives():
 @pytest.mark.parametrize("names", [["c", "a", "b"], [5, 7, 9], [2.0, 4.0, 0.0]])
 def test_class_weights_go_to_the_classes_that_they_name(names):
     features, codes = load_iris(return_X_y=True)
+    features, codes = np.delete(features, 142, axis=0), np.delete(codes, 142)  # a copy of row 101
     labels = np.array(names)[codes]
     model = LogisticRegression(max_iter=1000, class_weight=dict(zip(names, (1, 20, 1), strict=True)))
     found = cross_fit(features, labels, model=model)
@@ -149,9 +151,9 @@ def test_an_estimate_knows_that_the_probabilities_are_out_of_fold():
 
 
 def test_groups_stay_in_one_fold_and_rows_without_one_are_free():
-    """Each text occurs twice: a memory of them is always right, unless twins share a fold."""
+    """Each example occurs twice, nearly: its neighbour is always right, unless twins share a fold."""
     rng = np.random.default_rng(0)
-    features = np.repeat(rng.normal(size=(100, 2)), 2, axis=0)
+    features = np.repeat(rng.normal(size=(100, 2)), 2, axis=0) + 1e-4 * rng.random((200, 2))
     labels, groups = np.repeat(rng.integers(0, 2, 100), 2), np.repeat(np.arange(100), 2)
     memory = KNeighborsClassifier(1)
     assert cross_fit(features, labels, model=memory).agreement > 0.8
@@ -260,7 +262,7 @@ def test_progress_is_told():
 def test_large_data_are_judged_by_one_fold(monkeypatch):
     texts, given, _ = texts_of()
     every = cross_fit(texts, given)
-    monkeypatch.setattr("dualt.crossfit.models._ALL_FOLDS_JUDGE", 10)
+    monkeypatch.setattr("dualt.crossfit.models._ALL_FOLDS_COMPARE", 10)
     one = cross_fit(texts, given)
     assert (one.fold == every.fold).all()
     np.testing.assert_allclose(one.pred_probs.sum(axis=1), 1)
@@ -383,3 +385,87 @@ def test_probabilities_of_a_model_with_class_weights_are_those_of_the_labels():
     assert plain[:, 1].mean() > 0.2
     assert found.pred_probs[:, 1].mean() == pytest.approx(labels.mean(), abs=0.001)
     np.testing.assert_array_equal(found.pred_probs[:, 1].argsort(), plain[:, 1].argsort())
+
+
+def test_several_models_and_their_mean():
+    texts, given, _ = texts_of(120)
+    found = cross_fit(texts, given)
+    assert found.members.shape == (4, 120, 3)
+    np.testing.assert_allclose(found.members.sum(axis=2), 1, atol=1e-5)
+    np.testing.assert_allclose(found.pred_probs, found.members.mean(axis=0), atol=1e-6)
+    assert found.determined
+    assert found[10:20].members.shape == (4, 10, 3)
+    quick = cross_fit(texts, given, quick=True)
+    assert quick.members.shape == (1, 120, 3)
+    np.testing.assert_allclose(quick.members[0], found.members[0])
+
+
+@pytest.mark.parametrize(("columns", "n_models", "determined"), [(3, 4, False), (120, 4, True)])
+def test_many_columns_of_numbers_are_an_embedding(columns, n_models, determined):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 150)
+    features = rng.normal(size=(150, columns)) + 2 * np.eye(3, columns)[labels]
+    for data in (features, pd.DataFrame(features)):
+        found = cross_fit(data, labels)
+        assert (len(found.members), found.determined) == (n_models, determined)
+        assert ("Forest" in found.model) == (not determined)
+    assert cross_fit(features, labels, kind="embedding").determined
+    assert not cross_fit(features, labels, kind="table").determined
+
+
+def test_own_models_are_members():
+    features, labels = load_iris(return_X_y=True)
+    found = cross_fit(features, labels, model=[GaussianNB(), KNeighborsClassifier()])
+    for member, model in zip(found.members, (GaussianNB(), KNeighborsClassifier()), strict=True):
+        np.testing.assert_allclose(member, cross_fit(features, labels, model=model).pred_probs, atol=1e-6)
+
+
+def test_texts_in_several_columns_and_numbers_beside_them():
+    texts, given, clean = texts_of(120, wrong=0)
+    rng = np.random.default_rng(1)
+    half = rng.random(120) < 0.5
+    frame = pd.DataFrame(
+        {
+            "subject": np.where(half, texts, "nothing"),
+            "message": np.where(half, "nothing", texts),
+            "price": rng.random(120),
+        }
+    )
+    assert cross_fit(frame[["subject", "message"]], given, text=["subject", "message"]).agreement > 0.95
+    assert cross_fit(frame[["message"]], given, text="message").agreement < 0.9
+    frame["price"] = np.where(
+        half, np.unique(clean, return_inverse=True)[1], np.nan
+    )  # decides where the message does not
+    found = cross_fit(frame.drop(columns="subject"), given, text="message")
+    assert found.agreement > 0.95
+    assert len(found.members) == 5
+    with pytest.raises(UnknownNameError, match="message"):
+        cross_fit(frame, given, text="mesage")
+
+
+def test_near_copies_stay_in_one_fold():
+    rng = np.random.default_rng(0)
+    words = np.array([f"{a}{b}" for a in "bcdfghklmn" for b in "aeiou"])
+    texts = [" ".join(rng.choice(words, 8)) for _ in range(60)]
+    copies = [f"{' '.join(reversed(text.split())).upper()} {row}!" for row, text in enumerate(texts[:20])]
+    labels = rng.integers(0, 2, 80)
+    found = cross_fit([*texts, *copies], labels, quick=True)
+    assert (found.fold[:20] == found.fold[60:]).all()
+    numbers = rng.normal(size=(80, 2))
+    numbers[60:] = numbers[:20]
+    again = cross_fit(numbers, labels, model=GaussianNB())
+    assert (again.fold[:20] == again.fold[60:]).all()
+    categories = rng.integers(0, 3, size=(80, 2))
+    repeated = cross_fit(categories, labels, model=GaussianNB())
+    assert len(np.unique(repeated.fold[(categories == categories[0]).all(axis=1)])) > 1
+
+
+def test_folds_that_train_on_what_they_test_are_refused():
+    features, labels = load_iris(return_X_y=True)
+    folds = [(train, test) for train, test in KFold(3, shuffle=True, random_state=0).split(features)]
+    leaky = [(np.append(train, test[0]), test) for train, test in folds]
+    with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
+        cross_fit(features, labels, model=GaussianNB(), cv=leaky)
+    negative = [(train - 150 * (train == train.max()), test) for train, test in folds]
+    with pytest.raises(InputError, match="from 0 to 149 in every fold, got -"):
+        cross_fit(features, labels, model=GaussianNB(), cv=negative)

@@ -101,8 +101,6 @@ class Learning:
 
         Beside it is a .json that names the classes and the model. The newest are kept by content.
         """
-        from dualt.crossfit.fit import tell_lonely
-
         if self.model is not None or self.no_cache:  # of a model of yours the code may change
             folder, name = Path(tempfile.mkdtemp(prefix="dualt-")), "probs"
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -111,7 +109,6 @@ class Learning:
         probs = folder / f"{name}.npy"
         if probs.is_file() and probs.with_suffix(".json").is_file():
             _log.info("Probabilities of the same data and options are in %s.", probs)
-            tell_lonely(read_json(probs.with_suffix(".json")).get("classes_of_one_label", []))
         else:
             self._fit(raw or load_raw(data, text, self), data.n_jobs, probs)
         return probs
@@ -139,7 +136,6 @@ class Learning:
         import numpy as np
 
         from dualt.crossfit import cross_fit
-        from dualt.crossfit.fit import lonely_classes
 
         model = None if self.model is None else load_model(self.model)
         with steps_progress() as on_progress:
@@ -161,7 +157,6 @@ class Learning:
             "most_frequent": float(counts.max() / counts.sum()),
             "n_samples": len(found),
             "n_labelled": int(counts.sum()),
-            "classes_of_one_label": lonely_classes(found.given[found.labelled], found.class_names),
         }
         try:
             probs.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dualt.cli.groups import Data
     from dualt.cli.learning import Learning
-    from dualt.crossfit.fit import Kind
+    from dualt.crossfit.out_of_fold import Kind
 
 # Images of one size up to this are taken as they are, others resized to so many pixels a side.
 _LARGEST_SIDE, _USUAL_SIDE = 48, 32

@@ -1,4 +1,4 @@
-"""Columns of numbers and of categories as one array, whatever table they come from."""
+"""Columns of numbers and categories as one array, whatever table they come from."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dualt.errors import InputError
 from dualt.label_arrays import is_missing
 from dualt.validation import is_frame
 
-# Boosted trees tell no more categories apart; rarer ones share the last code.
+# Boosted trees distinguish at most this many categories; rarer ones share the last code.
 _MOST_CATEGORIES = 254
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
 
 class Columns(NamedTuple):
-    """Numbers, NaN where one is missing, and codes of categories: (n_rows, n_columns); and which are categories."""
+    """Numbers (NaN where missing) and category codes: (n_rows, n_columns); and which columns are categories."""
 
     values: NDArray[np.float64]
     categorical: NDArray[np.bool_]
 
 
 def columns_of(table: Any) -> Columns:
-    """Return the columns of a data frame, an Arrow table or a 2-D array; texts are numbers or dates if they all are."""
+    """Return the columns of a data frame, an Arrow table or a 2-D array; texts may be numbers or dates."""
     if is_frame(table) or hasattr(table, "column_names"):
         names = list(getattr(table, "column_names", None) or table.columns)
         parts = [np.asarray(table[name]) for name in names]
@@ -37,7 +37,7 @@ def columns_of(table: Any) -> Columns:
 
 
 def encode_columns(names: Sequence[Any], parts: Sequence[Any]) -> Columns:
-    """Return columns, each of one kind, as one array."""
+    """Return columns, each of one type, as one array."""
     if not parts:
         raise InputError("Expected at least one column to learn from, got none.")
     columns, categorical = zip(*(_encoded(np.asarray(part)) for part in parts), strict=True)
@@ -49,7 +49,7 @@ def encode_columns(names: Sequence[Any], parts: Sequence[Any]) -> Columns:
 
 
 def as_texts(column: NDArray[Any]) -> list[str]:
-    """Return entries of any kind as texts; a missing one is empty."""
+    """Return entries as texts; a missing one is empty."""
     missing = is_missing(column.astype(object))
     return ["" if gone else str(value) for value, gone in zip(column.tolist(), missing, strict=True)]
 
@@ -72,7 +72,7 @@ def _encoded(column: NDArray[Any]) -> tuple[NDArray[np.float64], bool]:
 
 
 def _numbers(texts: list[str], number: Callable[[str], float]) -> NDArray[np.float64] | None:
-    """Return the numbers that texts are, NaN where one is missing; `None` if one is none."""
+    """Parse texts as numbers, NaN where one is missing; None if any is not a number."""
     try:
         return np.array([np.nan if text.strip().lower() in _MISSING else number(text) for text in texts])
     except ValueError:
@@ -80,13 +80,13 @@ def _numbers(texts: list[str], number: Callable[[str], float]) -> NDArray[np.flo
 
 
 def _seconds(text: str) -> float:
-    """Return a date as 2024-01-31, with or without a time, as the seconds since 1970."""
+    """Parse a date such as 2024-01-31, with or without a time, as seconds since 1970."""
     moment = datetime.fromisoformat(text.strip())
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _codes(texts: list[str]) -> NDArray[np.float64]:
-    """Return the codes of categories: the more frequent, the lower; a missing one is a category of its own."""
+    """Return category codes, the most frequent first; a missing entry is a category of its own."""
     names, codes, counts = np.unique(np.array(texts, dtype=str), return_inverse=True, return_counts=True)
     rank = np.empty(len(names), np.intp)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(names))

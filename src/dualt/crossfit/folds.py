@@ -19,7 +19,7 @@ from dualt.validation import as_array
 
 Rows: TypeAlias = NDArray[np.intp]
 Fold: TypeAlias = tuple[Rows, Rows]
-# Told what is being done, how much of it is done, and how much there is.
+# Called with what is being done, how much of it is done, and how much there is.
 OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 
@@ -34,7 +34,7 @@ def out_of_fold_probabilities(
     random_state: int | None = 0,
     weights: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> NDArray[np.float64]:
-    """Return P(label | x) of every row, from clones of `classifier` fitted on the other folds.
+    """Return P(label | x) for every row, from clones of `classifier` fitted on the other folds.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def check_classifier(classifier: Any) -> Any:
 
 
 def _stacks(classifier: Any) -> bool:
-    """Tell whether this is a stacking classifier with its usual last one, which has probabilities once it is fitted."""
+    """Whether this is a stacking classifier with its default last step, which has probabilities once it is fitted."""
     last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
     return hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None
 
@@ -97,7 +97,7 @@ def fit_folds(
 ) -> NDArray[np.float64]:
     """Return the probabilities of each fold's test rows, from a clone fitted on its training rows.
 
-    `labels` are class numbers; a classifier is told the `classes` that they stand for, which its options may name.
+    `labels` are class numbers; the classifier is fitted on the `classes` they stand for, which its options may name.
     """
     classes = np.arange(int(labels.max()) + 1) if classes is None else classes
     probs = np.zeros((len(labels), len(classes)))
@@ -140,7 +140,7 @@ def class_numbers(fitted: Any, classes: NDArray[Any]) -> list[int]:
 
 
 def group_numbers(groups: Any, n_rows: int) -> NDArray[np.intp]:
-    """Return groups as numbers; a missing one is a group of its own."""
+    """Return groups as numbers; a row without a group is a group of its own."""
     given = as_array(groups, "one group per row", InputError)
     if given.shape != (n_rows,):
         raise InputError(f"Expected one group per row, {n_rows:,}, got shape {given.shape}.")
@@ -151,9 +151,28 @@ def group_numbers(groups: Any, n_rows: int) -> NDArray[np.intp]:
     return numbers
 
 
-def make_folds(labels: NDArray[np.intp], cv: Any = 5, groups: Any = None, random_state: int | None = 0) -> list[Fold]:
-    """Return (training rows, test rows) of every fold; the classes are spread evenly over the folds."""
-    folds = [fold for fold in _split(labels, cv, groups, random_state) if len(fold[1])]
+def make_folds(
+    labels: NDArray[np.intp],
+    cv: Any = 5,
+    groups: Any = None,
+    random_state: int | None = 0,
+    duplicates: NDArray[np.intp] | None = None,
+) -> list[Fold]:
+    """Return (training rows, test rows) of every fold; the classes are spread evenly over the folds.
+
+    `duplicates` numbers rows so that copies share a number: they stay in one fold, unless a splitter or groups decide.
+    """
+    folds = []
+    for number, fold in enumerate(_split(labels, cv, groups, random_state, duplicates)):
+        train, test = (_row_numbers(rows, len(labels), number) for rows in fold)
+        both = np.intersect1d(train, test)
+        if len(both):
+            raise InputError(
+                f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
+                f" {number} of cv={cv!r:.40}. Leave its test rows out of its training rows."
+            )
+        if len(test):
+            folds.append((train, test))
     times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(labels))
     if not times.all():
         raise InputError(
@@ -175,7 +194,24 @@ def make_folds(labels: NDArray[np.intp], cv: Any = 5, groups: Any = None, random
     return folds
 
 
-def _split(labels: NDArray[np.intp], cv: Any, groups: Any, random_state: int | None) -> Iterable[Fold]:
+def _row_numbers(rows: Any, n_rows: int, fold: int) -> Rows:
+    """Return the rows of a fold, given as numbers from 0 or as a mask."""
+    numbers = np.asarray(rows)
+    if numbers.dtype == bool and numbers.shape == (n_rows,):
+        return np.flatnonzero(numbers)
+    if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n_rows):
+        bad = numbers.min() if numbers.dtype.kind in "iu" and numbers.min() < 0 else numbers.max()
+        raise InputError(f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad} in fold {fold}.")
+    return numbers.astype(np.intp)
+
+
+def _split(
+    labels: NDArray[np.intp],
+    cv: Any,
+    groups: Any,
+    random_state: int | None,
+    duplicates: NDArray[np.intp] | None,
+) -> Iterable[Fold]:
     if not isinstance(cv, (int, np.integer)):
         try:
             return list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
@@ -186,8 +222,16 @@ def _split(labels: NDArray[np.intp], cv: Any, groups: Any, random_state: int | N
     n_splits = min(int(cv), len(labels))
     if groups is not None:
         return _grouped(labels, n_splits, groups, random_state)
-    # Every class of two members or more is known to the training rows of every fold.
-    if np.bincount(labels).min() < n_splits:
+    if duplicates is not None:
+        firsts, copy_of = np.unique(duplicates, return_index=True, return_inverse=True)[1:]
+        if n_splits <= len(firsts) < len(labels):  # the first of its copies goes into a fold, the others follow
+            fold_of = np.empty(len(firsts), np.intp)
+            for number, (_, test) in enumerate(_split(labels[firsts], n_splits, None, random_state, None)):
+                fold_of[test] = number
+            rows = fold_of[copy_of]
+            return [(np.flatnonzero(rows != fold), np.flatnonzero(rows == fold)) for fold in range(n_splits)]
+    # Every class with two members or more is known to the training rows of every fold.
+    if np.bincount(labels)[np.unique(labels)].min() < n_splits:
         return _dealt(labels, n_splits, random_state)
     return StratifiedKFold(n_splits, shuffle=True, random_state=random_state).split(labels, labels)  # type: ignore[no-any-return]
 

@@ -1,6 +1,6 @@
-"""Which plain models learn from which kind of data, and how the one that suits the data best is chosen.
+"""Models that err differently, for each kind of data, and how strongly each is regularised.
 
-Features are made without labels, once for all folds; only the classifiers on top are fitted fold by fold.
+Features are computed without labels, once for all folds; only the classifiers on top are fitted fold by fold.
 """
 
 from __future__ import annotations
@@ -11,26 +11,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.decomposition import TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import ComplementNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, Normalizer, OneHotEncoder, StandardScaler
 
 from dualt.crossfit.columns import Columns
 from dualt.crossfit.folds import Fold, OnProgress, fit_folds
-from dualt.crossfit.image_features import ImageFeatures
 from dualt.errors import InputError
 
-# Up to so many rows all folds judge a candidate, beyond only the first.
-_ALL_FOLDS_JUDGE = 5_000
-# Forests bear noisy labels best and are slow on large tables; boosting needs some rows to be worth its time.
+# Candidates are compared on all folds up to this many rows, on the first fold beyond it.
+_ALL_FOLDS_COMPARE = 5_000
+# Forests cope best with noisy labels and are slow on large tables; boosting needs some rows to pay off.
 _FOREST_ROWS, _BOOSTING_ROWS = 20_000, 500
-# To stop boosting early, some labels of every class are set apart.
+# Early stopping of boosting holds out labels of every class: the rarest needs this many.
 _STOPPING_LABELS = 20
 _WORDS = 200_000
+# Rank of the reduced space of texts, and number of landmarks of the kernel.
+_RANK, _LANDMARKS = 100, 300
+_NEIGHBOURS = (40, 20, 10)
 _LEAST = 1e-3
 
 
@@ -41,99 +49,174 @@ class Family(NamedTuple):
     classifiers: Sequence[Any]
 
 
-def text_families(texts: Sequence[str]) -> list[Family]:
-    """Return logistic regression on the TF-IDF of words and of parts of words."""
-    least = 2 if len(texts) > 500 else 1
+def text_families(
+    texts: Sequence[Sequence[str]], columns: Columns | None, *, quick: bool, random_state: int | None
+) -> list[Family]:
+    """Return models of one or more columns of texts, with other columns beside them or without.
+
+    Logistic regression on the TF-IDF of words and of character n-grams; complement naive Bayes on the same;
+    nearest neighbours, and a kernel logistic regression, in a reduced space.
+    """
+    least = 2 if len(texts[0]) > 500 else 1
     words = TfidfVectorizer(sublinear_tf=True, min_df=least, max_features=_WORDS)
-    parts = TfidfVectorizer(
+    characters = TfidfVectorizer(
         analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, min_df=least, max_features=_WORDS
     )
     try:
-        features = make_union(words, parts).fit_transform(texts).tocsr()
+        found = [make_union(words, characters).fit_transform(column) for column in texts]
     except ValueError as error:
         raise InputError(f"Expected texts with words in them: {str(error).rstrip('.')}.") from None
-    return [Family(features, _logistic(0.3, 1, 3, 10, 30))]
+    words_only = sparse.hstack(found, format="csr")
+    beside = None if columns is None else _standardised(columns)
+    features = words_only if beside is None else sparse.hstack([words_only, beside], format="csr")
+    linear = Family(features, _logistic(0.3, 1, 3, 10, 30))
+    if quick:
+        return [linear]
+    rank = min(_RANK, min(words_only.shape) - 1)
+    reduced = words_only.toarray()
+    if rank > 1:
+        reduced = TruncatedSVD(rank, random_state=random_state).fit_transform(words_only)
+    reduced = Normalizer().fit_transform(reduced)
+    families = [linear, Family(words_only, [ComplementNB(alpha=alpha) for alpha in (3, 1, 0.3, 0.1)])]
+    if columns is not None:  # each block has unit length on average, so that neither drowns the other
+        dense = _dense(beside)
+        reduced = np.hstack([reduced, dense / max(np.sqrt((dense**2).sum(axis=1).mean()), 1e-12)])
+        families.append(_forest(np.hstack([reduced, columns.values]), random_state))
+    return [*families, _neighbours(reduced), _kernel(reduced, 1.0, random_state)]
 
 
-def image_families(images: Any, on_progress: OnProgress | None = None) -> list[Family]:
-    """Return logistic regression on label-free features."""
-    return [Family(ImageFeatures().fit_transform(images, on_progress=on_progress), _logistic(0.001, 0.01, 0.1, 1))]
+def embedding_families(features: NDArray[Any], *, quick: bool, random_state: int | None) -> list[Family]:
+    """Return models of embeddings: logistic regression, linear discriminant, kernel logistic regression, neighbours."""
+    linear = Family(features, _logistic(0.001, 0.01, 0.1, 1))
+    if quick:
+        return [linear]
+    unit = Normalizer().fit_transform(features)
+    discriminant = Family(features, [LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")])
+    return [linear, discriminant, _kernel(unit, 1.0, random_state), _neighbours(unit)]
 
 
-def table_families(columns: Columns, rarest: int, random_state: int | None) -> list[Family]:
-    """Return logistic regression on standardised and one-hot columns, and trees on the columns as they are.
+def table_families(columns: Columns, rarest: int, *, quick: bool, random_state: int | None) -> list[Family]:
+    """Return linear and kernel models of standardised and one-hot columns, and trees on the columns as they are.
 
     `rarest` is the number of labels of the rarest class.
     """
-    numbers, categories = np.flatnonzero(~columns.categorical), np.flatnonzero(columns.categorical)
-    filled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    encode = make_column_transformer((filled, numbers), (OneHotEncoder(min_frequency=2), categories))
-    families = [Family(encode.fit_transform(columns.values), _logistic(0.001, 0.01, 0.1, 1))]
-    if len(columns.values) <= _FOREST_ROWS:
-        forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=random_state)
-        families.append(Family(columns.values, [forest]))
-    if len(columns.values) >= _BOOSTING_ROWS:
-        boosting = partial(
-            HistGradientBoostingClassifier, learning_rate=0.05, categorical_features=columns.categorical,
-            random_state=random_state,
-        )  # fmt: skip
-        small = boosting(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
-        large = boosting(
-            max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=rarest >= _STOPPING_LABELS
-        )
+    n_rows = len(columns.values)
+    encoded = _standardised(columns)
+    boosting = partial(
+        HistGradientBoostingClassifier, learning_rate=0.05, categorical_features=columns.categorical,
+        random_state=random_state,
+    )  # fmt: skip
+    small = boosting(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
+    large = boosting(max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=rarest >= _STOPPING_LABELS)
+    if quick and n_rows >= _BOOSTING_ROWS:
+        return [Family(columns.values, [small])]
+    families = [Family(encoded, _logistic(0.001, 0.01, 0.1, 1))]
+    if quick:
+        return families
+    if n_rows >= _BOOSTING_ROWS:
         families.append(Family(columns.values, [small, large]))
+    if n_rows <= _FOREST_ROWS:
+        families.append(_forest(columns.values, random_state))
+        dense = _dense(encoded)
+        extra = ExtraTreesClassifier(200, min_samples_leaf=3, random_state=random_state)
+        families.append(Family(dense if np.isnan(columns.values).any() else columns.values, [extra]))
+        families.append(_kernel(dense, 1 / (2 * dense.shape[1]), random_state))
     return families
 
 
-def sparse_families(matrix: Any) -> list[Family]:
-    """Return logistic regression on a sparse matrix, its columns scaled."""
-    return [Family(MaxAbsScaler().fit_transform(matrix.tocsr()), _logistic(0.1, 1, 10))]
+def sparse_families(matrix: Any, *, quick: bool) -> list[Family]:
+    """Return logistic regression on a sparse matrix with scaled columns, and naive Bayes where no entry is negative."""
+    scaled = MaxAbsScaler().fit_transform(matrix.tocsr())
+    families = [Family(scaled, _logistic(0.1, 1, 10))]
+    if not quick and (scaled.nnz == 0 or scaled.data.min() >= 0):
+        families.append(Family(scaled, [ComplementNB(alpha=alpha) for alpha in (3, 1, 0.3, 0.1)]))
+    return families
+
+
+def _standardised(columns: Columns) -> Any:
+    """Return numbers standardised, with an indicator where one is missing, and categories as one-hot columns."""
+    numbers, categories = np.flatnonzero(~columns.categorical), np.flatnonzero(columns.categorical)
+    filled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    encode = make_column_transformer((filled, numbers), (OneHotEncoder(min_frequency=2), categories))
+    return encode.fit_transform(columns.values)
+
+
+def _dense(features: Any) -> NDArray[Any]:
+    return features.toarray() if hasattr(features, "toarray") else np.asarray(features)
 
 
 def _logistic(*strengths: float) -> list[LogisticRegression]:
     return [LogisticRegression(C=strength, max_iter=1000) for strength in strengths]
 
 
-class Chosen(NamedTuple):
-    """A classifier, its features, and the probabilities of the folds that have been fitted."""
-
-    features: Any
-    classifier: Any
-    probs: NDArray[np.float64]
-    n_folds: int
+def _forest(features: NDArray[Any], random_state: int | None) -> Family:
+    return Family(features, [RandomForestClassifier(200, min_samples_leaf=5, random_state=random_state)])
 
 
-def choose(
-    families: Sequence[Family],
+def _kernel(features: NDArray[Any], gamma: float, random_state: int | None) -> Family:
+    """Return logistic regression on a Nyström approximation of the radial kernel."""
+    landmarks = Nystroem(gamma=gamma, n_components=min(_LANDMARKS, len(features) // 2), random_state=random_state)
+    return Family(features, [make_pipeline(landmarks, logistic) for logistic in _logistic(0.1, 1, 10, 100)])
+
+
+def _neighbours(features: NDArray[Any]) -> Family:
+    sizes = [size for size in _NEIGHBOURS if size < len(features) / 2] or [max(1, len(features) // 4)]
+    return Family(features, [KNeighborsClassifier(size, weights="distance") for size in sizes])
+
+
+def fit_family(
+    family: Family,
     labels: NDArray[np.intp],
     n_classes: int,
     folds: Sequence[Fold],
     *,
     n_jobs: int | None,
     on_progress: OnProgress | None,
-) -> Chosen:
-    """Return the classifier with the least log-loss on the given labels of rows that it has not seen.
+) -> tuple[Any, NDArray[np.float64]]:
+    """Return the classifier of a family that suits the labels, and its probabilities of each fold's test rows.
 
-    Of a family the most regularised one within a standard error of the best is taken: noisy labels reward
-    over-fitting classifiers too well. More regularised ones are tried first, until the loss grows.
+    The most regularised classifier within a standard error of the least out-of-fold log-loss is taken: noisy labels
+    reward overfitting. More regularised ones are tried first, until the loss grows.
     """
-    n_candidates, done = sum(len(family.classifiers) for family in families), 0
-    n_rows = sum(len(test) for _, test in folds)
-    judging = folds if n_rows <= _ALL_FOLDS_JUDGE else folds[:1]
-    rows = np.concatenate([test for _, test in judging])
-    found: list[tuple[float, Chosen]] = []
-    for family in families:
-        tried: list[tuple[NDArray[np.float64], Chosen]] = []
-        for number, classifier in enumerate(family.classifiers, start=1):
-            probs = fit_folds(classifier, family.features, labels, judging, classes=np.arange(n_classes), n_jobs=n_jobs)
-            losses = -np.log(np.maximum(probs[rows, labels[rows]], _LEAST))
-            tried.append((losses, Chosen(family.features, classifier, probs, len(judging))))
-            if on_progress is not None:
-                on_progress("choosing a model", done + number, n_candidates)
-            if number > 1 and losses.mean() > tried[-2][0].mean():
-                break
-        done += len(family.classifiers)
-        least = min((losses for losses, _ in tried), key=np.mean)
+    judged = [fold for fold in folds if labels[fold[1][0]] >= 0]  # rows without a label have no loss
+    compared = judged if sum(len(test) for _, test in judged) <= _ALL_FOLDS_COMPARE else judged[:1]
+    rows = np.concatenate([test for _, test in compared])
+    tried: list[tuple[NDArray[np.float64], Any, NDArray[np.float64]]] = []
+    for classifier in family.classifiers:
+        if len(family.classifiers) == 1:
+            break
+        probs = fit_folds(classifier, family.features, labels, compared, classes=np.arange(n_classes), n_jobs=n_jobs)
+        losses = -np.log(np.maximum(probs[rows, labels[rows]], _LEAST))
+        tried.append((losses, classifier, probs))
+        if on_progress is not None:
+            on_progress("choosing a model", len(tried), len(family.classifiers))
+        if len(tried) > 1 and losses.mean() > tried[-2][0].mean():
+            break
+    if tried:
+        least = min((losses for losses, _, _ in tried), key=np.mean)
         enough = least.mean() + least.std() / np.sqrt(len(rows))
-        found.append((least.mean(), next(chosen for losses, chosen in tried if losses.mean() <= enough)))
-    return min(found, key=lambda one: one[0])[1]
+        _, classifier, probs = next(one for one in tried if one[0].mean() <= enough)
+        left = [fold for fold in folds if not any(fold is other for other in compared)]
+    else:
+        classifier, probs, left = family.classifiers[0], np.zeros((len(labels), n_classes)), list(folds)
+    if left:
+        options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
+        probs = probs + fit_folds(classifier, family.features, labels, left, classes=np.arange(n_classes), **options)
+    return classifier, probs
+
+
+def average(members: NDArray[Any], labels: NDArray[np.intp], *, weighted: bool) -> NDArray[np.float64]:
+    """Return the mean of the members' probabilities, (n_samples, n_classes).
+
+    `weighted`: by the weights with the least log-loss of the given labels (EM of a mixture), where a poor member
+    would spoil the mean: linear models of tables. Otherwise equally: where labels come from rules, the log-loss prefers
+    the model that repeats the rule.
+    """
+    weights = np.full(len(members), 1 / len(members))
+    known = np.flatnonzero(labels >= 0)
+    if weighted:
+        of_label = np.maximum(members[:, known, labels[known]].T, _LEAST)
+        for _ in range(100):
+            parts = of_label * weights
+            weights = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
+    return np.einsum("k,knc->nc", weights, members)
