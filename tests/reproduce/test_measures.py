@@ -10,8 +10,7 @@ from dualt.datasets.synthetic import noisy_posterior
 from dualt.errors import InputError
 from dualt.nn.networks import build_network
 from dualt.noise import corrupt, symmetric
-from dualt.reproduce.learning import with_logistic_loss
-from dualt.reproduce.measuring import counting_error, fitting_error, posterior_error
+from dualt.reproduce.measuring import counting_error, fitting_error, posterior_error, with_logistic_loss
 
 N_CLASSES = 3
 

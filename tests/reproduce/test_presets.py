@@ -4,7 +4,7 @@ import pytest
 
 from dualt.errors import FileError, InputError, UnknownNameError
 from dualt.reproduce import EXPERIMENTS, PROFILES, load_experiment
-from dualt.reproduce.presets import parse_change, parse_experiment
+from dualt.reproduce.experiments import parse_change, parse_experiment
 
 PRESET = """
 title = "a title"

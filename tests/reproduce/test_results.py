@@ -3,14 +3,16 @@
 import csv
 import io
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from dualt.reproduce import Store, load_experiment, render, results_of, runs_of
+from dualt.reproduce import load_experiment, read_records, render, results_of, runs_of
 from dualt.reproduce.claims import verdicts_of
-from dualt.reproduce.tables import LATEX, MARKDOWN, tables_of, to_csv, to_latex, to_markdown
+from dualt.reproduce.figures import to_markdown
+from dualt.reproduce.results import LATEX, MARKDOWN, tables_of, to_csv, to_latex
 
 
 def done(run, **content):
@@ -117,7 +119,7 @@ def test_what_is_the_papers_is_not_called_another(change):
 
 def test_verdicts_are_counted():
     experiment, results = table1(VALUES)
-    by_claim = {verdict.claim: (verdict.verdict, verdict.evidence) for verdict in verdicts_of("table1", results)}
+    by_claim = {verdict.claim: (verdict.verdict, verdict.evidence) for verdict in verdicts_of(experiment, results)}
     assert by_claim["Methods are better with dual-T than with T for most of the experiments"] == ("in part", "1 of 2")
     assert by_claim["T against dual-T: the order is the published one"] == (
         "in part", "1 of 2; not mnist sym-20 revision (-1.00, published +0.61)"
@@ -130,23 +132,27 @@ def test_verdicts_are_counted():
     assert by_claim["DT Coteaching is the best under Sym-20"] == ("not run", "–")
     text = to_markdown(experiment, results)
     assert "| DT Coteaching is the best under Sym-20 | not run | – |" in text
-    assert verdicts_of("floor", results) == []
-    _, curves = figure2()
-    first = verdicts_of("figure2", curves)[0]
+    first = verdicts_of(*figure2())[0]
     assert (first.verdict, first.evidence) == ("agrees", "2 of 2")
 
 
+def test_a_smoke_test_is_not_judged():
+    experiment, results = figure2()
+    verdicts = verdicts_of(replace(experiment, profile="smoke"), results)
+    assert {verdict.verdict for verdict in verdicts} == {"not judged at this profile"}
+    assert verdicts_of(*floor()) == []
+
+
 def test_two_of_three_are_most():
-    _, results = table1({**VALUES, ("t", "reweighting"): (0.9, 0.9), ("dual-t", "reweighting"): (0.95, 0.95)})
-    first = verdicts_of("table1", results)[0]
+    found = table1({**VALUES, ("t", "reweighting"): (0.9, 0.9), ("dual-t", "reweighting"): (0.95, 0.95)})
+    first = verdicts_of(*found)[0]
     assert (first.verdict, first.evidence) == ("agrees", "2 of 3")
 
 
 def test_no_difference_is_not_the_order_of_a_published_loss():
     # Under Sym-50 the paper's MentorNet loses 2.60 points with dual-T.
     values = {("t", "mentornet"): (0.7, 0.8), ("dual-t", "mentornet"): (0.8, 0.7)}
-    _, results = table1(values, noise=["sym-50"])
-    second = verdicts_of("table1", results)[1]
+    second = verdicts_of(*table1(values, noise=["sym-50"]))[1]
     assert (second.verdict, second.evidence) == (
         "does not agree",
         "0 of 1; not mnist sym-50 mentornet (+0.00, published -2.60)",
@@ -163,7 +169,7 @@ def test_the_claim_of_large_samples_is_checked_with_the_largest_alone():
             error = {("t", 0.1): 0.5, ("dual-t", 0.1): 0.6, ("t", 1.0): 0.4, ("dual-t", 1.0): 0.3}[run.estimator, size]
             content = {"n_samples": int(50_000 * size), "l1_error": 100 * error, "l1_error_per_class": error}
             records[run.identity] = done(run, **content)
-    verdict = verdicts_of("figure3", results_of(experiment, records))[1]
+    verdict = verdicts_of(experiment, results_of(experiment, records))[1]
     assert (verdict.verdict, verdict.evidence) == ("agrees", "1 of 1")
 
 
@@ -294,9 +300,9 @@ def test_the_page_has_the_verdicts_of_the_records():
     rows = []
     for folder, name, profile, changes in COMMITTED:
         experiment = load_experiment(name, profile, changes)
-        results = results_of(experiment, Store(DOCS / folder).read_all())
+        results = results_of(experiment, read_records(DOCS / folder))
         link = f"[{name}](reproduction/{folder}/{name}.md)"
-        rows += [f"| {link} | {v.claim} | **{v.verdict}** | {v.evidence} |" for v in verdicts_of(name, results)]
+        rows += [f"| {link} | {v.claim} | **{v.verdict}** | {v.evidence} |" for v in verdicts_of(experiment, results)]
     page = DOCS.with_suffix(".md").read_text(encoding="utf-8")
     found = [line for line in page.splitlines() if line.startswith(("| [figure", "| [table"))]
     assert found == rows, "docs/reproduction.md needs:\n" + "\n".join(rows)
@@ -305,7 +311,7 @@ def test_the_page_has_the_verdicts_of_the_records():
 @pytest.mark.parametrize(("folder", "name", "profile", "changes"), COMMITTED)
 def test_committed_records_give_the_committed_tables(folder, name, profile, changes):
     experiment = load_experiment(name, profile, changes)
-    results = results_of(experiment, Store(DOCS / folder).read_all())
+    results = results_of(experiment, read_records(DOCS / folder))
     for suffix, text in {"md": to_markdown(experiment, results), "tex": to_latex(experiment, results)}.items():
         assert text == (DOCS / folder / f"{name}.{suffix}").read_text(encoding="utf-8")
     assert to_csv(results) == (DOCS / folder / f"{name}.csv").read_text(encoding="utf-8")

@@ -1,12 +1,10 @@
-"""The figures and tables of the paper, and those past it: specs, sweep, records, results."""
+"""The figures and tables of the paper, and experiments beyond it: presets, runs, sweep, results, claims."""
 
+from dualt.reproduce.experiments import EXPERIMENTS, PAPER_EXPERIMENTS, PROFILES, Experiment, load_experiment
 from dualt.reproduce.figures import render
-from dualt.reproduce.grid import runs_of
-from dualt.reproduce.presets import EXPERIMENTS, PAPER_EXPERIMENTS, PROFILES, load_experiment
-from dualt.reproduce.records import Store
 from dualt.reproduce.results import Result, published_values, results_of
-from dualt.reproduce.spec import Experiment, RunSpec
-from dualt.reproduce.sweep import SweepOptions, SweepProgress, run_sweep
+from dualt.reproduce.runs import RunSpec, runs_of
+from dualt.reproduce.sweep import read_records, run_sweep
 
 __all__ = [
     "EXPERIMENTS",
@@ -15,11 +13,9 @@ __all__ = [
     "Experiment",
     "Result",
     "RunSpec",
-    "Store",
-    "SweepOptions",
-    "SweepProgress",
     "load_experiment",
     "published_values",
+    "read_records",
     "render",
     "results_of",
     "run_sweep",

@@ -1,14 +1,16 @@
-"""What the paper claims of its figures and tables, and whether the records agree."""
+"""The claims of the paper about its figures and tables, and whether the records agree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from dualt.reproduce.experiments import Experiment
 from dualt.reproduce.results import Result
 
 AGREES, IN_PART, DISAGREES, NOT_RUN = "agrees", "in part", "does not agree", "not run"
+# Two epochs on a hundred samples prove nothing.
+NOT_JUDGED, _NOT_JUDGED_PROFILES = "not judged at this profile", ("smoke",)
 # What we take "very small" and "approximately doubled" to mean, and the paper's limit for dual-T.
 _SMALL, _DOUBLED, _LOW = 0.05, (1.5, 2.5), 0.1
 _SMALL_DATA = ("mnist", "fashion-mnist", "cifar10")
@@ -16,24 +18,26 @@ _SMALL_DATA = ("mnist", "fashion-mnist", "cifar10")
 _RIVALS = {"co-teaching", "mentornet", "forward", "revision"}
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A sentence of the paper, whether the records agree with it, and what they say."""
+class Verdict(NamedTuple):
+    """A claim of the paper, whether the records agree with it, and the evidence."""
 
     claim: str
     verdict: str
     evidence: str
 
 
-# From results to comparisons: whether each holds, and words to tell of it.
+# From results to comparisons: whether each holds, and a description.
 Comparisons: TypeAlias = Iterable[tuple[bool, str]]
 Check: TypeAlias = Callable[[Sequence[Result]], Comparisons]
 
 
-def verdicts_of(name: str, results: Sequence[Result]) -> list[Verdict]:
-    """Return the verdict on every claim that the paper makes of an experiment; none for experiments of our own."""
+def verdicts_of(experiment: Experiment, results: Sequence[Result]) -> list[Verdict]:
+    """Return the verdict on every claim of the paper about an experiment; none for experiments of our own."""
+    claims = _CLAIMS.get(experiment.name, ())
+    if experiment.profile in _NOT_JUDGED_PROFILES:
+        return [Verdict(claim, NOT_JUDGED, "–") for claim, _ in claims]
     known = [result for result in results if result.mean is not None]
-    return [_verdict(claim, check, known) for claim, check in _CLAIMS.get(name, ())]
+    return [_verdict(claim, check, known) for claim, check in claims]
 
 
 def _verdict(claim: str, check: Check, results: Sequence[Result]) -> Verdict:
@@ -43,9 +47,9 @@ def _verdict(claim: str, check: Check, results: Sequence[Result]) -> Verdict:
     n_right = sum(holds for holds, _ in compared)
     enough = 2 * n_right > len(compared) if check in _OF_MOST else n_right == len(compared)
     word = AGREES if enough else IN_PART if 2 * n_right >= len(compared) else DISAGREES
-    every = check in _TELLING_ALL
-    told = ", ".join(words for holds, words in compared if words and (every or not holds))
-    remark = f"; {told if every else f'not {told}'}" if told else ""
+    every = check in _LIST_ALL
+    listed = ", ".join(words for holds, words in compared if words and (every or not holds))
+    remark = f"; {listed if every else f'not {listed}'}" if listed else ""
     return Verdict(claim, word, f"{n_right} of {len(compared)}{remark}")
 
 
@@ -53,7 +57,7 @@ Points: TypeAlias = dict[tuple[str, str, float], dict[str, float]]
 
 
 def _points(results: Iterable[Result]) -> Points:
-    """Return means by data set, noise and size, and in these by estimator or else by quantity."""
+    """Return means by (data set, noise, size), then by estimator or quantity."""
     points: Points = {}
     for result in results:
         own = points.setdefault((result.dataset, result.noise, result.size), {})
@@ -71,7 +75,7 @@ def _compare(smaller: str, larger: str, datasets: Sequence[str] = ()) -> Check:
 
 
 def _with_most_samples(check: Check) -> Check:
-    """Return the check of the largest sample of each data set alone."""
+    """Return the check on the largest sample of each data set only."""
 
     def checked(results: Sequence[Result]) -> Comparisons:
         most: dict[str, int] = {}
@@ -172,7 +176,7 @@ def _orders_as_published(results: Sequence[Result]) -> Comparisons:
 
 
 def _sign(difference: float) -> int:
-    """Return −1, 0 or 1, without the rounding error of a difference of means."""
+    """Return −1, 0 or 1, ignoring rounding errors."""
     rounded = round(difference, 9)
     return (rounded > 0) - (rounded < 0)
 
@@ -198,9 +202,9 @@ def _best_is_co_teaching(results: Sequence[Result]) -> Comparisons:
 
 
 _T_AND_DT = "The error of dual-T is continuously smaller than that of T"
-# Checks whose words are told of every comparison; of the others, where it does not hold.
-_TELLING_ALL = (_falls, _t_doubles, _dual_t_low, _delta2_small, _best_is_co_teaching)
-# Claims of most comparisons: they agree with more than half, not only with all.
+# Checks that list every comparison; the others list those that do not hold.
+_LIST_ALL = (_falls, _t_doubles, _dual_t_low, _delta2_small, _best_is_co_teaching)
+# Claims about most comparisons: they agree if more than half hold.
 _OF_MOST = (_dual_t_better,)
 _ASSUMPTION = (
     ("Δ2 is very small and can be ignored (here: below 0.05)", _delta2_small),

@@ -1,19 +1,19 @@
-"""Results as pictures, told apart by line and marker as well as by colour; and all files that an experiment leaves."""
+"""Figures of the results, and all files that an experiment writes."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dualt.errors import MissingExtraError
 from dualt.files import atomic_write
-from dualt.reproduce.results import Result
-from dualt.reproduce.spec import Experiment
-from dualt.reproduce.tables import DATASET_NAMES, FLOOR, row_name, to_csv, to_latex, to_markdown
+from dualt.reproduce.claims import verdicts_of
+from dualt.reproduce.experiments import Experiment
+from dualt.reproduce.results import DATASET_NAMES, FLOOR, MARKDOWN, Result, about, tables_of, to_csv, to_latex
 
-# Colours of growing darkness, so that they differ on grey paper too.
+# Line, marker and colour differ; the colours differ in grey as well.
 _STYLES = (
     ("#d95f02", "--", "s"),
     ("#1b4f9c", "-", "o"),
@@ -47,11 +47,26 @@ def render(experiment: Experiment, results: Sequence[Result], out: str | Path) -
     return [*paths, *write_figures(experiment, results, folder)]
 
 
+def to_markdown(experiment: Experiment, results: Sequence[Result]) -> str:
+    """Return a document with a table per data set and, for an experiment of the paper, its claims judged."""
+    lines = [f"# {experiment.name}: {experiment.title}", "", about(experiment), ""]
+    for table in tables_of(experiment, results, MARKDOWN):
+        lines += [f"## {table.heading}", "", *_markdown_table(table.columns, table.rows), ""]
+    verdicts = verdicts_of(experiment, results)
+    if verdicts:
+        lines += ["## What the paper claims", "", *_markdown_table(("claim", "verdict", "here"), verdicts), ""]
+    return "\n".join(lines)
+
+
+def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
+
+
 def write_figures(experiment: Experiment, results: Sequence[Result], folder: Path) -> list[Path]:
-    """Draw the experiment into `folder` as PNG and SVG, and return the files; none if nothing is known yet."""
+    """Draw the experiment into `folder` as PNG and SVG, and return the files; none if there are no results yet."""
     if not any(result.mean is not None for result in results):
         return []
-    # Over a single size there is no curve to draw.
+    # A single size makes no curve.
     bars = experiment.shows == "accuracies" or (experiment.shows == "errors" and len(experiment.sizes) == 1)
     figure = _draw_bars(experiment, results) if bars else _draw_curves(experiment, results)
     title = f"{experiment.title} (profile {experiment.profile})"
@@ -62,7 +77,7 @@ def write_figures(experiment: Experiment, results: Sequence[Result], folder: Pat
             # No date: the same results give the same file.
             metadata = {"Date": None} if suffix == "svg" else {}
             figure.savefig(stream, format=suffix, dpi=130, metadata=metadata)
-        figure.set_layout_engine("none")  # the other format keeps the layout, which takes half the time
+        figure.set_layout_engine("none")  # the other format keeps the layout: half the time
     return paths
 
 
@@ -111,15 +126,15 @@ def _scale(axis: Any, sizes: Sequence[int]) -> None:
 
 
 def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None:
-    names = list(dict.fromkeys(r.noise if by_noise else row_name(r) for r in results))
+    names = list(dict.fromkeys(r.noise if by_noise else r.row for r in results))
     for number, name in enumerate(names):
         colour, line, marker = _STYLES[number % len(_STYLES)]
-        # Beside T♠ the other factor is to be seen too, and it is T itself.
+        # Beside T♠, show that T is the other factor of dual-T.
         label = _FACTORS.get(name, name) if "T♠" in names else name
         curve = sorted(
             (r.n_samples or 0, r.mean or 0.0, r.sd or 0.0)
             for r in results
-            if name == (r.noise if by_noise else row_name(r))
+            if name == (r.noise if by_noise else r.row)
         )
         x, mean, sd = zip(*curve, strict=True)
         low, high = ([m + side * s for m, s in zip(mean, sd, strict=True)] for side in (-1, 1))
@@ -132,7 +147,7 @@ def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None
 
 
 def _limits(results: Sequence[Result]) -> tuple[float, float]:
-    """Return the ends of an axis on which accuracies differ to the eye: bars need not begin at zero."""
+    """Return the limits of the axis: bars need not begin at zero."""
     values = [r.mean for r in results if r.mean is not None] + [r.published.mean for r in results if r.published]
     low, high = min(values, default=0.0), max(values, default=100.0)
     margin = max(0.1 * (high - low), 0.5)
@@ -148,14 +163,14 @@ def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
         for column, noise in enumerate(noises):
             axis = axes[row][column]
             own = [r for r in results if (r.dataset, r.noise) == (dataset, noise)][::-1]
-            names = list(map(row_name, own))
+            names = [r.row for r in own]
             errors = [r.sd or 0.0 for r in own]
             if experiment.shows == "accuracies":
                 axis.set_xlim(*_limits(own))
             axis.barh(names, [r.mean or 0.0 for r in own], xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
             for floor in (r.mean for r in own if (r.quantity, r.estimator) == ("error", FLOOR) and r.mean is not None):
                 axis.axvline(floor, color="#222222", linestyle=":", linewidth=0.8)
-            printed = [(r.published.mean, row_name(r)) for r in own if r.published]
+            printed = [(r.published.mean, r.row) for r in own if r.published]
             if printed:
                 x, y = zip(*printed, strict=True)
                 axis.plot(x, y, "D", color="#222222", markersize=3.5, linestyle="none", label="paper")

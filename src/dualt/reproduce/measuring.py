@@ -1,152 +1,284 @@
-"""What the record of a run says beside its spec: matrices and their errors, accuracies, curves, Δ1, Δ2, Δ3.
+"""What a run measures: matrices and their errors, accuracies, curves, Δ1, Δ2, Δ3.
 
 The appendix defines Δ1 = |P(Ȳ=j | x) − P̂(Ȳ=j | x)|, Δ2 = |P(Ȳ=j | Y'=l) − P̂(Ȳ=j | Y'=l)| and
-Δ3 = |P(Ȳ=j | Y'=l, Y=i, x) − P(Ȳ=j | Y'=l, x)|, and says that they are computed on the training set. Given x,
-Y' is certain, and the last would not depend on the network at all; but it is to vanish once Y' is the noisy label.
-So we count it, as the proof of Theorem 1 uses it: without x, weighted with P(Y'=l | Y=i).
+Δ3 = |P(Ȳ=j | Y'=l, Y=i, x) − P(Ȳ=j | Y'=l, x)|, computed on the training set. Given x, Y' is certain, so the last
+would not depend on the network, although it should vanish when Y' is the noisy label. We count it as the proof of
+Theorem 1 uses it: without x, weighted with P(Y'=l | Y=i).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
-from dualt.datasets.synthetic import noisy_posterior
+from dualt.datasets import Dataset, load_dataset, split_dataset
+from dualt.datasets.synthetic import load_synthetic, noisy_posterior
 from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
-from dualt.nn.methods import check_labels_possible
-from dualt.nn.stages import learned_transition, posterior_of
+from dualt.nn.config import TrainingConfig
+from dualt.nn.methods import METHODS, check_labels_possible
+from dualt.nn.networks import NETWORKS
+from dualt.nn.pipeline import training_data
+from dualt.nn.stages import Stages, learned_transition, posterior_of
 from dualt.nn.training import Trained, predict_probs
-from dualt.reproduce.grid import TRUE
-from dualt.reproduce.learning import Learned
-from dualt.reproduce.spec import HELD_OUT, IN_SAMPLE, RunSpec, Settings, base_name
-from dualt.rows import NoisyPosterior
+from dualt.nn.training.history import OnStage
+from dualt.nn.training.model import make_folder
+from dualt.noise import from_name
+from dualt.reproduce.runs import GIVEN, HELD_OUT, IN_SAMPLE, TRUE, PosteriorSpec, RunSpec, Settings, base_name
 from dualt.transition import l1_error
-
-_CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
+from dualt.validation import check_transition
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-
-def measure(run: RunSpec, learned: Learned) -> dict[str, Any]:
-    """Do a run on its posterior, unless its method is trained by now, and return what was measured."""
-    n_train, n_validation = len(learned.split.train_noisy), len(learned.split.val_noisy)
-    # What the size of the spec counts.
-    n_samples = n_train if learned.spec.whole_validation else n_train + n_validation
-    content: dict[str, Any] = {"n_samples": n_samples, "n_validation": n_validation}
-    if run.estimator is None and run.method == "ce":
-        return {**content, **_training(learned.stages.train("ce")), **_known_posterior(learned)}
-    if run.estimator is not None:
-        content |= estimate(run, learned)
-    if run.method is not None:
-        content |= _method(run, learned)
-    return content
+_CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
+# Options that not every network has: passed on only if they are set.
+_NETWORK_DEFAULTS = {"width": 1, "stem": None, "batch_norm": False}
 
 
-def estimate(run: RunSpec, learned: Learned) -> dict[str, Any]:
-    """Return the matrix of the run's estimator and its errors."""
-    key = (str(run.estimator), run.estimator_options)
-    if key not in learned.estimates:
-        learned.estimates[key] = _estimate(*key, learned)
-    return learned.estimates[key]
+class Posterior:
+    """A noisy posterior with its data: loaded, corrupted and split here, trained when first needed.
 
+    Parameters
+    ----------
+    spec
+    data_dir
+        Folder of the data sets.
+    folder
+        Folder of the checkpoints; `None` keeps none.
+    n_jobs
+        Threads; `None` leaves torch's setting.
+    on_epoch
+    """
 
-def matrix_to_train_through(run: RunSpec, learned: Learned) -> Floats | None:
-    """Return the matrix that the run's method gets, or `None` if it takes none."""
-    if run.estimator is None:
-        return None
-    matrix = np.asarray(estimate(run, learned)["transition"])
-    matrix /= matrix.sum(axis=1, keepdims=True)
-    check_labels_possible(matrix, learned.stages.data.train.labels)
-    return matrix
+    def __init__(
+        self,
+        spec: PosteriorSpec,
+        data_dir: Path | None = None,
+        folder: Path | None = None,
+        n_jobs: int | None = None,
+        on_epoch: OnStage | None = None,
+    ) -> None:
+        dataset = _load(spec, data_dir)
+        self.spec = spec
+        self.split = split_dataset(
+            dataset,
+            _transition(spec, dataset.n_classes),
+            random_state=spec.seed,
+            validation_fraction=spec.validation_fraction,
+            **_sizes(spec, dataset),
+        )
+        config = _config(spec, n_jobs)
+        data = training_data(self.split, dataset, config.machine)
+        kept = None if folder is None else make_folder(folder)
+        self._stages = Stages(data, dataset.class_names, config, kept, kept is not None, on_epoch)
+        # The methods that are trained through the matrix of an estimator start from one another.
+        self._branches: dict[str, Stages] = {}
+        self._estimates: dict[tuple[str, Settings], dict[str, Any]] = {}
 
+    def measure(self, run: RunSpec) -> dict[str, Any]:
+        """Do a run and return what was measured."""
+        n_train, n_validation = len(self.split.train_noisy), len(self.split.val_noisy)
+        # `size` counts the training part only, or both parts.
+        n_samples = n_train if self.spec.whole_validation else n_train + n_validation
+        content: dict[str, Any] = {"n_samples": n_samples, "n_validation": n_validation}
+        if run.estimator is None and run.method == "ce":
+            return {**content, **_training(self._stages.train("ce")), **self._synthetic_errors()}
+        if run.estimator is not None:
+            content |= self._estimate(run.estimator, run.estimator_options)
+        if run.method is not None:
+            content |= self._train(run)
+        return content
 
-def _estimate(name: str, given: Settings, learned: Learned) -> dict[str, Any]:
-    truth = learned.split.transition
-    if name == TRUE:
+    def _estimate(self, name: str, options: Settings) -> dict[str, Any]:
+        """Return the matrix of an estimator and its errors; several methods are trained through one."""
+        if (name, options) not in self._estimates:
+            began = perf_counter()
+            if name == TRUE:
+                if self.split.transition is None:
+                    raise InputError(f"Expected known noise for the matrix {TRUE!r}, got {self.spec.dataset!r}.")
+                transition = self.split.transition
+            else:
+                posterior, clean = self._probabilities(name)
+                _ = posterior.summary  # shared by all estimators: not part of the time of one
+                began = perf_counter()
+                given = dict(options)
+                if ESTIMATORS[base_name(name)].needs_clean_labels:
+                    given["clean_labels"] = clean
+                transition = estimate_posterior(posterior, base_name(name), **given).transition
+            content = {"transition": transition.round(6).tolist(), **self._errors(transition)}
+            self._estimates[name, options] = {**content, "seconds": {"estimate": round(perf_counter() - began, 4)}}
+        return self._estimates[name, options]
+
+    def _probabilities(self, name: str) -> tuple[Any, Labels | None]:
+        """Return the posterior that an estimator of this name reads, and the clean labels of its samples."""
+        stages, split = self._stages, self.split
+        if name.endswith(HELD_OUT):
+            probs = stages.held_out_probs(1)
+            if probs is None:
+                raise InputError(f"Expected a validation part for {name!r}, got none.")
+            return posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True), split.val_clean
+        posterior, clean = stages.posterior(folds=1 if name.endswith(IN_SAMPLE) else None), split.clean_labels
+        return posterior, None if clean is None else clean[: posterior.n_samples]
+
+    def _errors(self, transition: Floats) -> dict[str, float]:
+        truth = self.split.transition
         if truth is None:
-            raise InputError(f"Expected labels with known noise for the matrix {TRUE!r}, got {learned.spec.dataset!r}.")
-        transition, seconds = truth, 0.0
-    else:
-        posterior, clean = _posterior(name, learned)
-        estimator = base_name(name)
-        # The summary serves every estimator: reading the rows for it is no one's own time.
-        _ = posterior.summary
-        began = perf_counter()
-        options = {"clean_labels": clean} if ESTIMATORS[estimator].needs_clean_labels else {}
-        transition = estimate_posterior(posterior, estimator, **options, **dict(given)).transition
-        seconds = perf_counter() - began
-    content = {"transition": transition.round(6).tolist(), **_errors(learned, transition)}
-    return {**content, "seconds": {"estimate": round(seconds, 4)}}
+            return {}
+        error = l1_error(truth, transition)
+        return {"l1_error": error, "l1_error_per_class": l1_error(truth, transition, normalize=True)}
 
+    def _train(self, run: RunSpec) -> dict[str, Any]:
+        """Train a method, starting from the posterior's network where it does."""
+        matrix = None
+        if run.estimator is not None:
+            matrix = np.asarray(self._estimate(run.estimator, run.estimator_options)["transition"])
+            matrix /= matrix.sum(axis=1, keepdims=True)
+            check_labels_possible(matrix, self._stages.data.train.labels)
+        name, stages = run.estimator or "none", self._stages
+        config = _config(self.spec, stages.config.n_jobs, run)
+        if name not in self._branches:
+            folder = None if stages.folder is None else make_folder(stages.folder / name)
+            trained = {"ce": stages.train("ce")}
+            self._branches[name] = replace(stages, config=config, folder=folder, trained=trained, seconds={})
+        self._branches[name].config = config
+        result = self._branches[name].train(str(run.method), matrix)
+        content, learned = _training(result), learned_transition(result)
+        if learned is not None:
+            content["learned_transition"] = learned.round(6).tolist()
+            content |= {f"learned_{key}": value for key, value in self._errors(learned).items()}
+        return content
 
-def _posterior(name: str, learned: Learned) -> tuple[NoisyPosterior, Labels | None]:
-    """Return the probabilities that an estimator of this name reads, and the clean labels of their samples."""
-    stages, split = learned.stages, learned.split
-    if name.endswith(HELD_OUT):
-        probs = stages.held_out_probs(1)
-        if probs is None:
-            raise InputError(f"Expected a validation part for {name!r}, got none.")
-        return posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True), split.val_clean
-    posterior, clean = stages.posterior(folds=1 if name.endswith(IN_SAMPLE) else None), split.clean_labels
-    return posterior, None if clean is None else clean[: posterior.n_samples]
-
-
-def _errors(learned: Learned, transition: Floats) -> dict[str, float]:
-    """Return how far a matrix is from the true one, where that is known."""
-    truth = learned.split.transition
-    if truth is None:
-        return {}
-    return {"l1_error": l1_error(truth, transition), "l1_error_per_class": l1_error(truth, transition, normalize=True)}
-
-
-def _method(run: RunSpec, learned: Learned) -> dict[str, Any]:
-    """Train a method; the stages of one estimator share what they start from."""
-    trained = learned.branch(run).train(str(run.method), matrix_to_train_through(run, learned))
-    content, found = _training(trained), learned_transition(trained)
-    if found is not None:
-        content["learned_transition"] = found.round(6).tolist()
-        content |= {f"learned_{key}": value for key, value in _errors(learned, found).items()}
-    return content
+    def _synthetic_errors(self) -> dict[str, Any]:
+        """Return the errors that are known for synthetic data only."""
+        split, test = self.split, self._stages.data.test
+        if self.spec.dataset != "synthetic" or split.transition is None or split.train_clean is None:
+            return {}
+        truth = noisy_posterior(np.asarray(split.train_x), split.transition)
+        probs = self._stages.pred_probs()
+        intermediate = probs.argmax(axis=1)
+        content = {
+            "delta1": posterior_error(truth, probs),
+            "delta2": counting_error(truth, intermediate, split.train_noisy),
+            "delta3": fitting_error(split.train_clean, intermediate, split.train_noisy, split.n_classes),
+        }
+        if test is not None and split.test_x is not None:
+            estimated = predict_probs(self._stages.train("ce").networks, test.inputs).numpy()
+            truth = noisy_posterior(np.asarray(split.test_x), split.transition)
+            content["posterior_error"] = posterior_error(truth, estimated)
+        return content
 
 
 def _training(trained: Trained) -> dict[str, Any]:
     columns = trained.history.to_dict()
+    short = {name: [None if v is None else float(f"{v:.5g}") for v in columns[name]] for name in _CURVES}
     return {
         "test_accuracy": trained.test_accuracy,
         "best_epoch": trained.history.best_epoch,
         "recipe": trained.recipe.to_dict(),
-        "curves": {name: [_short(value) for value in columns[name]] for name in _CURVES},
+        "curves": short,
         "seconds": {"train": round(trained.history.seconds, 2)},
     }
 
 
-def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.5g}")
+def _config(spec: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None) -> TrainingConfig:
+    """Return the configuration of the posterior, and of the method of a run that starts from it."""
+    shared: dict[str, Any] = {"batch_size": spec.batch_size}
+    own = {**shared, **{key: getattr(spec, key) for key in ("optimizer", "learning_rate", "momentum", "schedule")}}
+    recipes = {"ce": METHODS["ce"].recipe.changed(spec.epochs, **own)}
+    if run is not None:
+        # A learning rate belongs to its optimizer: the methods take both or neither.
+        common = shared if spec.optimizer is None else own
+        settings = {name: dict(changes) for name, changes in run.settings}
+        recipes |= {
+            name: entry.recipe.changed(run.method_epochs, **{**common, **settings.get(name, {})})
+            for name, entry in METHODS.items()
+            if name != "ce"
+        }
+    options = {name: getattr(spec, name) for name in _NETWORK_DEFAULTS}
+    return TrainingConfig(
+        network=with_logistic_loss(spec.network) if spec.loss == "logistic" else spec.network,
+        method="ce",
+        network_options={name: value for name, value in options.items() if value != _NETWORK_DEFAULTS[name]},
+        weights=spec.weights,
+        recipes=recipes,
+        folds=spec.folds,
+        augment=spec.augment,
+        n_jobs=n_jobs,
+        random_state=spec.seed,
+    )
 
 
-def _known_posterior(learned: Learned) -> dict[str, Any]:
-    """Return the errors that only synthetic data can tell."""
-    split, pred_probs, test = learned.split, learned.stages.pred_probs, learned.stages.data.test
-    if learned.spec.dataset != "synthetic" or split.transition is None or split.train_clean is None:
+class OneLogit(nn.Module):
+    """The logits (0, z) of one output z: their cross entropy is the logistic loss of z."""
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return (n, 2) from (n, 1)."""
+        return F.pad(z, (1, 0))
+
+
+def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
+    """Return a function that builds `network` with one logit instead of two."""
+
+    def build(input_shape: Sequence[int], n_classes: int, **options: Any) -> nn.Module:
+        if n_classes != 2:
+            raise InputError(f"Expected two classes for the logistic loss, got {n_classes}. Use loss=cross-entropy.")
+        return nn.Sequential(NETWORKS[network].build(input_shape, 1, **options), OneLogit())
+
+    return build
+
+
+def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
+    if spec.matrix is not None:
+        if len(spec.matrix) != n_classes:
+            shape = f"{len(spec.matrix)}×{len(spec.matrix)}"
+            raise InputError(
+                f"Expected a {n_classes}×{n_classes} matrix for {spec.dataset}, got {shape} in {spec.noise}."
+            )
+        return check_transition(spec.matrix, n_classes)
+    return None if spec.noise == GIVEN else from_name(spec.noise, n_classes, random_state=spec.seed)
+
+
+def check_matrix(spec: PosteriorSpec, data_dir: Path | None = None) -> None:
+    """Refuse a noise matrix that does not fit its data set, before any run starts."""
+    if spec.matrix is not None:
+        _transition(spec, _load_named(spec.dataset, data_dir).n_classes)
+
+
+def _sizes(spec: PosteriorSpec, dataset: Dataset) -> dict[str, int]:
+    """Return how to subsample the data set, as arguments of `split_dataset`."""
+    if spec.size == 1 or (spec.dataset == "synthetic" and not spec.whole_validation):
         return {}
-    truth = noisy_posterior(np.asarray(split.train_x), split.transition)
-    intermediate = pred_probs().argmax(axis=1)
-    content = {
-        "delta1": posterior_error(truth, pred_probs()),
-        "delta2": counting_error(truth, intermediate, split.train_noisy),
-        "delta3": fitting_error(split.train_clean, intermediate, split.train_noisy, split.n_classes),
-    }
-    if test is not None and split.test_x is not None:
-        estimated = predict_probs(learned.stages.train("ce").networks, test.inputs).numpy()
-        content["posterior_error"] = posterior_error(
-            noisy_posterior(np.asarray(split.test_x), split.transition), estimated
-        )
-    return content
+    total = len(dataset.train_y)
+    if spec.whole_validation:
+        total -= round(spec.validation_fraction * total)
+    size = round(spec.size * total) if spec.size < 1 else min(int(spec.size), total)
+    return {"n_train" if spec.whole_validation else "n_samples": size}
+
+
+def _load(spec: PosteriorSpec, data_dir: Path | None) -> Dataset:
+    if spec.dataset != "synthetic":
+        return _load_named(spec.dataset, data_dir)
+    if spec.size <= 1:
+        raise InputError(f"Expected a number of samples for the synthetic data, got the share {spec.size:g}.")
+    n_samples = spec.pool if spec.whole_validation and spec.pool else int(spec.size)
+    options = {} if spec.n_test is None else {"n_test": spec.n_test}
+    return load_synthetic(n_samples=n_samples, random_state=spec.seed, standardize=spec.standardize, **options)
+
+
+@lru_cache(maxsize=1)
+def _load_named(name: str, data_dir: Path | None) -> Dataset:
+    """Load a data set; the runs on one follow one another, so keeping one is enough."""
+    return load_dataset(name, data_dir)
 
 
 def posterior_error(truth: Floats, estimated: NDArray[np.float32]) -> float:

@@ -1,35 +1,43 @@
-"""Records summed up: mean and deviation over seeds of what an experiment shows, beside what the paper printed."""
+"""Records summed up: means and deviations over seeds, beside the paper's, as Markdown, LaTeX and CSV tables."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualt.reproduce.grid import runs_of
-from dualt.reproduce.presets import PAPER_EXPERIMENTS
-from dualt.reproduce.records import Record
-from dualt.reproduce.spec import Experiment, RunSpec
+from dualt.nn.methods import METHODS
+from dualt.reproduce.experiments import FIELDS, PAPER_EXPERIMENTS, Experiment, load_experiment
+from dualt.reproduce.runs import TRUE, RunSpec, base_name, runs_of
+
+FLOOR = "oracle"
+ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", "spade": "T♠", FLOOR: "oracle (floor)", TRUE: "true T"}
+METHOD_NAMES = {
+    "ce": "CE", "mixup": "Mixup", "decoupling": "Decoupling", "mentornet": "MentorNet", "co-teaching": "Coteaching",
+    "forward": "Forward", "reweighting": "Reweighting", "revision": "Revision",
+    "volminnet": "VolMinNet", "total-variation": "Total variation",
+}  # fmt: skip
+DATASET_NAMES = {
+    "synthetic": "synthetic", "mnist": "MNIST", "fashion-mnist": "F-MNIST", "cifar10": "CIFAR10",
+    "cifar100": "CIFAR100", "clothing1m": "Clothing1M",
+}  # fmt: skip
+_DELTAS = {"delta1": "Δ1", "delta2": "Δ2", "delta3": "Δ3"}
+# What an experiment shows, by the name of the quantity and its key in the records; accuracies are shown in percent.
+_QUANTITIES = {
+    "posterior": {"posterior error": "posterior_error"},
+    "deltas": {name: name for name in _DELTAS},
+    "errors": {"error": "l1_error_per_class"},
+    "accuracies": {"accuracy": "test_accuracy"},
+}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Which cell of a table: data set, noise, estimator (or none) and method."""
-
-    dataset: str
-    noise: str
-    estimator: str | None
-    method: str
-
-
-@dataclass(frozen=True)
-class Published:
-    """Mean accuracy in percent, its deviation over 5 repeats (or none), and how the paper sets it."""
+class Published(NamedTuple):
+    """Mean accuracy in percent, its deviation over 5 repeats (or none), and how the paper prints it."""
 
     mean: float
     sd: float | None
@@ -38,18 +46,17 @@ class Published:
 
 
 @cache
-def published_values() -> dict[Cell, Published]:
-    """Return every value of Tables 1 and 2.
+def published_values() -> dict[tuple[str, str, str | None, str], Published]:
+    """Return every value of Tables 1 and 2, by data set, noise, estimator and method.
 
     Examples
     --------
-    >>> published_values()[Cell("mnist", "sym-20", None, "ce")].mean
+    >>> published_values()["mnist", "sym-20", None, "ce"].mean
     95.77
     """
-    text = (files("dualt.reproduce") / "published.json").read_text(encoding="utf-8")
-    content = json.loads(text)
+    content = json.loads((files("dualt.reproduce") / "published.json").read_text(encoding="utf-8"))
     return {
-        Cell(row["dataset"], row["noise"], row["estimator"], row["method"]): Published(
+        (row["dataset"], row["noise"], row["estimator"], row["method"]): Published(
             row["mean"], row["sd"], row["bold"], row["star"]
         )
         for row in (*content["table1"], *content["table2"])
@@ -58,11 +65,10 @@ def published_values() -> dict[Cell, Published]:
 
 @dataclass(frozen=True)
 class Result:
-    """Mean and standard deviation (n − 1) of one quantity over the seeds that are done; `None` where nothing is known.
+    """Mean and standard deviation (n − 1) of one quantity over the seeds that are done; `None` where unknown.
 
-    The quantity is `accuracy` (percent), `error` (Σ|T − T̂|/C, beside it the `total_error` Σ|T − T̂|), `posterior
-    error`, `delta1`, `delta2` or `delta3`. `n_samples` counts the training and validation parts together, `n_seeds`
-    and `failed` the runs; `published` is the paper's value, if it printed one.
+    The quantity is `accuracy` (percent), `error` (Σ|T − T̂|/C, with the `total_error` Σ|T − T̂|), `posterior error`,
+    `delta1`, `delta2` or `delta3`. `n_seeds` and `failed` count runs; `published` is the paper's value, if any.
     """
 
     dataset: str
@@ -81,73 +87,266 @@ class Result:
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's."""
+        """Our mean minus the paper's."""
         return None if self.published is None or self.mean is None else self.mean - self.published.mean
 
+    @property
+    def row(self) -> str:
+        """What the paper calls the row: `DT Forward`, or the estimator or quantity alone."""
+        given = self.estimator or ""
+        name = base_name(given)
+        estimator = ESTIMATOR_NAMES.get(name, name) + given[len(name) :].replace("-", " ")
+        if self.quantity == "accuracy":
+            return " ".join(filter(None, (estimator, METHOD_NAMES.get(self.method or "", self.method))))
+        return estimator or _DELTAS.get(self.quantity, self.quantity)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and strings, the paper's among them."""
+        """Return plain numbers and strings, including the paper's."""
         content = asdict(self)
-        published = content.pop("published") or {}
-        paper = {f"paper_{name}": published.get(name) for name in ("mean", "sd")}
-        return {**content, **paper, "difference": self.difference}
+        content.pop("published")
+        mean, sd = self.published[:2] if self.published else (None, None)
+        return {**content, "paper_mean": mean, "paper_sd": sd, "difference": self.difference}
 
 
-# What the record of a run says, and what it is called; accuracies are shown in percent.
-_QUANTITIES = {
-    "posterior": {"posterior error": "posterior_error"},
-    "deltas": {name: name for name in ("delta1", "delta2", "delta3")},
-    "errors": {"error": "l1_error_per_class"},
-    "accuracies": {"accuracy": "test_accuracy"},
-}
-
-
-def results_of(experiment: Experiment, records: Mapping[str, Record]) -> list[Result]:
-    """Return what the experiment shows, in the order of its grid; what has no record yet has no mean."""
+def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]]) -> list[Result]:
+    """Return what the experiment shows, in the order of its grid; without a record there is no mean."""
     cells: dict[tuple[Any, ...], list[RunSpec]] = {}
-    for run in _shown(experiment, runs_of(experiment)):
-        posterior = run.posterior
-        key = (posterior.dataset, posterior.noise, posterior.size, run.estimator, run.method)
-        cells.setdefault(key, []).append(run)
-    return [
-        _summed_up(experiment, quantity, name, runs, records)
-        for runs in cells.values()
-        for quantity, name in _QUANTITIES[experiment.shows].items()
-    ]
+    for run in runs_of(experiment):
+        if experiment.shows == "errors":
+            shown = run.estimator is not None and run.method is None
+        else:
+            shown = run.method in (experiment.methods if experiment.shows == "accuracies" else ("ce",))
+        if shown:
+            posterior = run.posterior
+            key = (posterior.dataset, posterior.noise, posterior.size, run.estimator, run.method)
+            cells.setdefault(key, []).append(run)
+    results = []
+    for (dataset, noise, size, estimator, method), runs in cells.items():
+        found = [records[run.identity] for run in runs if run.identity in records]
+        for quantity, name in _QUANTITIES[experiment.shows].items():
+            done = [record for record in found if record["status"] == "done" and record.get(name) is not None]
+            values = np.array([record[name] for record in done]) * (100 if quantity == "accuracy" else 1)
+            totals = [record["l1_error"] for record in done] if quantity == "error" else []
+            published = None
+            if experiment.name in PAPER_EXPERIMENTS and quantity == "accuracy":
+                published = published_values().get((dataset, noise, estimator, str(method)))
+            results.append(
+                Result(
+                    dataset=dataset,
+                    noise=noise,
+                    size=size,
+                    n_samples=done[0]["n_samples"] if done else None,
+                    quantity=quantity,
+                    estimator=estimator,
+                    method=method,
+                    mean=float(values.mean()) if done else None,
+                    sd=float(values.std(ddof=1)) if len(done) > 1 else None,
+                    n_seeds=len(done),
+                    failed=sum(record["status"] == "failed" for record in found),
+                    total_error=float(np.mean(totals)) if totals else None,
+                    published=published,
+                )
+            )
+    return results
 
 
-def _shown(experiment: Experiment, runs: Iterable[RunSpec]) -> Iterable[RunSpec]:
-    """Return the runs that the figure or table is made of; the others only lead to them."""
-    if experiment.shows == "errors":
-        return (run for run in runs if run.estimator is not None and run.method is None)
-    if experiment.shows == "accuracies":
-        return (run for run in runs if run.method in experiment.methods)
-    return (run for run in runs if run.method == "ce")
+class Typesetting(NamedTuple):
+    """How a format prints a number: bold, star, plus-minus, no value."""
+
+    bold: str
+    star: str
+    plus_minus: str
+    nothing: str
+
+    def number(
+        self, digits: int, mean: float | None, sd: float | None = None, bold: bool = False, star: bool = False
+    ) -> str:
+        """Return `mean ± sd`, marked."""
+        if mean is None:
+            return self.nothing
+        shown = f"{mean:.{digits}f}"
+        shown = self.bold.format(shown) if bold else shown
+        return shown + (self.star if star else "") + ("" if sd is None else f"{self.plus_minus}{sd:.{digits}f}")
 
 
-def _summed_up(
-    experiment: Experiment, quantity: str, name: str, runs: list[RunSpec], records: Mapping[str, Record]
-) -> Result:
-    found = [records[run.identity] for run in runs if run.identity in records]
-    done = [record for record in found if record["status"] == "done" and record.get(name) is not None]
-    values = np.array([record[name] for record in done]) * (100 if quantity == "accuracy" else 1)
-    totals = [record["l1_error"] for record in done] if quantity == "error" else []
-    run = runs[0]
-    published = None
-    if experiment.name in PAPER_EXPERIMENTS and quantity == "accuracy":
-        cell = Cell(run.posterior.dataset, run.posterior.noise, run.estimator, str(run.method))
-        published = published_values().get(cell)
-    return Result(
-        dataset=run.posterior.dataset,
-        noise=run.posterior.noise,
-        size=run.posterior.size,
-        n_samples=done[0]["n_samples"] if done else None,
-        quantity=quantity,
-        estimator=run.estimator,
-        method=run.method,
-        mean=float(values.mean()) if done else None,
-        sd=float(values.std(ddof=1)) if len(done) > 1 else None,
-        n_seeds=len(done),
-        failed=sum(record["status"] == "failed" for record in found),
-        total_error=float(np.mean(totals)) if totals else None,
-        published=published,
+MARKDOWN = Typesetting("**{}**", "\\*", " ± ", "–")
+LATEX = Typesetting("\\mathbf{{{}}}", "^*", " \\pm ", "--")
+
+
+class ResultTable(NamedTuple):
+    """A heading, the names of the columns, and rows of text."""
+
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tables_of(experiment: Experiment, results: Sequence[Result], text: Typesetting) -> list[ResultTable]:
+    """Return one table per data set and, where there is a floor to compare with, one over all."""
+    build = _accuracy_table if experiment.shows == "accuracies" else _curve_table
+    by_dataset = {dataset: [r for r in results if r.dataset == dataset] for dataset in experiment.datasets}
+    tables = [build(dataset, own, text) for dataset, own in by_dataset.items() if own]
+    return [*tables, _overall_table(results, text)] if _has_floor(experiment) else tables
+
+
+def _has_floor(experiment: Experiment) -> bool:
+    return experiment.shows == "errors" and FLOOR in experiment.estimators
+
+
+def _overall_table(results: Sequence[Result], text: Typesetting) -> ResultTable:
+    """Rows are estimators; means per data set and over all points that every estimator has, and the worst point."""
+    import pandas as pd
+
+    frame = pd.DataFrame([(r.row, (r.dataset, r.noise, r.size), r.dataset, r.mean) for r in results])
+    frame.columns = pd.Index(["row", "point", "dataset", "mean"])
+    frame["mean"] = frame["mean"].astype(float)
+    whole = frame[frame["mean"].notna().groupby(frame["point"]).transform("all")]
+    means = whole.pivot_table(index="row", columns="dataset", values="mean", sort=False)
+    overall, worst = (whole.groupby("row", sort=False)["mean"].agg(how) for how in ("mean", "max"))
+    best = overall.drop(ESTIMATOR_NAMES[FLOOR], errors="ignore").min()
+
+    def cells(row: str) -> tuple[str, ...]:
+        if row not in overall:
+            return (row, text.nothing, text.nothing)
+        own = [text.number(3, value) for value in means.loc[row]]
+        total = text.number(3, overall[row], bold=bool(overall[row] == best))
+        return (row, *own, total, text.number(3, worst[row]))
+
+    heads = (DATASET_NAMES.get(dataset, dataset) for dataset in means.columns)
+    heading = f"All, means over {whole['point'].nunique()} of {frame['point'].nunique()} points"
+    return ResultTable(heading, ("", *heads, "all", "worst"), tuple(map(cells, frame["row"].unique())))
+
+
+def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
+    """Rows are methods; each noise has our value and, where the paper printed one, its value and the difference."""
+    sizes = {result.size for result in results}
+    heads = dict.fromkeys(r.noise if len(sizes) == 1 else f"{r.noise}, n={r.size:g}" for r in results)
+    parts = ("", ", paper", ", difference") if any(result.published for result in results) else ("",)
+    rows: dict[str, list[str]] = {}
+    for result in results:
+        # Bold: the best estimator of a method. Star: the best of the column.
+        column = [r for r in results if (r.noise, r.size) == (result.noise, result.size) and r.mean is not None]
+        rivals = [r.mean or 0.0 for r in column if r.method == result.method]
+        bold = len(rivals) > 1 and result.mean == max(rivals)
+        star = len(column) > 1 and result.mean == max(r.mean or 0.0 for r in column)
+        printed = text.number(2, *result.published) if result.published else text.nothing
+        difference = text.nothing if result.difference is None else f"{result.difference:+.2f}"
+        cells = (text.number(2, result.mean, result.sd, bold, star), printed, difference)
+        rows.setdefault(result.row, []).extend(cells[: len(parts)])
+    columns = (f"{head}{part}" for head in heads for part in parts)
+    body = tuple((name, *cells, _seeds(r for r in results if r.row == name)) for name, cells in rows.items())
+    return ResultTable(DATASET_NAMES.get(dataset, dataset), ("", *columns, "seeds"), body)
+
+
+def _seeds(results: Iterable[Result]) -> str:
+    numbers = [result.n_seeds for result in results]
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def _curve_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
+    """Rows are noise and sample size; each estimator or quantity has a column, the smallest error in bold."""
+    names = list(dict.fromkeys(r.row for r in results))
+    points: dict[tuple[str, float], dict[str, Result]] = {}
+    for result in results:
+        points.setdefault((result.noise, result.size), {})[result.row] = result
+    rows = []
+    for (noise, size), by_name in points.items():
+        known = [r.mean for r in by_name.values() if r.mean is not None and r.estimator != FLOOR]
+        n_samples = next((r.n_samples for r in by_name.values() if r.n_samples), None)
+        compared = results[0].quantity == "error" and len(known) > 1
+        own = [by_name[name] for name in names]
+        cells = [text.number(3, r.mean, r.sd, bold=compared and r.mean == min(known)) for r in own]
+        samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
+        rows.append((noise, samples, *cells, _seeds(own)))
+    return ResultTable(DATASET_NAMES.get(dataset, dataset), ("noise", "samples", *names, "seeds"), tuple(rows))
+
+
+def about(experiment: Experiment) -> str:
+    """Return how the experiment was run and what its numbers are."""
+    seeds = f"up to {experiment.seeds} seeds" if experiment.seeds > 1 else "one seed"
+    what = {
+        "accuracies": "Accuracy in percent, mean ± standard deviation. Bold: the better estimator of a method; star:"
+        " the best of a column.",
+        "errors": "Σ|T − T̂|/C, mean ± standard deviation. Bold: the smallest.",
+        "posterior": "Mean of |P − P̂| over test points and classes, ± standard deviation.",
+        "deltas": "Errors on the training part, mean ± standard deviation.",
+    }[experiment.shows]
+    if _has_floor(experiment):
+        what += " The floor counts clean against given labels, which no estimator sees."
+    epochs = "epochs as published" if experiment.epochs is None else f"{experiment.epochs} epochs for the posterior"
+    if experiment.shows == "accuracies" and experiment.method_epochs is not None:
+        epochs += f" and {experiment.method_epochs} for the other methods"
+    networks = ", ".join(
+        f"{name} for {dataset}" for dataset, name in experiment.network.items() if dataset in experiment.datasets
     )
+    changed = "; ".join(deviations(experiment)) if experiment.name in PAPER_EXPERIMENTS else ""
+    differs = f" Not as the authors ran it: {changed}. Compare rows, not levels." if changed else ""
+    return f"Profile `{experiment.profile}`, {seeds}; {epochs}; {networks}.{differs} {what}"
+
+
+# Fields that select a part of the grid, or are compared entry by entry.
+_NOT_COMPARED = (
+    "name", "title", "profile", "shows", "datasets", "noise", "estimators", "methods", "seeds", "sizes",
+    "network", "width", "augment", "recipes", "estimator_options",
+)  # fmt: skip
+# Settings that are those of cross entropy's published recipe if they are `None`.
+_RECIPE = ("epochs", "batch_size", "learning_rate", "momentum", "schedule")
+
+
+def deviations(experiment: Experiment) -> list[str]:
+    """Return the settings that differ from the `paper` profile, with their values.
+
+    The choice of data sets, noises, methods and seeds does not count; a size does, unless the figure has it.
+    """
+    paper, recipe = load_experiment(experiment.name, "paper"), METHODS["ce"].recipe
+    published = {name: getattr(recipe, name) for name in _RECIPE}
+    pairs: list[tuple[str, Any, Any]] = []
+    for name in (field for field in FIELDS if field not in _NOT_COMPARED):
+        values = (getattr(one, name) for one in (experiment, paper))
+        pairs.append((name, *(published.get(name) if value is None else value for value in values)))
+    if not {*experiment.sizes} <= {*paper.sizes}:
+        pairs.append(("sizes", ", ".join(f"{size:g}" for size in experiment.sizes), None))
+    tables = {
+        **dict.fromkeys(("network", "width", "augment"), experiment.datasets),
+        "recipes": experiment.methods,
+        "estimator_options": tuple(map(base_name, experiment.estimators)),
+    }
+    for name, keys in tables.items():
+        own, other = getattr(experiment, name), getattr(paper, name)
+        pairs += [(f"{name}.{key}", own.get(key), other.get(key)) for key in keys]
+    return [f"{name} ({_shown(own)})" for name, own, other in pairs if own != other]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {own}" for key, own in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def to_latex(experiment: Experiment, results: Sequence[Result]) -> str:
+    """Return a `tabular` per data set, for booktabs."""
+    blocks = []
+    for table in tables_of(experiment, results, LATEX):
+        head = " & ".join(_escape(name) for name in table.columns)
+        body = [" & ".join((_escape(row[0]), *(f"${cell}$" for cell in row[1:]))) + r" \\" for row in table.rows]
+        spec = "l" + "r" * (len(table.columns) - 1)
+        lines = [f"% {table.heading}", rf"\begin{{tabular}}{{{spec}}}", r"\toprule", head + r" \\", r"\midrule"]
+        blocks.append("\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}"]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _escape(name: str) -> str:
+    deltas = {sign: rf"$\Delta_{sign[1]}$" for sign in _DELTAS.values()}
+    return deltas.get(name, name.replace("_", r"\_").replace("%", r"\%"))
+
+
+def to_csv(results: Sequence[Result]) -> str:
+    """Return one row per result."""
+    import pandas as pd
+
+    # Objects, not floats: counts stay whole where some are missing.
+    frame = pd.DataFrame([result.to_dict() for result in results], dtype=object)
+    return str(frame.to_csv(index=False, lineterminator="\n"))

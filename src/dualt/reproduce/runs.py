@@ -1,0 +1,238 @@
+"""From an experiment to its runs: what is trained, what is estimated from it, and how a run is identified."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dualt.datasets import REGISTRY
+from dualt.errors import InputError
+from dualt.estimators import ESTIMATORS
+from dualt.io import load_transition
+from dualt.nn.methods import METHODS
+from dualt.nn.networks import NETWORKS
+from dualt.noise import from_name
+from dualt.reproduce.experiments import Experiment, TrainingSpec, check_names
+
+# Part of every identity: records of another format are never taken for ours.
+FORMAT = 2
+
+Settings: TypeAlias = tuple[tuple[str, Any], ...]
+
+# Labels that are noisy as they come, with an unknown matrix.
+GIVEN = "given"
+# The known matrix of the noise.
+TRUE = "true"
+# Estimate from in-sample probabilities although the posterior has folds; from those of the validation part.
+IN_SAMPLE, HELD_OUT = "-in-sample", "-held-out"
+# The matrices that an experiment can compare.
+MATRICES = (
+    *ESTIMATORS,
+    *(
+        f"{name}{samples}"
+        for name, entry in ESTIMATORS.items()
+        for samples in (IN_SAMPLE, HELD_OUT)
+        if not entry.needs_clean_labels
+    ),
+    TRUE,
+)
+_MATRIX_FILES = (".json", ".npy", ".csv")
+# A larger number is a typing error.
+_MAX_SEEDS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorSpec(TrainingSpec):
+    """One training of the noisy posterior. The field names are part of the identity.
+
+    Attributes
+    ----------
+    dataset
+    noise
+        A name like `sym-20`, `clean`, `given`, or the file name of a matrix.
+    matrix
+        The matrix, if it was read from a file.
+    size
+        Samples to train (and validate) on: up to 1, a share of the data set; above, a number (all if there are fewer).
+    seed, network, width, augment
+    """
+
+    dataset: str
+    noise: str
+    size: float
+    seed: int
+    network: str
+    width: float = 1.0
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    augment: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """A hash of everything that the posterior depends on."""
+        return _identity(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is not the default: a field that is added later changes no identity."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A posterior and what is made of it: the matrix of an estimator, a method's accuracy, or both.
+
+    `method="ce"` without an estimator is the posterior itself. `settings` are changes to the recipes of the method
+    and of those that it starts from.
+    """
+
+    posterior: PosteriorSpec
+    estimator: str | None = None
+    method: str | None = None
+    method_epochs: int | None = None
+    estimator_options: Settings = ()
+    settings: tuple[tuple[str, Settings], ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """A hash of everything that the result depends on."""
+        return _identity(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists."""
+        content: dict[str, Any] = {**asdict(self), "posterior": self.posterior.to_dict()}
+        content["estimator_options"] = dict(self.estimator_options)
+        content["settings"] = {method: dict(changes) for method, changes in self.settings}
+        return content
+
+    def __str__(self) -> str:
+        posterior = self.posterior
+        words = (posterior.dataset, posterior.noise, f"n={posterior.size:g}", f"seed {posterior.seed}")
+        return " ".join(filter(None, (*words, self.estimator, self.method)))
+
+
+def _identity(content: Mapping[str, Any]) -> str:
+    text = json.dumps({"format": FORMAT, **content}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def base_name(estimator: str) -> str:
+    """Return the estimator without the suffix for the samples that it reads."""
+    return estimator.removesuffix(IN_SAMPLE).removesuffix(HELD_OUT)
+
+
+def runs_of(experiment: Experiment) -> list[RunSpec]:
+    """Return every run of the experiment once, each posterior before what is made of it."""
+    _check(experiment)
+    return [run for posterior in _posteriors(experiment) for run in _runs_on(posterior, experiment)]
+
+
+def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSpec]:
+    def run(estimator: str | None, method: str | None = None) -> RunSpec:
+        options = _settings(experiment.estimator_options.get(base_name(estimator or ""), {}))
+        if method is None:
+            return RunSpec(posterior, estimator, estimator_options=options)
+        changed = (name for name in _lineage(method) if name in experiment.recipes)
+        settings = tuple((name, _settings(experiment.recipes[name])) for name in changed)
+        return RunSpec(posterior, estimator, method, experiment.method_epochs, options, settings)
+
+    yield RunSpec(posterior, method="ce")
+    if posterior.noise != "clean" or experiment.shows == "errors":
+        yield from map(run, experiment.estimators)
+    for method in experiment.methods:
+        if METHODS[method].takes_transition:
+            yield from (run(name, method) for name in experiment.estimators)
+        elif method != "ce":
+            yield run(None, method)
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    return tuple(sorted(given.items()))
+
+
+def _lineage(method: str | None) -> Iterator[str]:
+    """Yield a method and those that it starts from."""
+    while method is not None:
+        yield method
+        method = METHODS[method].starts_from
+
+
+def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
+    shared = {field.name: getattr(experiment, field.name) for field in fields(TrainingSpec)}
+    for dataset, name, size, seed in product(
+        experiment.datasets, experiment.noise, experiment.sizes, range(experiment.seeds)
+    ):
+        noise, matrix = name, None
+        if _is_file(name):
+            noise, matrix = Path(name).name, tuple(tuple(map(float, row)) for row in load_transition(name))
+        elif name != GIVEN:
+            noise = canonical_noise(name)
+        network = experiment.network[dataset]
+        own = {"width": experiment.width.get(dataset, 1.0), "augment": experiment.augment.get(dataset)}
+        # Settings that do not apply are not part of the identity.
+        if dataset != "synthetic":
+            own |= {"n_test": None, "pool": None, "standardize": False}
+        if not network.startswith("resnet"):
+            own["stem"] = None
+        if not network.startswith("mlp"):
+            own["batch_norm"] = False
+        yield PosteriorSpec(
+            dataset=dataset, noise=noise, matrix=matrix, size=size, seed=seed, network=network, **{**shared, **own}
+        )
+
+
+def canonical_noise(name: str) -> str:
+    """Return the one name of a noise that can be written in several ways.
+
+    Examples
+    --------
+    >>> canonical_noise("sym-0.2"), canonical_noise("Symmetric-20%"), canonical_noise("pair-45")
+    ('sym-20', 'sym-20', 'pair-45')
+    """
+    from_name(name, 10)
+    kind, _, amount = name.lower().rpartition("-")
+    if not kind:
+        return name.lower()
+    rate = float(amount.rstrip("%"))
+    percent = round(rate if rate > 1 or amount.endswith("%") else 100 * rate, 6)
+    return f"{'sym' if kind == 'symmetric' else kind}-{percent:g}{'%' if percent <= 1 else ''}"
+
+
+def _is_file(noise: str) -> bool:
+    return Path(noise).suffix.lower() in _MATRIX_FILES
+
+
+def _check(experiment: Experiment) -> None:
+    """Refuse settings that no run could use, before any run starts."""
+    from dualt.nn.training.augment import AUGMENTATIONS
+
+    names: list[tuple[str, Iterable[str], Collection[str]]] = [
+        ("data set", experiment.datasets, REGISTRY),
+        ("estimator", experiment.estimators, MATRICES),
+        ("method", experiment.methods, METHODS),
+        ("network", (experiment.network[dataset] for dataset in experiment.datasets), NETWORKS),
+        ("augmentation", experiment.augment.values(), AUGMENTATIONS),
+        ("method", experiment.recipes, METHODS),
+        ("estimator", experiment.estimator_options, ESTIMATORS),
+    ]
+    for kind, given, known in names:
+        check_names(kind, given, known)
+    for method, changes in experiment.recipes.items():
+        if method == "ce":
+            raise InputError("Expected settings of the posterior without a method's name: --set momentum=0.9")
+        recipe = METHODS[method].recipe
+        check_names(f"setting of {method}", changes, [field.name for field in fields(recipe)])
+        recipe.changed(experiment.method_epochs, **changes)
+    for name in experiment.noise:
+        if name != GIVEN and not _is_file(name):
+            from_name(name, 10)
+    matrices = [Path(name).name for name in experiment.noise if _is_file(name)]
+    if len({*matrices}) < len(matrices):
+        raise InputError(f"Expected matrices in files of different names, got {', '.join(matrices)}.")
+    if not (experiment.datasets and experiment.noise and experiment.sizes):
+        raise InputError(f"Expected at least one data set, noise and size for {experiment.name}.")
+    if experiment.seeds > _MAX_SEEDS:
+        raise InputError(f"Expected at most {_MAX_SEEDS:,} seeds, got {experiment.seeds:,}.")
