@@ -56,7 +56,7 @@ def test_a_long_run_is_drawn_again_as_it_stands(words, tmp_path):
     from dualt.cli import app
 
     source = ROOT / words[-1]
-    shutil.copytree(source / "records", tmp_path / "records")
+    shutil.copy(source / "records.jsonl", tmp_path)
     result = CliRunner().invoke(app, [*words[:-1], str(tmp_path), "--show"])
     assert result.exit_code == 0, result.output
     name = f"{words[1]}.md"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dualt.cli import _Commands
 from dualt.cli.reproduce import reproduce
-from dualt.reproduce import PAPER_EXPERIMENTS, Store
+from dualt.reproduce import PAPER_EXPERIMENTS, read_records
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reproduce"))
 from tiny_data import write_all
@@ -24,8 +24,8 @@ app.command()(reproduce)
 app.callback()(lambda: None)
 
 
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+def run(*arguments, code=0, data=None):
+    result = CliRunner(env={"DUALT_DATA": data and str(data)}).invoke(app, ["reproduce", *map(str, arguments)])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == code, result.output
@@ -43,34 +43,57 @@ def _one_thread():
 @pytest.mark.slow
 def test_everything_from_nothing(tmp_path, monkeypatch):
     data, out = write_all(tmp_path / "data"), tmp_path / "out"
-    run("all", "--profile", "smoke", "--data-dir", data, "--out", out)
+    run("all", "--profile", "smoke", "--out", out, data=data)
     for name in PAPER_EXPERIMENTS:
         for suffix in ("md", "tex", "csv", "png", "svg"):
             assert (out / f"{name}.{suffix}").stat().st_size > 100, (name, suffix)
         assert "–" not in (out / f"{name}.md").read_text().partition("## ")[2], f"{name} has gaps"
-    records = Store(out).read_all()
+    records = read_records(out)
     assert {record["status"] for record in records.values()} == {"done"}
-    before = {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()}
+    before = (out / "records.jsonl").stat().st_mtime_ns
     monkeypatch.setattr("dualt.reproduce.figures.write_figures", lambda *_: [])  # they are drawn, which takes long
     shown = run("table1", "--show", "--profile", "smoke", "--out", out)
     assert "95.77 ± 0.11" in shown.stdout
-    run("all", "--profile", "smoke", "--data-dir", data, "--out", out)
-    assert before == {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()}
+    assert "| not judged at this profile |" in shown.stdout
+    run("all", "--profile", "smoke", "--out", out, data=data)
+    assert before == (out / "records.jsonl").stat().st_mtime_ns
 
 
 def test_past_the_paper(tmp_path):
     data, out = write_all(tmp_path / "data"), tmp_path / "out"
-    common = ["--profile", "smoke", "--data-dir", data, "--out", out]
-    shown = run("floor", *common, "--datasets", "digits,mnist", "--noise", "clean,random-30", "--set", "sizes=90,500",
-                "--estimators", "t,dual-t-in-sample,clean-count,oracle")  # fmt: skip
+    common = ["--profile", "smoke", "--out", out]
+    shown = run(
+        "floor",
+        *common,
+        "--datasets",
+        "digits,mnist",
+        "--set",
+        "noise=clean,random-30",
+        "--set",
+        "sizes=90,500",
+        "--set",
+        "estimators=t,dual-t-in-sample,clean-count,oracle",
+        data=data,
+    )
     assert "All, means over 8 of 8 points" in shown.stdout
     # There are 120 images: of more than there are, all are taken.
     assert "| clean | 120 |" in shown.stdout
-    shown = run("better-matrices", *common, "--datasets", "mnist", "--noise", "pair-45", "--methods",
-                "ce,forward,volminnet", "--estimators", "dual-t-in-sample,true")  # fmt: skip
+    shown = run(
+        "better-matrices",
+        *common,
+        "--datasets",
+        "mnist",
+        "--set",
+        "noise=pair-45",
+        "--set",
+        "methods=ce,forward,volminnet",
+        "--set",
+        "estimators=dual-t-in-sample,true",
+        data=data,
+    )
     for row in ("CE", "DT in sample Forward", "true T Forward", "VolMinNet"):
         assert f"| {row} |" in shown.stdout
-    records = Store(out).read_all().values()
+    records = read_records(out).values()
     assert {record["status"] for record in records} == {"done"}
     learned = next(record for record in records if record["spec"]["method"] == "volminnet")
     assert len(learned["learned_transition"]) == 10
@@ -82,8 +105,19 @@ def test_past_the_paper(tmp_path):
 
 
 def test_the_grid_can_be_cut_and_widened(tmp_path):
-    arguments = ["figure2", "--profile", "smoke", "--out", tmp_path, "--json", "--seeds", 1, "--set", "sizes=[80]"]
-    result = run(*arguments, "--noise", "sym-30", "--estimators", "t,dual-t,oracle")
+    arguments = [
+        "figure2",
+        "--profile",
+        "smoke",
+        "--out",
+        tmp_path,
+        "--json",
+        "--set",
+        "seeds=1",
+        "--set",
+        "sizes=[80]",
+    ]
+    result = run(*arguments, "--set", "noise=sym-30", "--set", "estimators=t,dual-t,oracle")
     (answer,) = json.loads(result.stdout)
     found = {row["estimator"]: row for row in answer["results"]}
     assert list(found) == ["t", "dual-t", "oracle"]
@@ -91,15 +125,15 @@ def test_the_grid_can_be_cut_and_widened(tmp_path):
     assert found["oracle"]["mean"] < found["t"]["mean"]
 
 
-FIGURE2 = ["figure2", "--profile", "smoke", "--seeds", 1, "--set", "sizes=60"]
+FIGURE2 = ["figure2", "--profile", "smoke", "--set", "seeds=1", "--set", "sizes=60"]
 
 
 def test_show_runs_nothing(tmp_path):
-    run(*FIGURE2, "--noise", "sym-20", "--out", tmp_path)
-    records = {path: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
-    result = run(*FIGURE2, "--noise", "sym-20,pair-45", "--out", tmp_path, "--show")
+    run(*FIGURE2, "--set", "noise=sym-20", "--out", tmp_path)
+    records = (tmp_path / "records.jsonl").stat().st_mtime_ns
+    result = run(*FIGURE2, "--set", "noise=sym-20,pair-45", "--out", tmp_path, "--show")
     assert "| pair-45 | 60 | – | – | – | – | 0 |" in result.stdout
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()} == records
+    assert (tmp_path / "records.jsonl").stat().st_mtime_ns == records
 
 
 def test_show_refuses_a_folder_that_has_nothing_to_show(tmp_path):
@@ -110,41 +144,51 @@ def test_show_refuses_a_folder_that_has_nothing_to_show(tmp_path):
 
 def test_data_that_is_not_here_is_left_out_with_a_word(tmp_path):
     data, out = write_all(tmp_path / "data"), tmp_path / "out"
-    common = ["table1", "--profile", "smoke", "--datasets", "mnist", "--noise", "sym-20", "--methods", "ce"]
-    result = run(*common, "--data-dir", tmp_path, "--out", out, code=2)
+    common = ["table1", "--profile", "smoke", "--datasets", "mnist", "--set", "noise=sym-20", "--set", "methods=ce"]
+    result = run(*common, "--out", out, code=2, data=tmp_path)
     assert "left out: mnist" in result.stderr
     assert not out.exists()
-    run(*common, "--data-dir", data, "--out", out)
+    run(*common, "--out", out, data=data)
     before = (out / "table1.md").read_text()
-    run(*common, "--data-dir", tmp_path, "--out", out, code=2)
+    run(*common, "--out", out, code=2, data=tmp_path)
     assert (out / "table1.md").read_text() == before, "what is done stays on the table"
     both = ["mnist,cifar10" if word == "mnist" else word for word in common]
     (data / "cifar-10-batches-bin").rename(data / "elsewhere")
-    assert "left out: cifar10" in run(*both, "--data-dir", data, "--out", out).stderr
+    assert "left out: cifar10" in run(*both, "--out", out, data=data).stderr
 
 
 def test_a_matrix_of_another_size_is_refused_before_any_run(tmp_path):
     np.save(tmp_path / "T3.npy", np.eye(3))
-    result = run(*FIGURE2, "--noise", tmp_path / "T3.npy", "--out", tmp_path / "out", code=2)
+    result = run(*FIGURE2, "--set", f"noise={tmp_path / 'T3.npy'}", "--out", tmp_path / "out", code=2)
     assert "Expected a 2×2 matrix for synthetic, got 3×3 in T3" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_a_line_per_run_where_there_is_no_terminal(tmp_path):
-    arguments = ["figure2", "--profile", "smoke", "--seeds", 1, "--noise", "sym-20", "--set", "sizes=60"]
+    arguments = ["figure2", "--profile", "smoke", "--set", "seeds=1", "--set", "noise=sym-20", "--set", "sizes=60"]
     lines = run(*arguments, "--out", tmp_path).stderr.splitlines()
-    assert lines[0] == "0 of 5 runs: starts"
-    assert [line.partition(" runs")[0] for line in lines[1:]] == [f"{done} of 5" for done in range(1, 6)]
-    assert lines[-1].endswith("(0 s left): synthetic sym-20 n=60 seed 0 clean-count-held-out")
+    assert [line.partition(" runs")[0] for line in lines] == [f"{done} of 5" for done in range(6)]
+    assert lines[-1].endswith(": synthetic sym-20 n=60 seed 0 clean-count-held-out")
     assert run(*arguments, "--out", tmp_path / "other", "--json").stderr == ""
 
 
 def test_verbose_has_a_line_per_epoch(tmp_path):
     from dualt.cli import app as whole
 
-    words = ["reproduce", "figure2", "--profile", "smoke", "--seeds", "1", "--noise", "sym-20", "--set", "sizes=60"]
+    words = [
+        "reproduce",
+        "figure2",
+        "--profile",
+        "smoke",
+        "--set",
+        "seeds=1",
+        "--set",
+        "noise=sym-20",
+        "--set",
+        "sizes=60",
+    ]
     result = CliRunner().invoke(whole, [*words, "--out", str(tmp_path), "-v"])
-    assert "synthetic sym-20 n=60 seed 0 ce, epoch 2 of 2" in result.stderr
+    assert "synthetic sym-20 n=60 seed 0 ce, epoch 2" in result.stderr
 
 
 def test_stopped_it_says_how_to_go_on(tmp_path, monkeypatch):
@@ -154,7 +198,7 @@ def test_stopped_it_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr("dualt.reproduce.run_sweep", stop)
     monkeypatch.setattr(sys, "argv", ["/some/where/dualt", "reproduce", "figure2", "--set", "sizes=[60, 80]"])
     result = run("figure2", "--profile", "smoke", "--out", tmp_path, code=130)
-    assert "to go on: dualt reproduce figure2 --set 'sizes=[60, 80]'" in result.stderr
+    assert "To continue: dualt reproduce figure2 --set 'sizes=[60, 80]'" in result.stderr
 
 
 def test_all_leaves_out_what_has_none_of_the_data_sets(tmp_path):
@@ -166,20 +210,56 @@ def test_all_leaves_out_what_has_none_of_the_data_sets(tmp_path):
 
 def test_labels_that_are_taken_as_they_are_are_called_so(tmp_path):
     data, out = write_all(tmp_path / "data"), tmp_path / "out"
-    result = run("table1", "--profile", "smoke", "--datasets", "mnist", "--noise", "given", "--methods", "ce",
-                 "--data-dir", data, "--out", out)  # fmt: skip
-    assert "given: the labels are taken as they are" in result.stderr
+    result = run(
+        "table1",
+        "--profile",
+        "smoke",
+        "--datasets",
+        "mnist",
+        "--set",
+        "noise=given",
+        "--set",
+        "methods=ce",
+        "--out",
+        out,
+        data=data,
+    )
+    assert "given: labels as they are" in result.stderr
     assert "| CE |" in result.stdout
 
 
 def test_every_setting_can_be_changed(tmp_path):
-    changes = ["momentum=0.5", "schedule=one-cycle", "width=0.5", "batch_norm=true", "whole_validation=true",
-               "pool=100", "recipes.forward.momentum=0.9", "estimator_options.t.anchor=quantile"]  # fmt: skip
+    changes = [
+        "momentum=0.5",
+        "schedule=one-cycle",
+        "width=0.5",
+        "batch_norm=true",
+        "whole_validation=true",
+        "pool=100",
+        "recipes.forward.momentum=0.9",
+        "estimator_options.t.anchor=quantile",
+    ]
     sets = [word for change in changes for word in ("--set", change)]
-    result = run("figure2", "--profile", "smoke", "--seeds", 1, "--noise", "sym-20", "--estimators", "t", "--methods",
-                 "forward", "--set", "sizes=60", "--out", tmp_path, *sets)  # fmt: skip
+    result = run(
+        "figure2",
+        "--profile",
+        "smoke",
+        "--set",
+        "seeds=1",
+        "--set",
+        "noise=sym-20",
+        "--set",
+        "estimators=t",
+        "--set",
+        "methods=forward",
+        "--set",
+        "sizes=60",
+        "--out",
+        tmp_path,
+        *sets,
+    )
     assert "momentum (0.5)" in result.stdout
-    records = Store(tmp_path).read_all().values()
+    records = read_records(tmp_path).values()
     assert {record["status"] for record in records} == {"done"}
     by_method = {record["spec"]["method"]: record for record in records}
     assert by_method["ce"]["recipe"]["momentum"] == 0.5
@@ -190,9 +270,9 @@ def test_every_setting_can_be_changed(tmp_path):
 
 
 def test_a_failed_run_is_an_exit_code(tmp_path):
-    arguments = ["figure2", "--profile", "smoke", "--out", tmp_path, "--seeds", 1, "--set", "sizes=[0.5]"]
+    arguments = ["figure2", "--profile", "smoke", "--out", tmp_path, "--set", "seeds=1", "--set", "sizes=[0.5]"]
     result = run(*arguments, code=1)
-    assert "--retry-failed" in result.stderr
+    assert "tries them again" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -202,7 +282,7 @@ def test_a_failed_run_is_an_exit_code(tmp_path):
         (["figure2", "--profile", "papr"], "Did you mean 'paper'"),
         (["figure2", "--set", "epohcs=3"], "Did you mean 'epochs'"),
         (["figure2", "--set", "epochs"], "field=value"),
-        (["figure2", "--methods", "forwrd"], "Did you mean 'forward'"),
+        (["figure2", "--set", "methods=forwrd"], "Did you mean 'forward'"),
         (["figure2", "--n-jobs", "0"], "at least one process"),
     ],
 )
@@ -213,13 +293,12 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path, arguments, words):
 
 
 def test_a_folder_of_another_version_is_refused(tmp_path):
-    records = tmp_path / "records"
-    records.mkdir()
-    (records / "a.json").write_text('{"format": 99, "id": "a"}')
+    records = tmp_path / "records.jsonl"
+    records.write_text('{"format": 99, "id": "a"}')
     for extra in ([], ["--show"]):
         result = run("figure2", "--profile", "smoke", "--out", tmp_path, *extra, code=2)
-        assert "format 99" in result.stderr
-    assert [path.name for path in records.iterdir()] == ["a.json"]
+        assert "Expected records of format 2" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [records.name]
 
 
 def test_help_has_an_example():

@@ -171,7 +171,6 @@ READERS: dict[str, Reader] = {
     "archive .tar": Reader("a.tar", lambda: [samples.tar()], reading.archive, inside_tar_header),
     "archive .tar.gz": Reader("a.tar.gz", lambda: [samples.tar(compressed=True)], reading.archive, inside_gzip),
     "preset .toml": Reader("x.toml", _preset_seeds, reading.preset),
-    "run record .json": Reader("records/x.json", lambda: [samples.record()], reading.records),
     "model .json": Reader(
         "model.json", lambda: [samples.model_files()["model.json"]], reading.model, None, samples.model_files
     ),

@@ -89,22 +89,9 @@ def checkpoint(path: Path) -> None:
     assert len(state.history) > 0
 
 
-def records(path: Path) -> None:
-    from dualt.reproduce import Store, results_of, runs_of
-    from dualt.reproduce.tables import to_markdown
-
-    experiment, runs = samples.experiment()
-    assert runs == runs_of(experiment)
-    store = Store(path.parents[1])
-    records = store.read_all()
-    for run in runs:
-        store.is_done(run)
-    to_markdown(experiment, results_of(experiment, records))
-
-
 def preset(path: Path) -> None:
     from dualt.reproduce import runs_of
-    from dualt.reproduce.presets import parse_change, parse_experiment
+    from dualt.reproduce.experiments import parse_change, parse_experiment
 
     text = path.read_bytes().decode("utf-8", "replace")
     key, _ = parse_change(text)

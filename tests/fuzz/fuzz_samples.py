@@ -156,26 +156,3 @@ def state():
     current = State([network], build_method("ce"), optimizer, history, {})
     current.keep_best()
     return current
-
-
-@cache
-def experiment():
-    """Return the smallest experiment, and its runs."""
-    from dualt.reproduce import load_experiment, runs_of
-
-    chosen = load_experiment("figure2", "smoke", {"seeds": 1, "sizes": [60], "noise": ["sym-20"]})
-    return chosen, runs_of(chosen)
-
-
-def record() -> bytes:
-    from dualt.reproduce.records import new_record
-
-    run = next(run for run in experiment()[1] if run.estimator)
-    content = {
-        "n_samples": 60,
-        "transition": MATRIX,
-        "l1_error": 0.5,
-        "l1_error_per_class": 0.2,
-        "seconds": {"estimate": 1},
-    }
-    return json.dumps(new_record(run, content)).encode()

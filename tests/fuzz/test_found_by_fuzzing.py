@@ -28,8 +28,7 @@ from dualt.io.load import open_table
 from dualt.io.shards import open_shards
 from dualt.issues import Decision, apply_review
 from dualt.report import image_previews
-from dualt.reproduce.presets import load_experiment, parse_change, parse_experiment
-from dualt.reproduce.records import read_record
+from dualt.reproduce.experiments import load_experiment, parse_change
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="time and memory are limited by Linux")
 
@@ -96,21 +95,11 @@ def test_one_long_label_does_not_widen_all_others(tmp_path):
 
 def test_brackets_and_digits_without_end():
     for text in ("x = " + "[" * 5_000, f"x = {'9' * 5_000}"):
-        refuses(FileError, "Cannot read the preset", parse_experiment, text, "figure2")
         assert parse_change(text)[0] == "x"
 
 
 def test_an_infinite_size():
     refuses(InputError, "sizes", load_experiment, "figure2", "smoke", {"sizes": [float("inf")]})
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"id": None}, {"status": "maybe"}, {"n_samples": "60"}, {"l1_error": None}, {"l1_error": 10**400}, {"spec": 1}],
-)
-def test_a_record_that_lacks_something(change, tmp_path):
-    (tmp_path / "x.json").write_text(json.dumps({**json.loads(samples.record()), **change}))
-    refuses(FileError, "whole record", read_record, tmp_path / "x.json")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dualt.nn.classifier import RobustNetClassifier
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.training import Recipe
-from dualt.reproduce.spec import TrainingSpec
+from dualt.reproduce.experiments import TrainingSpec
 
 NAMES = {field.name for field in fields(TrainingConfig)}
 # What a command line writes in other words, and what only the experiments need.

@@ -127,7 +127,8 @@ def test_changes_are_read_as_toml_or_else_as_text():
     assert parse_change("sizes=[100, 0.5]") == ("sizes", [100, 0.5])
     assert parse_change("loss = logistic") == ("loss", "logistic")
     assert parse_change("sizes=0.1,0.3,1.0") == ("sizes", [0.1, 0.3, 1.0])
-    assert parse_change("sizes=100") == ("sizes", 100)
+    assert parse_change("sizes=100") == ("sizes", [100])
+    assert parse_change("estimators=t,true") == ("estimators", ["t", "true"])
     assert parse_change("recipes.forward.momentum=0.9") == ("recipes", {"forward": {"momentum": 0.9}})
     assert parse_change("noise=sym-20, pair-45") == ("noise", ["sym-20", "pair-45"])
     for text in ("epochs", "=3"):

@@ -31,7 +31,6 @@ OPENERS = (
 # What takes a stream or a name that the gate has passed, a temporary file of our own, or a file of the package.
 ALLOWED = {
     "cli/guard.py": {"values[name].open('wb')", "target.read_bytes()"},
-    "cli/reproduce.py": {"store.open()"},
     "datasets/archive.py": {"tarfile.open(fileobj=stream", "target.open('xb')"},
     "datasets/cifar.py": {"np.fromfile(stream"},
     "datasets/idx.py": {"gzip.GzipFile(fileobj=file)"},
@@ -47,9 +46,9 @@ ALLOWED = {
     "nn/training/folder.py": {"os.open(path, os.O_RDWR | os.O_CREAT"},
     "report/page.py": {"(folder / name).read_text("},
     "reproduce/figures.py": {"figure.savefig(stream"},
-    "reproduce/presets.py": {"(files('dualt.reproduce') / "},
+    "reproduce/experiments.py": {"(files('dualt.reproduce') / "},
     "reproduce/results.py": {"(files('dualt.reproduce') / "},
-    "reproduce/sweep.py": {"store.open()"},
+    "reproduce/sweep.py": {"os.open(path, os.O_RDWR | os.O_APPEND"},
 }
 
 
@@ -85,11 +84,6 @@ def networks(module):
     return import_module(f"dualt.nn.{module}")
 
 
-def records():
-    pytest.importorskip("torch")
-    return import_module("dualt.reproduce.records")
-
-
 READERS = {
     "x.npy": [io.load_probabilities, io.load_labels, io.load_transition],
     "x.npz": [npz, io.load_summary, load_dataset],
@@ -105,7 +99,6 @@ READERS = {
     "lines.txt": [lambda path: text_previews(path, [0], n_samples=1)],
     "review.csv": [read_review],
     "audit.csv": [read_sheet],
-    "record.json": [lambda path: records().read_record(path)],
     "model.json": [lambda path: networks("training.model").Model.load(path.parent)],
     "w.safetensors": [
         lambda path: networks("networks.weights").read_weights(path),

@@ -59,22 +59,9 @@ def reproduce(
 
     Example: `dualt reproduce table1 --datasets mnist --set noise=pair-45 --set seeds=3 --out reproduction/`
     """
-    from dualt.reproduce import PAPER_EXPERIMENTS, load_experiment, runs_of
-    from dualt.reproduce.experiments import merge_tables, parse_change
+    from dualt.reproduce import runs_of
 
-    changes: dict[str, Any] = {}
-    for key, value in map(parse_change, change or []):
-        changes = merge_tables(changes, {key: value})
-    chosen = None if datasets is None else [name.strip() for name in datasets.split(",") if name.strip()]
-    wanted = []
-    for name in PAPER_EXPERIMENTS if experiment == "all" else (experiment,):
-        own = chosen
-        if chosen is not None and experiment == "all":
-            own = [dataset for dataset in chosen if dataset in load_experiment(name).datasets]
-        if own != []:
-            wanted.append(load_experiment(name, profile, changes if own is None else {**changes, "datasets": own}))
-    if not wanted:
-        raise InputError(f"No experiment of the paper has the data set {datasets}.")
+    wanted = _experiments(experiment, profile, datasets, change or [])
     for one in wanted:
         runs_of(one)
     try:
@@ -92,6 +79,29 @@ def reproduce(
     if failed and not show:
         say(f"{failed} runs failed; their records say why. The same command tries them again.", fg="red", err=True)
         raise typer.Exit(1)
+
+
+def _experiments(name: str, profile: str, datasets: str | None, texts: list[str]) -> list[Experiment]:
+    """Return the experiments to run; `all` with --datasets cuts each to those of the data sets that it has."""
+    from dualt.reproduce import PAPER_EXPERIMENTS, load_experiment
+    from dualt.reproduce.experiments import merge_tables, parse_change
+
+    changes: dict[str, Any] = {}
+    for key, value in map(parse_change, texts):
+        changes = merge_tables(changes, {key: value})
+    if datasets is not None:
+        changes["datasets"] = [dataset.strip() for dataset in datasets.split(",") if dataset.strip()]
+    if name != "all":
+        return [load_experiment(name, profile, changes)]
+    found = []
+    for each in PAPER_EXPERIMENTS:
+        known = load_experiment(each).datasets
+        own = [dataset for dataset in changes.get("datasets", known) if dataset in known]
+        if own:
+            found.append(load_experiment(each, profile, {**changes, "datasets": own}))
+    if not found:
+        raise InputError(f"No experiment of the paper has the data set {datasets}.")
+    return found
 
 
 def _reproduce(

@@ -166,14 +166,14 @@ def parse_experiment(
 ) -> Experiment:
     """Return the experiment that the TOML `text` describes."""
     try:
-        layer = tomllib.loads(text)
+        base = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FileError(f"Cannot read the preset {name}.toml: {error}.") from error
-    profiles = layer.pop("profiles", {})
+    profiles = base.pop("profiles", {})
     check_names(f"profile in {name}.toml", profiles, PROFILES)
     check_names("profile", (profile,), PROFILES)
     content: dict[str, Any] = {}
-    for layer in (layer, profiles.get(profile, {}), changes or {}):
+    for layer in (base, profiles.get(profile, {}), changes or {}):
         check_names(f"setting of {name}", layer, [key for key in FIELDS if key not in ("name", "profile")])
         content = merge_tables(content, layer)
     for key in ("title", "shows", "datasets", "noise", "network"):
@@ -236,9 +236,10 @@ def parse_change(text: str) -> tuple[str, Any]:
     if not equals or not all(part.strip() for part in key.split(".")):
         raise InputError(f"Expected field=value after --set, got {text!r}.")
     key, *below = key.strip().split(".")
+    if key in _LISTS and not value.lstrip().startswith("["):
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        return key, [_parse_value(part) for part in parts] if key == "sizes" else parts
     parsed = _parse_value(value)
-    if key in _LISTS and isinstance(parsed, str):
-        parsed = [_parse_value(part) for part in parsed.split(",") if part.strip()]
     for name in reversed(below):
         parsed = {name: parsed}
     return key, parsed

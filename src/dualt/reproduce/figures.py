@@ -132,9 +132,7 @@ def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None
         # Beside T♠, show that T is the other factor of dual-T.
         label = _FACTORS.get(name, name) if "T♠" in names else name
         curve = sorted(
-            (r.n_samples or 0, r.mean or 0.0, r.sd or 0.0)
-            for r in results
-            if name == (r.noise if by_noise else r.row)
+            (r.n_samples or 0, r.mean or 0.0, r.sd or 0.0) for r in results if name == (r.noise if by_noise else r.row)
         )
         x, mean, sd = zip(*curve, strict=True)
         low, high = ([m + side * s for m, s in zip(mean, sd, strict=True)] for side in (-1, 1))

@@ -15,13 +15,14 @@ from contextlib import nullcontext
 from datetime import datetime, timezone
 from functools import cache
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dualt.errors import FileError, InputError, TrainingError
 from dualt.files import json_text, open_input
 from dualt.reproduce.measuring import Posterior
-from dualt.reproduce.runs import FORMAT, RunSpec
+from dualt.reproduce.runs import FORMAT, PosteriorSpec, RunSpec
 from dualt.rows.cluster import connected
 
 log = logging.getLogger(__name__)
@@ -109,68 +110,67 @@ def run_sweep(
         Folder of the data sets.
     on_progress
     """
+    if n_jobs < 1:
+        raise InputError(f"Expected n_jobs of at least one process, got {n_jobs}.")
+    out, known = Path(out), read_records(out)
+    missing = [run for run in dict.fromkeys(runs) if known.get(run.identity, {}).get("status") != "done"]
+    n_done = 0
+
+    def tell(label: str) -> None:
+        log.info("%s", label)
+        if on_progress is not None:
+            on_progress(n_done, len(missing), label)
+
+    if missing:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"Cannot make the folder {out}: {error.strerror or error}.") from error
+        tell("starts")
+        by_posterior: dict[PosteriorSpec, list[RunSpec]] = {}
+        for run in missing:
+            by_posterior.setdefault(run.posterior, []).append(run)
+        groups = [*by_posterior.values()]
+        if dask is None and n_jobs == 1:
+            finished = (each for group in groups for each in do_runs(group, out, data_dir, on_epoch=tell))
+        else:
+            finished = _in_parallel(groups, out, data_dir, n_jobs, dask)
+        for _, label in finished:
+            n_done += 1
+            tell(label)
+    wanted = {run.identity for run in runs}
+    return {identity: record for identity, record in read_records(out).items() if identity in wanted}
+
+
+def _in_parallel(
+    groups: Sequence[Sequence[RunSpec]], out: Path, data_dir: Path | None, n_jobs: int, dask: str | None
+) -> Iterator[tuple[Record, str]]:
+    """Do the runs of each posterior in a process of their own; yield records and labels as they arrive."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    if n_jobs < 1:
-        raise InputError(f"Expected n_jobs of at least one process, got {n_jobs}.")
-    out = Path(out)
-    known = read_records(out)
-    groups: dict[Any, list[RunSpec]] = {}
-    for run in dict.fromkeys(runs):
-        if known.get(run.identity, {}).get("status") != "done":
-            groups.setdefault(run.posterior, []).append(run)
-    n_done, n_total = 0, sum(map(len, groups.values()))
-
-    def count(record: Record | None, label: str) -> None:
-        nonlocal n_done
-        n_done += record is not None
-        log.info("%s", label)
-        if on_progress is not None:
-            on_progress(n_done, n_total, label)
-
-    if groups:
-        make_out_folder(out)
-        count(None, "starts")
-    work = [*groups.values()]
+    # The machines of a cluster need not see our folder: they send their records back.
+    own_out, threads = (None, 1) if dask else (out, max(1, (os.cpu_count() or 1) // n_jobs))
+    tasks = (joblib.delayed(_collect)(group, own_out, data_dir, threads) for group in groups)
     try:
-        if dask is None and n_jobs == 1:
-            for group in work:
-                for record, label in do_runs(group, out, data_dir, on_epoch=lambda label: count(None, label)):
-                    count(record, label)
-        elif work:
-            with nullcontext() if dask is None else connected(dask):
-                # The machines of a cluster need not see our folder: they send the records back.
-                threads = 1 if dask else max(1, (os.cpu_count() or 1) // n_jobs)
-                task = joblib.delayed(_collect)
-                with joblib.parallel_config(backend="dask" if dask else "loky"):
-                    parallel = joblib.Parallel(-1 if dask else n_jobs, return_as="generator_unordered", batch_size=1)
-                    for found in parallel(task(group, None if dask else out, data_dir, threads) for group in work):
-                        for record, label in found:
-                            if dask:
-                                append_record(out, record)
-                            count(record, label)
+        with (
+            nullcontext() if dask is None else connected(dask),
+            joblib.parallel_config(backend="dask" if dask else "loky"),
+        ):
+            parallel = joblib.Parallel(-1 if dask else n_jobs, return_as="generator_unordered", batch_size=1)
+            for record, label in chain.from_iterable(parallel(tasks)):
+                if dask:
+                    append_record(out, record)
+                yield record, label
     except TerminatedWorkerError as error:
         raise TrainingError(
             "A worker process was killed, perhaps because memory ran out. The records so far are kept; start again with"
             " fewer --n-jobs to do the rest."
         ) from error
-    wanted = {run.identity for run in runs}
-    return {identity: record for identity, record in read_records(out).items() if identity in wanted}
 
 
-def make_out_folder(out: Path) -> None:
-    """Make the folder of the records."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"Cannot make the folder {out}: {error.strerror or error}.") from error
-
-
-def _collect(
-    runs: Sequence[RunSpec], out: Path | None, data_dir: Path | None, n_jobs: int
-) -> list[tuple[Record, str]]:
-    return list(do_runs(runs, out, data_dir, n_jobs))
+def _collect(runs: Sequence[RunSpec], *arguments: Any) -> list[tuple[Record, str]]:
+    return list(do_runs(runs, *arguments))
 
 
 def do_runs(
