@@ -37,7 +37,7 @@ from worlds import drawn_matrix, read
 
 import dualt
 from dualt.datasets import load_dataset
-from dualt.datasets.arrays import from_arrays
+from dualt.datasets.dataset import from_arrays
 from dualt.datasets.split import split_dataset
 from dualt.errors import FileError
 from dualt.files import atomic_write

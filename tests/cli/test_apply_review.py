@@ -225,7 +225,6 @@ def test_a_review_survives_a_spreadsheet_with_semicolons(tmp_path):
         ["estimate", "p.npy", "l.npy", "-o", "p.npy"],
         ["summarize", "p.npy", "l.npy", "-o", "p.npy"],
         ["audit", "l.npy", "-o", "l.npy"],
-        ["corrupt", "l.npy", "--noise", "sym-0.2", "-o", "link.npy"],
         ["merge", "s.npz", "-o", "s.npz"],
     ],
 )

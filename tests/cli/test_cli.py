@@ -40,13 +40,13 @@ def test_help_says_what_it_does_and_gives_an_example(words):
         assert f"dualt {' '.join(words)}" in result.stdout.partition("Example")[2]
 
 
-@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] in ("estimate", "corrupt", "demo")])
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] in ("estimate", "issues", "demo")])
 def test_every_command_speaks_to_machines(words):
     assert "--json" in CliRunner().invoke(app, [*words, "--help"]).stdout
 
 
 def test_the_journeys_have_their_commands():
-    assert {("estimate",), ("corrupt",), ("demo",)} <= set(COMMANDS)
+    assert {("estimate",), ("issues",), ("demo",), ("data", "get")} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -105,14 +105,6 @@ def test_help_answers_without_loading_the_heavy_libraries():
     assert not loaded & {"numpy", "scipy", "sklearn", "torch", "pandas", "pyarrow", "matplotlib"}
 
 
-def test_progress_does_not_mix_with_results(tmp_path):
-    """A command that fails says so on stderr only; one that works says nothing there."""
-    (tmp_path / "y.txt").write_text("a\nb\n")
-    works = python("-m", "dualt", "corrupt", "y.txt", "--noise", "pair-1.0", "-o", "z.txt", cwd=tmp_path)
-    assert (works.returncode, works.stderr) == (0, "")
-    assert (tmp_path / "z.txt").read_text() == "b\na\n"
-
-
 @pytest.mark.parametrize("command", ["demo", "issues p.npy y.npy", "estimate p.npy y.npy", "audit y.npy -o a.csv"])
 def test_a_page_is_called_html(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
@@ -122,7 +114,7 @@ def test_a_page_is_called_html(tmp_path, monkeypatch, command):
         assert result.stderr == f"error: Expected --report to end in .html or .htm, got {name}.\n"
 
 
-@pytest.mark.parametrize("command", ["estimate", "issues", "summarize", "corrupt", "probs"])
+@pytest.mark.parametrize("command", ["estimate", "issues", "summarize", "probs"])
 def test_help_lists_every_format_that_is_read(command):
     shown = CliRunner().invoke(app, [command, "--help"]).stdout
     assert all(ending in shown for ending in (".csv", ".tsv", ".parquet", ".jsonl"))

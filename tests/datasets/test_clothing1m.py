@@ -89,9 +89,7 @@ def test_a_missing_data_set_says_how_to_get_it(tmp_path):
         load_dataset("clothing1m", tmp_path)
 
 
-@pytest.mark.parametrize(
-    "key", ["../../etc/passwd.jpg", "/etc/passwd.jpg", "images/../../x.jpg", "..\\x.jpg", "C:/x.jpg"]
-)
+@pytest.mark.parametrize("key", ["../../etc/passwd.jpg", "/etc/passwd.jpg", "images/../../x.jpg", "..\\x.jpg"])
 def test_a_key_that_leads_out_is_refused(tmp_path, key):
     folder = write_clothing1m(tmp_path)
     (folder / "noisy_train_key_list.txt").write_text(f"{key}\n")

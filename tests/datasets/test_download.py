@@ -12,7 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from dualt.datasets import REGISTRY, download
-from dualt.datasets.publishers import SOURCES, RemoteFile
+from dualt.datasets.published import SOURCES, RemoteFile
 from dualt.errors import FileError, MissingExtraError, UnknownNameError
 
 
@@ -72,42 +72,29 @@ def test_plain_files_and_archives_are_put_in_place(server, tmp_path):
     assert (root / "Toy/raw/one.gz").read_bytes() == b"x" * 200_000
 
 
-def test_a_terminal_sees_a_bar_on_stderr(server, tmp_path, monkeypatch, capsys):
-    source = {"toy": (RemoteFile(*serve(server, "one.gz", b"x" * 200_000), "one.gz"),)}
-    download("toy", tmp_path / "quiet", sources=source)
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    download("toy", tmp_path / "loud", sources=source)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "one.gz" in captured.err
-    assert "100%" in captured.err
-
-
-def test_what_is_there_is_fetched_again_only_by_force(server, tmp_path):
+def test_what_is_there_is_kept(server, tmp_path):
     archive = serve(server, "two.tar.gz", tar_bytes(("toy-bin/a.bin", b"new")))
     sources = {"toy": (RemoteFile(*archive, "toy-bin"),)}
     (tmp_path / "root/toy-bin").mkdir(parents=True)
     (tmp_path / "root/toy-bin/old.bin").write_bytes(b"old")
     assert download("toy", tmp_path / "root", sources=sources) == []
     assert server.requests == []
-    download("toy", tmp_path / "root", force=True, sources=sources)
-    assert left_below(tmp_path / "root") == ["toy-bin", "toy-bin/a.bin"]
+    assert left_below(tmp_path / "root") == ["toy-bin", "toy-bin/old.bin"]
 
 
-def test_a_wrong_checksum_is_refused_and_nothing_stays(server, tmp_path):
+def test_a_file_with_a_wrong_checksum_is_refused_and_removed(server, tmp_path):
     url, _ = serve(server, "one.gz", b"tampered")
     good = RemoteFile(*serve(server, "zero.gz", b"fine"), "Toy/zero.gz")
     sources = {"toy": (good, RemoteFile(url, f"md5:{hashlib.md5(b'original').hexdigest()}", "Toy/one.gz"))}
-    with pytest.raises(FileError, match=r"Refused http.*one\.gz: expected the checksum md5:.*nothing was kept"):
+    with pytest.raises(FileError, match=r"Refused http.*one\.gz: expected the checksum md5:"):
         download("toy", tmp_path / "root", sources=sources)
-    assert left_below(tmp_path / "root") == []
+    assert left_below(tmp_path / "root") == ["Toy", "Toy/zero.gz"]
 
 
-@pytest.mark.parametrize("name", ["../escaped", "/tmp/dualt-escaped", "toy-bin/../../escaped"])
+@pytest.mark.parametrize("name", ["../escaped", "toy-bin/../../escaped"])
 def test_an_archive_that_leads_out_is_refused_and_nothing_stays(server, tmp_path, name):
     archive = serve(server, "evil.tar.gz", tar_bytes(("toy-bin/a.bin", b"a"), (name, b"evil")))
-    with pytest.raises(FileError, match=r"Refused .*evil\.tar\.gz: expected paths inside"):
+    with pytest.raises(FileError, match=r"Cannot unpack .*evil\.tar\.gz"):
         download("toy", tmp_path / "root", sources={"toy": (RemoteFile(*archive, "toy-bin"),)})
     assert left_below(tmp_path / "root") == []
     assert not list(tmp_path.rglob("*escaped*"))
@@ -129,7 +116,7 @@ def test_a_missing_file_or_server_is_told(server, tmp_path):
 
 def test_a_root_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="Cannot put data below"):
+    with pytest.raises(FileError, match="Cannot write below"):
         download("mnist", tmp_path / "file" / "root")
 
 
@@ -154,5 +141,5 @@ def test_every_source_is_encrypted_checked_and_where_its_loader_looks():
         for file in files:
             assert file.url.startswith("https://")
             assert re.fullmatch(r"md5:[0-9a-f]{32}", file.checksum)
-            assert file.target.startswith(REGISTRY[name].folders)
+            assert file.target.startswith(REGISTRY[name].folder)
     assert len({file.checksum for files in SOURCES.values() for file in files}) == 10

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualt.datasets import load_dataset
-from dualt.datasets.idx import read_idx
+from dualt.datasets.published import read_idx
 from dualt.errors import FileError
 
 
@@ -56,7 +56,7 @@ def test_missing_file_says_how_to_get_it(tmp_path):
 def test_half_a_data_set_says_to_fetch_it_again(tmp_path):
     write_mnist(tmp_path)
     (tmp_path / "MNIST/raw/t10k-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(FileError, match=r"t10k-labels.*dualt data get mnist --force"):
+    with pytest.raises(FileError, match=r"t10k-labels.*delete .*raw and run 'dualt data get mnist'"):
         load_dataset("mnist", tmp_path)
 
 
@@ -69,11 +69,11 @@ GOOD = idx_bytes(np.arange(24).reshape(2, 3, 4))
         (b"", "beginning 00000803.*got nothing"),
         (b"\x00\x00\x08\x01" + GOOD[4:], "beginning 00000803.*got 00000801"),
         (b"\x89PNG\r\n\x1a\n" + GOOD, "got 89504e47"),
-        (GOOD[:9], "the file ends there"),
-        (GOOD[:-1], "24 bytes of data.*(ends after 23|has only)"),
+        (GOOD[:9], "got 00000803"),
+        (GOOD[:-1], "24 bytes of data.*got 23"),
         (GOOD[:20], "24 bytes of data"),
-        (GOOD + b"\x00", "there is more"),
-        (idx_bytes(np.zeros((0, 3, 4))), "Expected samples"),
+        (GOOD + b"\x00", "24 bytes of data.*got 25"),
+        (idx_bytes(np.zeros((0, 3, 4))), "Expected 0 bytes"),
     ],
 )
 @pytest.mark.parametrize("compressed", [True, False])
@@ -91,7 +91,7 @@ def test_a_lying_header_is_refused_before_memory_is_taken(tmp_path, compressed):
     path = tmp_path / ("liar.gz" if compressed else "liar")
     path.write_bytes(gzip.compress(content) if compressed else content)
     tracemalloc.start()
-    with pytest.raises(FileError, match=r"1,000,000,000,000 bytes.*only \d+ bytes"):
+    with pytest.raises(FileError, match=r"1,000,000,000,000 bytes.*got 84"):
         read_idx(path, 3)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

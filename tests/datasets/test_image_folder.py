@@ -1,13 +1,11 @@
 """A folder of images with a class per folder."""
 
-import sys
-
 import numpy as np
 import pytest
 from PIL import Image
 
-from dualt.datasets import LazyImages, folder, load_dataset
-from dualt.errors import FileError, InputError, MissingExtraError
+from dualt.datasets import LazyImages, load_dataset
+from dualt.errors import FileError, InputError
 
 
 def save(path, pixels):
@@ -81,7 +79,7 @@ def test_more_than_fits_is_decoded_lazily(tmp_path, monkeypatch):
     for name in "ab":
         save(tmp_path / name / "1.png", np.full((4, 4), 7))
     eager = load_dataset(tmp_path).train_x
-    monkeypatch.setattr(folder, "_IN_MEMORY_BYTES", 31)
+    monkeypatch.setattr("dualt.datasets.folder._IN_MEMORY_BYTES", 31)
     lazy = load_dataset(tmp_path)
     assert isinstance(lazy.train_x, LazyImages)
     np.testing.assert_array_equal(lazy.train_x[:], eager)
@@ -112,11 +110,3 @@ def test_a_size_of_nothing_is_refused(tmp_path):
         save(tmp_path / name / "1.png", np.zeros((2, 2)))
     with pytest.raises(InputError, match="at least one pixel, got 0"):
         load_dataset(tmp_path, size=0)
-
-
-def test_without_pillow_the_extra_is_named(tmp_path, monkeypatch):
-    for name in "ab":
-        save(tmp_path / name / "1.png", np.zeros((2, 2)))
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(MissingExtraError, match=r"dualt\[train\]"):
-        load_dataset(tmp_path)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dualt.datasets import REGISTRY, data_root, load_dataset
-from dualt.datasets.root import inside
 from dualt.errors import FileError, InputError, UnknownNameError
 
 
@@ -48,18 +47,8 @@ def test_the_root_is_the_argument_then_the_variable_then_the_cache(monkeypatch):
 def test_presence_is_that_of_the_folder(tmp_path):
     assert REGISTRY["digits"].is_present(tmp_path)
     assert not REGISTRY["cifar10"].is_present(tmp_path)
-    (tmp_path / "cifar-10-batches-py").mkdir()
+    (tmp_path / "cifar-10-batches-bin").mkdir()
     assert REGISTRY["cifar10"].is_present(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["", "/abs", "..", "a/../../b", "a\\b", "C:x", "a\0b"])
-def test_names_that_lead_out_are_refused(name):
-    with pytest.raises(FileError, match="Refused list"):
-        inside(Path("root"), name, Path("list"))
-
-
-def test_names_that_stay_inside_are_joined():
-    assert inside(Path("root"), "a/b..c/d.png", Path("list")) == Path("root/a/b..c/d.png")
 
 
 def test_importing_loads_neither_torch_nor_estimators():

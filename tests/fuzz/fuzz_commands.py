@@ -46,7 +46,6 @@ COMMANDS: dict[str, list[str]] = {
     "apply-review": ["apply-review", "t.csv", "r.csv", "-o", "new.csv"],
     "audit": ["audit", "l.npy", "-o", "new.csv", "--size", "20"],
     "evaluate": ["evaluate", *_DATA, "--transition", "e.json"],
-    "corrupt": ["corrupt", "l.npy", "--noise", "sym-0.2", "-o", "new.npy"],
     "train": [
         "train", "t.csv", "-o", "model", "--overwrite", "--network", "mlp-small", "--method", "ce", "--folds", "1",
         "--epochs", "1", "--n-jobs", "1",
@@ -54,7 +53,7 @@ COMMANDS: dict[str, list[str]] = {
     "probs": ["probs", "t.csv", "--label", "label", "--features", "a,b", "-o", "new.csv"],
     "predict": ["predict", "m", "t.csv", "-o", "new.csv"],
     "reproduce": ["reproduce", "figure2", "--profile", "smoke", "--show", "-o", "model"],
-    "data": ["data", "list"],
+    "data": ["data", "get", "digits"],
     "demo": ["demo", "--no-network", "--report", "new.html"],
 }  # fmt: skip
 

@@ -16,15 +16,11 @@ from fuzz_containers import (
     inside_npy_header,
     inside_png,
     inside_safetensors,
-    inside_tar_header,
     inside_zip,
 )
 
 from dualt import io
-from dualt.datasets.cifar import load_cifar10
-from dualt.datasets.clothing1m import load_clothing1m
-from dualt.datasets.idx import read_idx
-from dualt.datasets.pickled import read_pickle
+from dualt.datasets.published import load_cifar10, load_clothing1m, read_idx
 from dualt.datasets.table_files import load_npz, load_table
 from dualt.io.cells import guard_cell
 from dualt.report import image_previews, text_previews
@@ -139,15 +135,6 @@ READERS: dict[str, Reader] = {
         reading.dataset(lambda path: load_cifar10(path.parents[1])), None,
         _cifar_batches("cifar-10-batches-bin", samples.cifar_binary),
     ),
-    "cifar python": Reader(
-        "cifar-10-batches-py/test_batch", lambda: [samples.cifar_python(protocol) for protocol in (0, 2, 4)],
-        reading.dataset(lambda path: load_cifar10(path.parents[1])), None,
-        _cifar_batches("cifar-10-batches-py", lambda: samples.cifar_python(2)),
-    ),
-    "pickle": Reader(
-        "p.pkl", lambda: [samples.pickle.dumps({"a": [1, 2.5, b"x", None], "b": np.arange(3)}, p) for p in (2, 4)],
-        read_pickle,
-    ),
     "data set .npz": Reader(
         "d.npz", lambda: [samples.npz(X=samples.PROBS, y=samples.LABELS, class_names=samples.NAMES)],
         reading.dataset(load_npz), inside_zip,
@@ -168,8 +155,6 @@ READERS: dict[str, Reader] = {
     "report texts": Reader(
         "x.txt", lambda: [b"one\ntwo\nthree\n"], lambda path: text_previews(path, range(3), n_samples=3)
     ),
-    "archive .tar": Reader("a.tar", lambda: [samples.tar()], reading.archive, inside_tar_header),
-    "archive .tar.gz": Reader("a.tar.gz", lambda: [samples.tar(compressed=True)], reading.archive, inside_gzip),
     "preset .toml": Reader("x.toml", _preset_seeds, reading.preset),
     "model .json": Reader(
         "model.json", lambda: [samples.model_files()["model.json"]], reading.model, None, samples.model_files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from dualt import io
 from dualt.audit import read_audit
-from dualt.datasets.archive import extract
 from dualt.datasets.folder import load_folder
 from dualt.io.shards import open_shards
 from dualt.issues import apply_review, read_review
@@ -57,15 +55,6 @@ def audit(path: Path) -> None:
 
 def images(path: Path) -> None:
     assert np.asarray(load_folder(path.parents[1], size=4).train_x[:]).dtype == np.uint8
-
-
-def archive(path: Path) -> None:
-    target = path.parent / "unpacked"
-    try:
-        extract(path, target, max_bytes=1 << 20)
-        assert all(found.is_file() or found.is_dir() for found in target.rglob("*"))
-    finally:
-        shutil.rmtree(target, ignore_errors=True)
 
 
 def model(path: Path) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
-import pickle
-import tarfile
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,21 +64,6 @@ IMAGES = np.arange(5 * 4 * 4, dtype=np.uint8).reshape(5, 4, 4)
 
 def cifar_binary(n_records=2) -> bytes:
     return b"".join(bytes([number]) + bytes(range(256)) * 12 for number in range(n_records))
-
-
-def cifar_python(protocol) -> bytes:
-    data = np.arange(2 * 3072, dtype=np.uint8).reshape(2, 3072)
-    return pickle.dumps({b"data": data, b"labels": [3, 9], b"batch_label": b"one"}, protocol)
-
-
-def tar(compressed=False) -> bytes:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as archive:
-        for name, content in (("part/a.bin", b"a" * 700), ("part/b.bin", b"b")):
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return gzip.compress(stream.getvalue(), 1, mtime=0) if compressed else stream.getvalue()
 
 
 def image(kind) -> bytes:

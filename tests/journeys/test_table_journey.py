@@ -152,7 +152,6 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
                 ["issues", *given_table, "--features", "p_*", "--no-cache", "--folds", "2", "-o", target],
                 ["probs", *given_table, "--features", "p_*", "--no-cache", "--folds", "2", "-o", target],
                 ["estimate", *given_table, "--probs", "p_*", "--reviewed", folder / "review.csv", "--report", target],
-                ["corrupt", *given_table, "--noise", "sym-0.2", "-o", target],
                 ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "-o", target],
                 ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "--in-place"],
             ]

@@ -85,14 +85,6 @@ def test_more_seeds_than_anybody_waits_for(files):
     assert "at most 10,000 seeds" in refusal(*arguments)
 
 
-@pytest.mark.parametrize("noise", ["sym-0.2", "pair-0.2", "random-0.2", "clean"])
-@pytest.mark.parametrize(("n_classes", "told"), [(3_000_000, "enough memory"), (2**31, "at most 16,777,216 classes")])
-def test_more_memory_than_there_is_or_can_be(noise, n_classes, told, files):
-    arguments = ("corrupt", files / "l.npy", "--noise", noise, "--n-classes", n_classes, "-o", files / "o.npy")
-    assert told in refusal(*arguments)
-    assert not (files / "o.npy").exists()
-
-
 def test_an_address_of_a_protocol_that_is_not_set_up(files):
     pytest.importorskip("distributed")
     answer = refusal("estimate", files / "p.npy", files / "l.npy", "--dask", "tls://127.0.0.1:9")
@@ -194,7 +186,6 @@ def test_control_characters_of_file_names_reach_no_terminal(files):
         ("issues", *data, "-o", folder / "i.csv", "--report", folder / "r.html"),
         ("issues", folder / "absent.npy", data[1]),
         ("estimate", data[1], data[1]),
-        ("corrupt", data[1], "--noise", "sym-0.2", "-o", folder / "o.npy"),
         ("audit", data[1], "-o", folder / "a.csv"),
         ("summarize", *data, "-o", folder / "s.npz"),
     ):

@@ -9,7 +9,6 @@ import typer
 from dualt.cli import data
 from dualt.cli.apply_review import apply_review
 from dualt.cli.audit import audit
-from dualt.cli.corrupt import corrupt
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.evaluate import evaluate
@@ -70,7 +69,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
-    demo, estimate, issues, probs, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce, corrupt
+    demo, estimate, issues, probs, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce
 ):  # fmt: skip
     app.command(cls=Command)(_command)
 app.add_typer(data.app, name="data")

@@ -1,4 +1,4 @@
-"""`dualt data`: list the data sets and download them."""
+"""`dualt data get`: download a data set."""
 
 from __future__ import annotations
 
@@ -10,51 +10,33 @@ from dualt.cli.guard import Command, Group, shared
 from dualt.cli.options import DataDir, Json, print_json
 from dualt.cli.plain import say
 
-app = typer.Typer(cls=Group, help="List the data sets and download them from their publishers.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Download data sets from their publishers.", no_args_is_help=True)
+
+
+@app.callback()
+def _data() -> None:
+    """Download data sets from their publishers."""
 
 
 @app.command("get", cls=Command)
 @shared
 def get(
-    name: Annotated[str, typer.Argument(help="Name of the data set; 'dualt data list' shows them.")],
+    name: Annotated[
+        str, typer.Argument(help="mnist, fashion-mnist, cifar10, cifar100; synthetic and digits are built in.")
+    ],
     data_dir: DataDir = None,
-    force: Annotated[bool, typer.Option("--force", help="Download again what is already there.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Download a data set, check it, and put it where torchvision would.
+    """Download a data set and verify it; what is there already is kept.
 
     Example: dualt data get mnist
     """
     from dualt.datasets import REGISTRY, data_root, download
 
-    fetched = download(name, data_dir, force=force)
-    root = data_root(data_dir)
+    fetched, root = download(name, data_dir), data_root(data_dir)
     if as_json:
         print_json({"name": name, "root": str(root), "fetched": [str(path) for path in fetched]})
     elif fetched:
-        say(f"{name}: fetched {', '.join(str(path) for path in fetched)}")
-    elif REGISTRY[name].folders:
-        say(f"{name}: already in {root} (--force fetches it again)")
+        say(f"{name}: downloaded {', '.join(map(str, fetched))}")
     else:
-        say(f"{name}: built in, nothing to fetch")
-
-
-@app.command("list", cls=Command)
-@shared
-def list_datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List the data sets, and which of them are here.
-
-    Example: dualt data list --data-dir ~/data
-    """
-    from dualt.datasets import REGISTRY, data_root
-
-    root = data_root(data_dir)
-    rows = [
-        {"name": name, "present": entry.is_present(root), "summary": entry.summary} for name, entry in REGISTRY.items()
-    ]
-    if as_json:
-        print_json({"root": str(root), "datasets": rows})
-        return
-    say(f"Data sets in {root}:")
-    for row in rows:
-        say(f"  {row['name']:<14} {'here' if row['present'] else 'not here':<9} {row['summary']}")
+        say(f"{name}: already in {root}" if REGISTRY[name].folder else f"{name}: built in, nothing to download")

@@ -75,8 +75,8 @@ class _Samples(NamedTuple):
 def _read(data: str, model: Model, label: str | None, size: int | None, data_dir: Path | None) -> _Samples:
     import numpy as np
 
-    from dualt.datasets.arrays import channels_first
     from dualt.datasets.catalog import REGISTRY, load_dataset
+    from dualt.datasets.dataset import channels_first
     from dualt.io.arrays import read_npy, read_npz
     from dualt.io.load import TABLES
 

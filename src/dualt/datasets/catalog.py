@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualt.datasets.cifar import load_cifar10, load_cifar100
-from dualt.datasets.clothing1m import load_clothing1m
 from dualt.datasets.dataset import Dataset
-from dualt.datasets.digits import load_digits
 from dualt.datasets.folder import load_folder
-from dualt.datasets.idx import load_fashion_mnist, load_mnist
-from dualt.datasets.root import data_root
+from dualt.datasets.published import (
+    data_root,
+    load_cifar10,
+    load_cifar100,
+    load_clothing1m,
+    load_digits,
+    load_fashion_mnist,
+    load_mnist,
+)
 from dualt.datasets.synthetic import load_synthetic
 from dualt.datasets.table_files import load_npz, load_table
 from dualt.errors import FileError, InputError, UnknownNameError
@@ -23,29 +27,24 @@ from dualt.io.load import TABLES
 
 @dataclass(frozen=True)
 class Entry:
-    """How to load a data set, and the folders below the root that may hold it (none: it is built in)."""
+    """How to load a data set, and its folder below the root (none: it is built in)."""
 
     load: Callable[..., Dataset]
-    folders: tuple[str, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """What it is, in one line."""
-        return (inspect.getdoc(self.load) or "").partition("\n")[0]
+    folder: str | None = None
 
     def is_present(self, root: str | Path | None = None) -> bool:
-        """Tell whether it can be loaded without a download."""
-        return not self.folders or any((data_root(root) / folder).is_dir() for folder in self.folders)
+        """Whether it can be loaded without a download."""
+        return self.folder is None or (data_root(root) / self.folder).is_dir()
 
 
 REGISTRY: dict[str, Entry] = {
     "synthetic": Entry(load_synthetic),
     "digits": Entry(load_digits),
-    "mnist": Entry(load_mnist, ("MNIST/raw",)),
-    "fashion-mnist": Entry(load_fashion_mnist, ("FashionMNIST/raw",)),
-    "cifar10": Entry(load_cifar10, ("cifar-10-batches-bin", "cifar-10-batches-py")),
-    "cifar100": Entry(load_cifar100, ("cifar-100-binary", "cifar-100-python")),
-    "clothing1m": Entry(load_clothing1m, ("clothing1M",)),
+    "mnist": Entry(load_mnist, "MNIST/raw"),
+    "fashion-mnist": Entry(load_fashion_mnist, "FashionMNIST/raw"),
+    "cifar10": Entry(load_cifar10, "cifar-10-batches-bin"),
+    "cifar100": Entry(load_cifar100, "cifar-100-binary"),
+    "clothing1m": Entry(load_clothing1m, "clothing1M"),
 }
 
 _BY_SUFFIX: dict[str, Callable[..., Dataset]] = {".npz": load_npz, **dict.fromkeys(TABLES, load_table)}
@@ -60,9 +59,9 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
         `synthetic`, `digits`, `mnist`, `fashion-mnist`, `cifar10`, `cifar100`, `clothing1m`; or a path
         (`./mnist` for a folder of that name).
     root
-        Where named data sets live: by default `$DUALT_DATA`, else `~/.cache/dualt`.
+        Folder of the named data sets: by default `$DUALT_DATA`, else `~/.cache/dualt`.
     **options
-        What the data set takes: `n_samples`, `n_test`, `random_state` (synthetic), `size` (images), `label`,
+        Options of the data set: `n_samples`, `n_test`, `random_state` (synthetic), `size` (images), `label`,
         `id_column` (tables), `train`, `test` (clothing1m), `noisy` (your own data).
 
     Examples

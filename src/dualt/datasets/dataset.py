@@ -1,9 +1,9 @@
-"""What every data set is once it is loaded."""
+"""A data set: samples, labels and class names; from arrays with `from_arrays`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.datasets.images import LazyImages
+from dualt.errors import InputError
+from dualt.label_arrays import as_label_array
+from dualt.labels import LabelCoder
 
 Samples: TypeAlias = "NDArray[Any] | LazyImages"
 Labels: TypeAlias = "NDArray[np.int64]"
 
-# Moments of images that are decoded on demand come from this many of them, evenly spread.
+# Images that are decoded on demand: compute the moments from this many, evenly spaced.
 _LAZY_SAMPLE = 2_000
 _CHUNK = 1_024
 
@@ -35,21 +38,20 @@ class Dataset:
     ----------
     name
     train_x : (n, ...)
-        uint8 images (n, H, W) or (n, C, H, W), or float32 vectors (n, d); images too many for the
-        memory come as `LazyImages`.
+        uint8 images (n, H, W) or (n, C, H, W), or vectors (n, d); `LazyImages` if they do not fit in memory.
     train_y : (n,)
         Class numbers: the clean ones, unless `noisy`.
     test_x, test_y
         The clean test part, or `None`.
     class_names
     noisy
-        The training labels are noisy as they come, and the clean ones are not known.
+        The training labels are noisy already; the clean ones are unknown.
     published
-        The moments that the literature normalises with; without them they are computed.
+        Mean and standard deviation used in the literature; computed if `None`.
     ids
-        What the user calls each training sample: its id, or the path of its file. `None`: rows have numbers only.
+        Id or file path of each training sample, if there is one.
     feature_names
-        Columns of the table that the samples come from, in order; `None` if they have no names.
+        Column names of the table that the samples come from, if it has some.
     """
 
     name: str
@@ -102,3 +104,89 @@ def _tables(samples: Samples) -> Iterator[NDArray[np.float64]]:
         if chunk.ndim == 3:
             scaled = scaled[:, None]
         yield scaled if chunk.ndim == 2 else np.moveaxis(scaled, 1, -1).reshape(-1, scaled.shape[1])
+
+
+def from_arrays(
+    x: Any,
+    y: Any,
+    x_test: Any = None,
+    y_test: Any = None,
+    *,
+    name: str = "arrays",
+    class_names: Sequence[Any] | None = None,
+    noisy: bool = False,
+) -> Dataset:
+    """Return a data set of the samples `x` and labels `y`, with a clean test part if given.
+
+    Parameters
+    ----------
+    x, x_test : (n, d), (n, H, W), (n, C, H, W) or (n, H, W, C)
+        uint8 images stay bytes, everything else becomes float32. Channels go first.
+    y, y_test : (n,)
+        Numbers, names or one-hot rows. The classes are the values that occur, in sorted order, unless
+        `class_names` says otherwise.
+    name, class_names, noisy
+        As in `Dataset`.
+
+    Examples
+    --------
+    >>> data = from_arrays([[0.0, 1.0], [2.0, 3.0]], ["no", "yes"])
+    >>> data.class_names, data.train_y.tolist(), data.train_x.dtype
+    (('no', 'yes'), [0, 1], dtype('float64'))
+    """
+    if (x_test is None) != (y_test is None):
+        raise InputError("Expected both samples and labels to test on, or neither, got one of them.")
+    samples, labels = _as_samples(x, "X"), as_label_array(y)
+    parts = [labels] if y_test is None else [labels, as_label_array(y_test)]
+    if class_names is not None:
+        coder = LabelCoder.for_labels(labels, len(class_names), class_names)
+    else:
+        coder = LabelCoder.found_in(labels if labels.ndim == 2 else np.concatenate(parts))
+    dataset = Dataset(name, samples, _encode(coder, labels, samples, "training"), None, None, coder.names, noisy)
+    if y_test is None:
+        return dataset
+    test_x = _as_samples(x_test, "X_test")
+    if test_x.shape[1:] != samples.shape[1:]:
+        raise InputError(
+            f"Expected test samples like the training ones, of shape {samples.shape[1:]} each, got {test_x.shape[1:]}."
+        )
+    return replace(dataset, test_x=test_x, test_y=_encode(coder, parts[1], test_x, "test"))
+
+
+def _as_samples(x: Any, name: str) -> NDArray[Any]:
+    array = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"Expected numbers in {name}, got an array of dtype {array.dtype}.")
+    if array.ndim not in (2, 3, 4) or array.size == 0:
+        raise InputError(
+            f"Expected {name} of shape (n, features), (n, height, width) or (n, channels, height, width),"
+            f" got {array.shape}."
+        )
+    array = channels_first(array)
+    if array.dtype == np.uint8 and array.ndim > 2:
+        return np.ascontiguousarray(array)
+    # Features keep their precision: float32 might merge different values.
+    features = np.result_type(array.dtype, np.float32) if array.ndim == 2 else np.float32
+    with np.errstate(over="ignore"):
+        array = np.ascontiguousarray(array, features)
+    finite = (np.abs(array) <= np.finfo(np.float32).max).reshape(len(array), -1).all(axis=1)
+    if not finite.all():
+        raise InputError(
+            f"Expected finite numbers in {name}, got NaN or infinity in row {int(np.argmin(finite))}."
+            " Fill or drop that row."
+        )
+    return array
+
+
+def channels_first(samples: NDArray[Any]) -> NDArray[Any]:
+    """Return images whose channels come last with channels first, and other samples as they are."""
+    last = samples.ndim == 4 and samples.shape[3] in (1, 3) and samples.shape[1] not in (1, 3)
+    return np.moveaxis(samples, 3, 1) if last else samples
+
+
+def _encode(coder: LabelCoder, labels: NDArray[Any], samples: NDArray[Any], part: str) -> Labels:
+    if len(labels) != len(samples):
+        raise InputError(
+            f"Expected one label per {part} sample, got {len(samples):,} samples and {len(labels):,} labels."
+        )
+    return coder.encode(labels).astype(np.int64)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, naming_extra
+from dualt.errors import FileError
 from dualt.files import open_input
 
 Mode: TypeAlias = Literal["L", "RGB"]
 
-# A header that promises more than the first, and more than the file's bytes could hold, is a lie.
-_ANY_PIXELS, _PIXELS_A_BYTE = 1 << 24, 10_000
-# What the endings of `dualt.io.image_folder` promise, and newer kinds that hide behind them. No others, whatever a file
-# holds: of an EPS file Pillow would run Ghostscript.
-_FORMATS = {"PNG", "JPEG", "MPO", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM", "AVIF", "JPEG2000"}
+# No others, whatever a file holds: for an EPS file Pillow would run Ghostscript.
+_FORMATS = {"PNG", "JPEG", "MPO", "BMP", "GIF", "WEBP", "TIFF", "PPM"}
 
 
 class LazyImages:
@@ -49,7 +45,6 @@ class LazyImages:
         mode: Mode = "RGB",
         shorter_side: int | None = None,
     ) -> None:
-        pillow()
         self._paths = np.array(paths, dtype=object)
         self._size = size
         self._mode: Mode = mode
@@ -88,11 +83,13 @@ class LazyImages:
         return LazyImages(list(self._paths[rows]), self._size, mode=self._mode, shorter_side=self._shorter_side)
 
     def _decode(self, path: Path) -> NDArray[np.uint8]:
+        from PIL import Image
+
         with opened_image(path) as opened:
             image = opened.convert(self._mode)
             if self._shorter_side is not None:
                 scale = self._shorter_side / min(image.size)
-                image = image.resize([max(1, round(side * scale)) for side in image.size], pillow().BILINEAR)
+                image = image.resize([max(1, round(side * scale)) for side in image.size], Image.Resampling.BILINEAR)
             height, width = self._size
             left, top = (image.width - width) // 2, (image.height - height) // 2
             pixels = np.asarray(image.crop((left, top, left + width, top + height)))
@@ -106,43 +103,19 @@ def image_size_and_mode(path: Path) -> tuple[tuple[int, int], Mode]:
     return size, "L" if grey else "RGB"
 
 
-def pillow() -> Any:
-    """Return the module `PIL.Image`, or say which extra brings it."""
-    with naming_extra("Reading image files"):
-        from PIL import Image
-    return Image
-
-
-class _BoundedFile:
-    """A file that is never asked for more than it has: Python makes room for all that is asked, and headers lie."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self.size = stream, os.fstat(stream.fileno()).st_size
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def read(self, size: int = -1) -> bytes:
-        left = max(self.size - self._stream.tell(), 0)
-        return self._stream.read(left if size < 0 else min(size, left))
-
-
 @contextmanager
 def opened_image(path: Path) -> Iterator[Any]:
-    """Open an image; whatever Pillow raises until it is closed becomes a `FileError` that names the file."""
-    images = pillow()
-    images.init()
+    """Open an image file with Pillow; raise `FileError` with its path if that, or decoding in the block, fails."""
+    from PIL import Image
+
+    Image.init()
     try:
-        with open_input(path) as file:
-            stream = _BoundedFile(file)
+        with open_input(path) as stream:
             with warnings.catch_warnings():
-                warnings.simplefilter("error", images.DecompressionBombWarning)
-                image = images.open(stream, formats=sorted(_FORMATS & images.OPEN.keys()))
-            if image.width * image.height > max(_ANY_PIXELS, stream.size * _PIXELS_A_BYTE):
-                raise ValueError(f"its header promises {image.width:,}×{image.height:,} pixels, more than it can hold")
+                warnings.simplefilter("error", Image.DecompressionBombWarning)
+                image = Image.open(stream, formats=sorted(_FORMATS & Image.OPEN.keys()))
             yield image
-    except Exception as error:  # Its plugins raise OSError, SyntaxError, ValueError, struct.error...
-        # Pillow would name the object that it was given, not the file.
-        unknown = isinstance(error, images.UnidentifiedImageError)
+    except Exception as error:  # Pillow's plugins raise OSError, SyntaxError, ValueError, struct.error...
+        unknown = isinstance(error, Image.UnidentifiedImageError)
         reason = "it is empty, damaged or of no known image format" if unknown else error
         raise FileError(f"Cannot read the image {path}: {reason}. Replace or remove it.") from error

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from dualt.datasets.arrays import from_arrays
-from dualt.datasets.dataset import Dataset
+from dualt.datasets.dataset import Dataset, from_arrays
 from dualt.errors import FileError, InputError
 from dualt.io.arrays import open_npz
 from dualt.io.load import open_table

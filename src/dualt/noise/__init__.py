@@ -1,8 +1,7 @@
 """How labels get corrupted: by a transition matrix of known structure, or by noise that depends on the example."""
 
-from dualt.noise.corruption import corrupt
-from dualt.noise.instance_dependent import InstanceNoise, expected_transition, part_dependent, weak_annotators
-from dualt.noise.structures import asymmetric, from_name, pair, random_diagonal_dominant, symmetric
+from dualt.noise.by_example import InstanceNoise, expected_transition, part_dependent, weak_annotators
+from dualt.noise.matrices import asymmetric, corrupt, from_name, pair, random_diagonal_dominant, symmetric
 
 __all__ = [
     "InstanceNoise",

@@ -1,4 +1,4 @@
-"""Noise that depends on the example, as that of people does: weak annotators, and part-dependent noise."""
+"""Noise that depends on the example: weak annotators, and part-dependent noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError, LabelsError
 from dualt.label_arrays import as_label_array
 from dualt.labels import Codes, LabelCoder
-from dualt.noise.corruption import class_values, noise_generator
+from dualt.noise.matrices import class_values, noise_generator
 from dualt.rng import RandomState
 from dualt.validation import (
     ClassNames,
@@ -25,9 +25,9 @@ from dualt.validation import (
 
 Floats = NDArray[np.float64]
 
-_RATE_SPREAD = 0.1  # standard deviation of the examples' rates, as published
-_STRENGTH = 5.0  # inverse ridge of an annotator, of features scaled to a mean square norm of one
-_LARGEST_LIFT = 100.0  # in log odds: beyond it a label is wrong never, or always
+_RATE_SPREAD = 0.1  # standard deviation of the rates, as published
+_STRENGTH = 5.0  # inverse ridge penalty of an annotator, for features with a mean square norm of one
+_LARGEST_LIFT = 100.0  # in log odds: beyond it a label is never, or always, wrong
 
 
 class InstanceNoise(NamedTuple):
@@ -36,10 +36,10 @@ class InstanceNoise(NamedTuple):
     Attributes
     ----------
     noisy_labels : (n_samples,)
-        Of the same kind as the clean ones.
+        Same kind as the clean labels.
     distributions : (n_samples, n_classes)
-        P(given label | example): row r is what the label of example r was drawn from. Columns are classes
-        in the order of their numbers or, of names, sorted or as in `class_names`.
+        P(given label | example): the distribution that each label was drawn from. Columns are class numbers, or
+        class names in sorted order unless `class_names` gives another.
     """
 
     noisy_labels: NDArray[Any]
@@ -57,12 +57,12 @@ def weak_annotators(
     softness: float = 1.0,
     class_names: ClassNames | None = None,
 ) -> InstanceNoise:
-    """Draw labels from weak annotators, who err where they have learnt too little to tell.
+    """Draw labels from weak annotators, which err most on hard examples.
 
     Each annotator is a logistic regression trained on a few clean examples, and labels a random share of the
     rows. It gives row x of true class y the label j with probability ∝ P(j | x)^(1/softness) · exp(λ·1[j = y]).
-    One λ for all rows makes `rate` the mean probability of a wrong label: hard examples are above it, easy
-    ones below, and what a label becomes is what the example looks like.
+    One λ for all rows makes `rate` the mean probability of a wrong label: it is larger for hard examples, smaller for
+    easy ones, and the wrong label is one that the example resembles.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def weak_annotators(
     random_state
         Seed or generator.
     n_annotators
-        How many share the rows among them.
+        Number of annotators; each labels a random share of the rows.
     n_seen
-        How many clean examples of each class an annotator learns from; of a smaller class, all.
+        Clean examples per class that an annotator learns from (all, if there are fewer).
     softness
-        Temperature: larger is less sure, so that errors are spread more evenly over rows and classes.
+        Temperature: the larger, the more evenly errors are spread over rows and classes.
     class_names
         In the order of the columns of `distributions`.
 
@@ -129,9 +129,9 @@ def part_dependent(
         q ~ N(rate, 0.1²) truncated;  p_j ∝ exp(sharpness · (x W_y)_j / √d) for j ≠ y;
         P(given = y) = 1 − q,  P(given = j) = q · p_j.
 
-    Two things differ from the published algorithm. The rate is truncated to equally much on both sides, so that
-    its mean stays `rate`. Features are standardised and x W divided by √d, so that `sharpness` means the
-    same for any number of features; the published noise is sharper, nearly a rule of x and y.
+    Two things differ from the published algorithm. The rate is truncated symmetrically, so that its mean stays `rate`.
+    Features are standardised and x W is divided by √d, so that `sharpness` means the same for any number of features;
+    the published noise is sharper, nearly a function of x and y.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def part_dependent(
     random_state
         Seed or generator.
     sharpness
-        How strongly the features choose: 0 is uniform over the other classes.
+        How strongly the features determine the wrong class; 0: uniform over the other classes.
     class_names
         In the order of the columns of `distributions`.
 
@@ -187,8 +187,7 @@ def expected_transition(
 ) -> Floats:
     """Return the matrix that the labels were drawn with: `distributions` averaged over each true class.
 
-    It is what an estimate of T is compared with; the counts of one draw scatter around it. A class without
-    examples keeps its labels.
+    Compare an estimate of T with it. A class without examples gets the row of the identity.
 
     Examples
     --------
@@ -210,7 +209,7 @@ def expected_transition(
 
 
 def _coded(clean_labels: Any, class_names: ClassNames | None) -> tuple[NDArray[Any], LabelCoder, Codes]:
-    """Return labels as an array, their coder and their codes; of two classes at least."""
+    """Return labels as an array, their coder and their codes; refuse fewer than two classes."""
     array = as_label_array(clean_labels)
     if class_names is not None:
         class_names = check_class_names(class_names)
@@ -269,12 +268,12 @@ def _lifted(beliefs: Floats, codes: Codes, rate: float) -> Floats:
 
 
 def _truncated_normal(mean: float, size: int, rng: np.random.Generator) -> Floats:
-    """Draw from N(mean, 0.1²), truncated to equally much on both sides of the mean, and to [0, 1]."""
+    """Draw from N(mean, 0.1²), truncated symmetrically to [0, 1]."""
     from scipy.special import ndtr, ndtri
 
     reach = ndtr(min(mean, 1 - mean) / _RATE_SPREAD)
     drawn = mean + _RATE_SPREAD * ndtri(rng.uniform(1 - reach, reach, size))
-    return np.asarray(np.clip(drawn, 0, 1))  # of rounding
+    return np.asarray(np.clip(drawn, 0, 1))  # rounding errors
 
 
 def _drawn(distributions: Floats, array: NDArray[Any], coder: LabelCoder, rng: np.random.Generator) -> InstanceNoise:

@@ -1,0 +1,319 @@
+"""The published data sets, read from their original files, and where to download them.
+
+MNIST and Fashion-MNIST are idx files, gzipped or not: two zero bytes, a byte for the type (8: unsigned bytes), a byte
+for the number of dimensions, each dimension as a big-endian 32-bit number, then the data. CIFAR is read from its binary
+version: a record is the label (CIFAR-100: the coarse and the fine label) and 3,072 bytes, 32×32 pixels of red, green
+and blue. Clothing1M has its authors' layout: key lists name the images of a part, one per line; label files pair a
+key with its class; keys are paths like `images/0/00/name.jpg`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.datasets.dataset import Dataset, Labels, Moments
+from dualt.datasets.images import LazyImages
+from dualt.errors import FileError, UnknownNameError, naming_extra
+from dualt.files import open_input, read_text
+from dualt.rng import stream
+
+_log = logging.getLogger(__name__)
+
+_N_DIGITS_TEST = 360
+_FASHION_NAMES = (
+    "t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
+)  # fmt: skip
+_CIFAR10_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_CIFAR100_NAMES = tuple(
+    """apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly
+    camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup
+    dinosaur dolphin elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower
+    leopard lion lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid
+    otter palm_tree pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray
+    road rocket rose sea seal shark shrew skunk skyscraper snail snake spider squirrel streetcar
+    sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
+    wardrobe whale willow_tree wolf woman worm""".split()  # noqa: SIM905
+)
+_CLOTHING_NAMES = (
+    "T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker", "Jacket", "Downcoat",
+    "Suit", "Shawl", "Dress", "Vest", "Underwear",
+)  # fmt: skip
+_CLOTHING_PARTS = ("noisy_train", "clean_train", "clean_val", "clean_test")
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """Return the folder of the data sets: `root`, else `$DUALT_DATA`, else `~/.cache/dualt`."""
+    return Path(root or os.environ.get("DUALT_DATA") or "~/.cache/dualt").expanduser()
+
+
+def _check_present(name: str, path: Path) -> None:
+    if path.is_file():
+        return
+    remedy = f"delete {path.parent} and run" if path.parent.is_dir() else "run"
+    raise FileError(
+        f"The data set {name!r} is not here: expected {path}. To download it, {remedy} 'dualt data get {name}'; or set"
+        " DUALT_DATA to the folder that has it."
+    )
+
+
+def _class_numbers(labels: NDArray[np.uint8], n_classes: int, path: Path) -> Labels:
+    if labels.max() >= n_classes:
+        raise FileError(f"Expected labels from 0 to {n_classes - 1} in {path}, got {labels.max()}.")
+    return labels.astype(np.int64)
+
+
+def load_digits() -> Dataset:
+    """Handwritten digits: 1,437 + 360 grey images of 8×8, from scikit-learn; nothing to download."""
+    from sklearn import datasets
+
+    digits = datasets.load_digits()
+    # Bytes, like all images.
+    images = np.rint(digits.images * (255 / 16)).astype(np.uint8)
+    labels = digits.target.astype(np.int64)
+    # The same test part for every seed. Shuffled, because the last writers differ from the first.
+    order = stream(0, "digits-test").permutation(len(labels))
+    test, train = order[:_N_DIGITS_TEST], order[_N_DIGITS_TEST:]
+    return Dataset("digits", images[train], labels[train], images[test], labels[test], tuple("0123456789"))
+
+
+def load_mnist(root: str | Path | None = None) -> Dataset:
+    """Handwritten digits: 60,000 + 10,000 grey images of 28×28, from `ROOT/MNIST/raw`."""
+    return _load_idx("mnist", data_root(root) / "MNIST" / "raw", tuple("0123456789"), Moments((0.1307,), (0.3081,)))
+
+
+def load_fashion_mnist(root: str | Path | None = None) -> Dataset:
+    """Clothes: 60,000 + 10,000 grey images of 28×28, from `ROOT/FashionMNIST/raw`."""
+    folder = data_root(root) / "FashionMNIST" / "raw"
+    return _load_idx("fashion-mnist", folder, _FASHION_NAMES, Moments((0.2860,), (0.3530,)))
+
+
+def _load_idx(name: str, folder: Path, class_names: tuple[str, ...], moments: Moments) -> Dataset:
+    arrays: list[NDArray[np.uint8]] = []
+    for part in ("train", "t10k"):
+        paths = []
+        for kind in ("images-idx3", "labels-idx1"):
+            path = folder / f"{part}-{kind}-ubyte"
+            paths.append(path if path.is_file() else path.with_name(f"{path.name}.gz"))
+            _check_present(name, paths[-1])
+        images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
+        if len(images) != len(labels):
+            raise FileError(
+                f"Expected as many labels as images, got {len(images):,} in {paths[0]} and {len(labels):,} in"
+                f" {paths[1]}."
+            )
+        arrays += [images, _class_numbers(labels, len(class_names), paths[1])]
+    return Dataset(name, *arrays, class_names, published=moments)
+
+
+def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
+    """Read an idx file of unsigned bytes, gzipped if its name ends in `.gz`."""
+    try:
+        with open_input(path) as file, gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file as unpacked:
+            content = bytearray(unpacked.read())
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot read {path}: {error}. It is cut short or damaged: download it again.") from error
+    magic, start = bytes((0, 0, 8, n_dimensions)), 4 + 4 * n_dimensions
+    if content[:4] != magic or len(content) < start:
+        raise FileError(
+            f"Expected an idx file, beginning {magic.hex()}, in {path}, got {content[:4].hex() or 'nothing'}."
+        )
+    shape = np.frombuffer(content, ">u4", n_dimensions, 4).astype(np.int64).tolist()
+    data = np.frombuffer(content, np.uint8, offset=start)
+    expected = int(np.prod(shape, dtype=object))
+    if expected == 0 or data.size != expected:
+        raise FileError(f"Expected {expected:,} bytes of data in {path}, got {data.size:,}. Download it again.")
+    return data.reshape(shape)
+
+
+def load_cifar10(root: str | Path | None = None) -> Dataset:
+    """Objects of 10 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-10-batches-bin`."""
+    folder = data_root(root) / "cifar-10-batches-bin"
+    train, test = [folder / f"data_batch_{number}.bin" for number in range(1, 6)], [folder / "test_batch.bin"]
+    moments = Moments((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+    arrays = [array for paths in (train, test) for array in _read_cifar("cifar10", paths, 1, 10)]
+    return Dataset("cifar10", *arrays, _CIFAR10_NAMES, published=moments)
+
+
+def load_cifar100(root: str | Path | None = None) -> Dataset:
+    """Objects of 100 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-100-binary`."""
+    folder = data_root(root) / "cifar-100-binary"
+    moments = Moments((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
+    parts = ([folder / "train.bin"], [folder / "test.bin"])
+    arrays = [array for paths in parts for array in _read_cifar("cifar100", paths, 2, 100)]
+    return Dataset("cifar100", *arrays, _CIFAR100_NAMES, published=moments)
+
+
+def _read_cifar(name: str, paths: Sequence[Path], label_bytes: int, n_classes: int) -> tuple[NDArray[np.uint8], Labels]:
+    """Return the images of all files and their labels, the last of the label bytes."""
+    size = label_bytes + 3 * 32 * 32
+    images, labels = [], []
+    for path in paths:
+        _check_present(name, path)
+        with open_input(path) as file:
+            content = np.frombuffer(file.read(), np.uint8)
+        if content.size == 0 or content.size % size:
+            raise FileError(
+                f"Expected records of {size:,} bytes in {path}, got {content.size // size:,} records and"
+                f" {content.size % size:,} bytes. It is cut short: download it again."
+            )
+        records = content.reshape(-1, size)
+        images.append(records[:, label_bytes:])
+        labels.append(_class_numbers(records[:, label_bytes - 1], n_classes, path))
+    return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
+
+
+def load_clothing1m(root: str | Path | None = None, *, train: str = "noisy_train", test: str = "clean_test") -> Dataset:
+    """Clothes: a million web photographs in 14 classes with noisy labels (38 % wrong), and 10,000 with clean ones.
+
+    Images are decoded when indexed: the shorter side is resized to 256, the centre cropped to 224.
+
+    Parameters
+    ----------
+    root
+        Folder that holds `clothing1M`.
+    train, test
+        The authors' parts to train and to test on: `noisy_train`, `clean_train`, `clean_val` or `clean_test`.
+    """
+    folder = data_root(root) / "clothing1M"
+    arrays = [array for part in (train, test) for array in _read_clothing1m(folder, part)]
+    moments = Moments((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # of ImageNet
+    return Dataset("clothing1m", *arrays, _CLOTHING_NAMES, train.startswith("noisy"), moments)
+
+
+def _read_clothing1m(folder: Path, part: str) -> tuple[LazyImages, Labels]:
+    if part not in _CLOTHING_PARTS:
+        raise UnknownNameError("part of clothing1m", part, _CLOTHING_PARTS)
+    key_path, label_path = folder / f"{part}_key_list.txt", folder / f"{part.partition('_')[0]}_label_kv.txt"
+    for path in (key_path, label_path):
+        _check_present("clothing1m", path)
+    keys = [line for line in read_text(key_path).splitlines() if line]
+    if not keys:
+        raise FileError(f"Expected one image per line in {key_path}, got none.")
+    label_of: dict[str, int] = {}
+    for number, line in enumerate(read_text(label_path).splitlines(), start=1):
+        key, _, label = line.rpartition(" ")
+        if not key or not label.isdecimal() or int(label) >= len(_CLOTHING_NAMES):
+            raise FileError(f"Expected a key and a class from 0 to 13 in line {number} of {label_path}, got {line!r}.")
+        label_of[key] = int(label)
+    for key in keys:
+        if key not in label_of:
+            raise FileError(f"Expected a label in {label_path} for every key of {key_path}, got none for {key!r}.")
+        if PurePosixPath(key).is_absolute() or ".." in PurePosixPath(key).parts or "\\" in key:
+            raise FileError(f"Refused {key_path}: expected paths inside its own folder, got {key!r}.")
+    images = LazyImages([folder / key for key in keys], (224, 224), shorter_side=256)
+    return images, np.array([label_of[key] for key in keys], np.int64)
+
+
+class RemoteFile(NamedTuple):
+    """A file on a publisher's server with its checksum; `target` is its place below the root.
+
+    For an archive, `target` is the folder that it unpacks to.
+    """
+
+    url: str
+    checksum: str
+    target: str
+
+
+def _idx_files(base: str, folder: str, *checksums: str) -> tuple[RemoteFile, ...]:
+    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+    return tuple(
+        RemoteFile(f"{base}/{name}", f"md5:{md5}", f"{folder}/{name}")
+        for name, md5 in zip(names, checksums, strict=True)
+    )
+
+
+_TORONTO = "https://www.cs.toronto.edu/~kriz"
+SOURCES: Mapping[str, tuple[RemoteFile, ...]] = {
+    "mnist": _idx_files(
+        "https://ossci-datasets.s3.amazonaws.com/mnist", "MNIST/raw",
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
+        "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c",
+    ),
+    "fashion-mnist": _idx_files(
+        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion", "FashionMNIST/raw",
+        "8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
+        "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310",
+    ),
+    "cifar10": (
+        RemoteFile(
+            f"{_TORONTO}/cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin"
+        ),
+    ),
+    "cifar100": (
+        RemoteFile(f"{_TORONTO}/cifar-100-binary.tar.gz", "md5:03b5dce01913d631647c71ecec9e9cb8", "cifar-100-binary"),
+    ),
+    # Built in.
+    "synthetic": (),
+    "digits": (),
+}  # fmt: skip
+
+
+def download(
+    name: str, root: str | Path | None = None, *, sources: Mapping[str, tuple[RemoteFile, ...]] | None = None
+) -> list[Path]:
+    """Download the data set `name` below `root` and return the new files and folders; what is there is kept.
+
+    Checksums are verified. Files are put in place whole: a failure leaves nothing behind.
+    """
+    sources, root = SOURCES if sources is None else sources, data_root(root)
+    if name == "clothing1m":
+        raise FileError(
+            "Clothing1M is given out by its authors on request: ask for it at https://github.com/Cysu/noisy_label,"
+            f" then unpack it so that {root / 'clothing1M' / 'noisy_train_key_list.txt'} exists."
+        )
+    if name not in sources:
+        raise UnknownNameError("data set", name, [*sources, "clothing1m"])
+    missing = [file for file in sources[name] if not (root / file.target).exists()]
+    try:
+        for file in missing:
+            root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=root, prefix=".download-") as staging:
+                fetched = _fetch(file, Path(staging))
+                (root / file.target).parent.mkdir(parents=True, exist_ok=True)
+                fetched.replace(root / file.target)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot write below {root}: {error.strerror or error}.") from error
+    return [root / file.target for file in missing]
+
+
+def _fetch(file: RemoteFile, staging: Path) -> Path:
+    """Download and verify a file, unpack an archive, and return what to put in place."""
+    with naming_extra("Downloading data sets"):
+        import pooch
+    pooch.get_logger().setLevel(logging.WARNING)
+    _log.info("downloading %s", file.url)
+    name = file.url.rpartition("/")[2]
+    try:
+        path = Path(pooch.retrieve(file.url, file.checksum, fname=name, path=staging))
+    except ValueError as error:
+        raise FileError(
+            f"Refused {file.url}: expected the checksum {file.checksum}, got another. Try again later."
+        ) from error
+    except OSError as error:
+        raise FileError(f"Cannot download {file.url}: {error}. Check the network.") from error
+    if not name.endswith((".tar.gz", ".tgz", ".tar")):
+        return path
+    try:
+        with open_input(path) as stream, tarfile.open(fileobj=stream) as tar:
+            tar.extractall(staging / "unpacked", filter="data")
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise FileError(f"Cannot unpack {file.url}: {error}.") from error
+    if not (staging / "unpacked" / file.target).is_dir():
+        raise FileError(f"Expected the folder {file.target!r} in {file.url}, got an archive without it.")
+    return staging / "unpacked" / file.target
