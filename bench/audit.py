@@ -25,7 +25,7 @@ from worlds import cases, made
 
 import dualt
 from dualt.audit import Audit, AuditResult, correct_by_audit
-from dualt.audit.batches import Design, Plan
+from dualt.audit.design import Design, Plan
 from dualt.errors import FileError
 from dualt.estimators import estimate_verified
 from dualt.issues import find_posterior_issues

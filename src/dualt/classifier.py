@@ -18,14 +18,13 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, indexable
 
 from dualt.audit import Audit, as_audit
-from dualt.audit.verified_labels import check_digest
 from dualt.crossfit.folds import check_classifier, class_numbers, fit_folds, group_numbers, make_folds
 from dualt.crossfit.targets import encode_labels
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.issues.corrections import CORRECTIONS
-from dualt.labels import LabelCoder, labels_digest
+from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
 from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior, as_posterior
@@ -197,10 +196,9 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         estimate = estimate_posterior(posterior, self.estimator)
         audit = as_audit(verified)
-        if audit.labels_digest is not None:
-            check_digest(audit.labels_digest, labels_digest(self.classes_[labels]), len(labels))
-        # What remains to be compared speaks of class numbers.
-        audit = replace(audit, true=self._codes_of(audit.true.tolist()), given=None, labels_digest=None)
+        # The posterior has class numbers.
+        given = None if audit.given is None else self._codes_of(audit.given.tolist())
+        audit = replace(audit, true=self._codes_of(audit.true.tolist()), given=given)
         return estimate_verified(posterior, estimate, audit)
 
     def _codes_of(self, clean_labels: Any) -> NDArray[np.intp]:

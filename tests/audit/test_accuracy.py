@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+import dualt
 from dualt import noise
-from dualt.audit import accuracy as e
-from dualt.audit.design import Weights
+from dualt.audit import evaluation as e
+from dualt.audit.design import Plan, Weights
 
 T = np.array([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.05, 0.25, 0.7]])
 
@@ -105,9 +106,83 @@ def test_intervals_by_audit_hold_even_if_the_model_repeats_the_labels_errors():
     assert not e.accuracy_through_transition(first, given, T).low <= accuracy  # why the audit is needed
 
 
-def test_the_bounds_hold_for_any_model():
-    rng = np.random.default_rng(4)
-    true, given, (first, _) = simulate(rng, 500)
-    for model in (first, given, true, rng.integers(0, 3, 500), np.where(given == true, (true + 1) % 3, true)):
-        low, high = e.accuracy_bounds((model == given).mean(), (given != true).mean())
-        assert low - 1e-12 <= (model == true).mean() <= high + 1e-12
+@pytest.mark.parametrize(
+    ("n_classes", "noise_rate", "error", "m"), [(3, 0.05, 0.1, 50), (3, 0.1, 0.07, 20), (3, 0.03, 0.3, 100)]
+)
+def test_an_audited_interval_covers_what_counting_covers(n_classes, noise_rate, error, m):
+    """The interval was too narrow where few rows show how the label and the truth differ."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, n_classes, 5000)
+    shift = rng.integers(1, n_classes, (2, 5000))
+    given = np.where(rng.random(5000) < noise_rate, (true + shift[0]) % n_classes, true)
+    predicted = np.where(rng.random(5000) < error, (true + shift[1]) % n_classes, true)
+    accuracy, weights, held, widths = (predicted == true).mean(), Weights.uniform(m, 5000), [], []
+    for _ in range(400):
+        rows = rng.choice(5000, m, replace=False)
+        found = e.accuracy_by_audit(predicted, given, rows, true[rows], weights)
+        held.append(found.low <= accuracy <= found.high)
+        share, spread = (predicted == true)[rows].mean(), 1.96**2 / m
+        wilson = 2 * np.sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
+        widths.append((found.high - found.low) / wilson)
+    assert np.mean(held) >= 0.94
+    assert np.mean(widths) <= 1.01
+
+
+@pytest.mark.parametrize("design", ["uniform", "stratified"])
+def test_intervals_hold_for_both_designs_and_for_two_models(design):
+    rng = np.random.default_rng(5)
+    true, given, (first, second) = simulate(rng, 3000)
+    plan = Plan.of(3000, design, np.where(first == given, 0.05, 0.6))
+    lead = (first == true).mean() - (second == true).mean()
+    held, better = [], []
+    for seed in range(150):
+        drawn = plan.draw(60, seed)
+        weights = Weights.stratified(drawn.strata, drawn.sizes)
+        one = e.accuracy_by_audit(first, given, drawn.rows, true[drawn.rows], weights)
+        both = e.accuracy_by_audit(first, given, drawn.rows, true[drawn.rows], weights, rival=second)
+        held.append(one.low <= (first == true).mean() <= one.high)
+        better.append(both.low <= lead <= both.high)
+    assert np.mean(held) > 0.91
+    assert np.mean(better) > 0.91
+
+
+def test_two_models_that_always_agree_need_no_check():
+    true, given, (first, _) = simulate(np.random.default_rng(6), 300)
+    rows = np.arange(50)
+    found = e.accuracy_by_audit(first, given, rows, true[rows], Weights.uniform(50, 300), rival=first)
+    assert (found.estimate, found.low, found.high) == (0, 0, 0)
+    other = np.where(np.arange(300) < 290, first, (first + 1) % 3)  # they differ where nobody has looked
+    found = e.accuracy_by_audit(first, given, rows, true[rows], Weights.uniform(50, 300), rival=other)
+    assert (found.low, found.high) == pytest.approx((-1 / 30, 1 / 30))
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        noise.symmetric(2, 0.1),
+        noise.symmetric(10, 0.4),
+        noise.pair(3, 0.3),
+        np.array([[1, 0], [0.2, 0.8]]),
+        np.full((3, 3), 1 / 3),
+    ],
+)
+@pytest.mark.parametrize("n_samples", [20, 500])
+def test_the_bounds_allow_for_the_sampling_of_the_noise(matrix, n_samples):
+    """With the true matrix, the bounds of a perfect model excluded 1 in almost half of all draws."""
+    rng = np.random.default_rng(7)
+    held = []
+    for _ in range(300):
+        true = rng.integers(0, len(matrix), n_samples)
+        given = noise.corrupt(true, matrix, rng)
+        highest = e.largest_rate(matrix, given)
+        held.append((given != true).mean() <= highest)
+    assert np.mean(held) > 0.96
+
+
+def test_a_perfect_model_is_within_its_bounds():
+    rng, held = np.random.default_rng(8), []
+    for _ in range(300):
+        true = rng.integers(0, 2, 500)
+        given = noise.corrupt(true, noise.symmetric(2, 0.1), rng)
+        held.append(dualt.noisy_accuracy(true, given, noise.symmetric(2, 0.1)).bounds[1] == 1)
+    assert np.mean(held) > 0.96

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dualt.audit import design as d
-from dualt.audit.batches import Plan
+from dualt.audit.design import Plan
 
 
 def test_a_larger_draw_contains_the_smaller_one():
@@ -99,14 +99,11 @@ def test_one_stratum_needs_what_the_textbook_says():
     assert size == pytest.approx((1.966 * 0.5 / 0.05) ** 2, abs=3)
 
 
-def test_progress_says_what_is_missing():
+def test_what_is_needed_after_a_batch():
     plan, verified = Plan.of(10000, "uniform"), np.arange(100)
     reached = d.expected_half_width(np.array([100]), plan.sizes, plan.spread)
-    done = plan.progress(0.01, 0.02, verified)
-    assert (done.missing, done.needed) == (0, 100)
-    found = plan.progress(reached, reached / 2, verified)
-    assert found.needed == pytest.approx(400, rel=0.06)
-    assert found.missing == found.needed - 100
+    assert plan.needed_after(0.01, 0.02, verified) == 100
+    assert plan.needed_after(reached, reached / 2, verified) == pytest.approx(400, rel=0.06)
 
 
 def test_spread_moves_from_prediction_to_what_was_seen():

@@ -8,10 +8,7 @@ import pytest
 from dualt.audit import Audit, as_audit, read_audit, read_sheet
 from dualt.audit.design import Draw
 from dualt.audit.sheet import Sheet
-from dualt.audit.verified_labels import posterior_digest
 from dualt.errors import FileError, InputError
-from dualt.labels import labels_digest
-from dualt.rows import as_posterior
 
 LABELS = np.array(["cat", "=dog", "cat", "bird", "=dog", "=dog"])
 DRAWN = Draw(np.array([4, 0, 3]), np.array([1, 0, 1]), np.array([2, 4]))
@@ -36,7 +33,7 @@ def edit(path, change):
 
 
 def test_what_is_written_comes_back(path):
-    assert path.read_text().splitlines()[0] == "index,id,given,true,probability,stratum,stratum_size,draw"
+    assert path.read_text().splitlines()[0] == "index,id,given,true,probability,stratum,stratum_size"
     sheet = read_sheet(path)
     assert sheet.rows.tolist() == [4, 0, 3]
     assert sheet.given.tolist() == ["=dog", "cat", "bird"]
@@ -95,33 +92,18 @@ def test_another_encoding_is_named(tmp_path):
         read_sheet(tmp_path / "a.csv")
 
 
-def test_the_digest_is_the_same_whatever_holds_the_labels():
-    numbers = np.array([0, 1, 2, 2, 1, 0, 2])
-    posterior = as_posterior(np.full((7, 3), 1 / 3), numbers)
-    same = {labels_digest(numbers.astype(kind)) for kind in (np.int64, np.uint8, np.float32, str)}
-    assert same == {posterior_digest(posterior)}
-    names = np.array(["b", "a", "c"])
-    named = as_posterior(np.full((7, 3), 1 / 3), names[numbers], ["c", "b", "a"])
-    assert labels_digest(names[numbers]) == posterior_digest(named)
-    assert labels_digest(numbers) != labels_digest(numbers[::-1])
-    assert labels_digest(numbers) != labels_digest(numbers[:-1])
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda row: {**row, "draw": row["draw"] + row["index"]}, "rows of one draw, got 3"),
-        (lambda row: {**row, "draw": "12"}, "a draw like 'audit-"),
-        (lambda row: {**row, "index": int(row["index"]) + 1}, "added, removed or changed"),
         (lambda row: {**row, "stratum_size": 9}, "added, removed or changed"),
-        (lambda row: None if row["index"] == "0" else row, "added, removed or changed"),
-        (lambda row: {**row, "probability": 0.1}, r"probability 0.5 in stratum 1 .*not of this draw"),
+        (lambda row: None if row["index"] == "3" else row, "added, removed or changed"),
+        (lambda row: {**row, "probability": 0.1}, r"probability 0.5 in stratum 1 .*added, removed or changed"),
         (lambda row: {**row, "probability": 0}, "above 0 and at most 1, got 0"),
         (lambda row: {**row, "probability": -0.5}, "above 0 and at most 1, got -0.5"),
         (lambda row: {**row, "probability": "nan"}, "above 0 and at most 1, got nan"),
         (lambda row: {**row, "probability": "half"}, "a number as probability in line 2 .*got 'half'"),
         (lambda row: {**row, "stratum": "x"}, "a whole number as stratum in line 2"),
-        (lambda row: {k: v for k, v in row.items() if k != "draw"}, "stratum, stratum_size, draw of .* together"),
+        (lambda row: {k: v for k, v in row.items() if k != "stratum"}, "stratum and stratum_size of .* together"),
         (lambda row: {k: v for k, v in row.items() if k != "given"}, "the header index,given,true"),
     ],
 )
@@ -135,18 +117,18 @@ def test_a_changed_file_is_refused(path, change, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "got an empty file"),
+        ("", "it is empty"),
         ("index,given,true\n", "rows of an audit below the header"),
-        ("index,given,true\n0,cat\n", "Expected 3 cells .* got 2 in line 2"),
-        ("index,given,true\n0,cat,cat\n1,cat,dog,?\n", "got 4 in line 3"),
+        ("index,given,true\n0,cat,cat\n1,cat,dog,?\n", "3 fields in line"),
+        ('index,given,true\n0,cat,cat\n1,"cat,dog\n', "never closed"),
         ("index,given,true,true\n0,cat,cat,dog\n", "each column once"),
         ("index,given,true\n0,cat,\n", "fill some in"),
-        ("index,given,true\n-1,cat,cat\n", "row number as index in line 2"),
+        ("index,given,true\n-1,cat,cat\n", "whole number as index in line 2"),
     ],
 )
 def test_malformed_files_are_refused(tmp_path, text, message):
     (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises((InputError, FileError), match=message):
         read_audit(tmp_path / "a.csv")
 
 

@@ -1,10 +1,9 @@
-"""What verified labels say: which to check, the file to fill in, and how they correct an estimate."""
+"""Verified labels: which to check, the table to fill in, and how they correct an estimate or an accuracy."""
 
-from dualt.audit.calibration import Calibration
-from dualt.audit.correction import AuditResult, calibrated_posterior, correct_by_audit, corrected_fit
+from dualt.audit.calibration import AuditResult, Calibration, calibrated_posterior, correct_by_audit, corrected_fit
 from dualt.audit.evaluation import NoisyAccuracy, noisy_accuracy
 from dualt.audit.sheet import Sheet, read_audit, read_sheet
-from dualt.audit.verified_labels import Audit, as_audit
+from dualt.audit.verified import Audit, as_audit, check_order
 
 __all__ = [
     "Audit",
@@ -14,6 +13,7 @@ __all__ = [
     "Sheet",
     "as_audit",
     "calibrated_posterior",
+    "check_order",
     "correct_by_audit",
     "corrected_fit",
     "noisy_accuracy",

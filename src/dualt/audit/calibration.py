@@ -1,27 +1,37 @@
-"""Calibrate P(true class | x, given label) by verified rows: four numbers for all rows, one for each pair of classes.
+"""Correct an estimate by verified rows: calibrate P(true class | x, given label), and measure what is still wrong.
 
     P(Y=i | x, ỹ=j) ∝ exp(a·log q_i + b·log T_ij + g·1[i=j] + h·log p_i + r_ij)
 
 q is the clean posterior, T the estimate without verified labels, p the predicted probabilities. (a, b, g, h) =
-(1, 1, 0, 0) and r = 0 is Bayes' rule as it stands. The four numbers tell how far p and T can be trusted; r tells
-which pairs of classes behave otherwise. r_ij ~ N(0, τ²), and τ is what the verified rows make probable (Laplace's
-marginal likelihood): few rows, or rows that fit, leave r near zero; many rows that do not fit let the counts of each
-pair prevail.
+(1, 1, 0, 0) and r = 0 is Bayes' rule. The four numbers say how far p and T can be trusted, r which pairs of classes
+behave differently. r_ij ~ N(0, τ²), with τ chosen by the likelihood of verified rows that were left out: few rows, or
+rows that fit, leave r near zero; many rows that do not fit let the counts of each pair prevail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.audit.calibration_fit import BAYES, Point, VerifiedColumns, likely_scale, maximise, softmax
-from dualt.audit.design import Floats, Ints
+from dualt.audit.design import Floats, Ints, Weights
+from dualt.audit.intervals import Verified, class_rate_intervals, rate_interval, transition_intervals
+from dualt.audit.verified import Audit, check_audit
 from dualt.labels import Codes
+from dualt.results.fit import Fit
+from dualt.rows.posterior import NoisyPosterior
+from dualt.transition import early_posterior
 
+# Bayes' rule, and how firmly it is believed: a ridge of 2/m on the mean loss of m rows.
+_BAYES = np.array([1.0, 1.0, 0.0, 0.0])
+_RIDGE = 2.0
+# Scales of the offsets, from hardly any to a factor of e² in the odds.
+_SCALES = 2.0 ** np.arange(-3, 2)
+_FOLDS = 5
 # Smaller probabilities are noise of the classifier: their logarithms must not decide.
 _SMALLEST = 1e-4
 # A zero in T means "not seen", not "impossible": this share of each row is spread over all classes.
@@ -37,11 +47,11 @@ class Calibration:
     theta : (4,)
         a, b, g, h.
     offsets : (n_classes, n_classes)
-        r[i, j], of true class i and given label j.
+        r[i, j], for true class i and given label j.
     scale : float
-        τ, the standard deviation that the offsets were given.
+        τ, the standard deviation of the offsets.
     transition : (n_classes, n_classes)
-        The matrix T that enters.
+        The matrix T.
     """
 
     theta: Floats
@@ -53,31 +63,129 @@ class Calibration:
         """Return P(Y=i | x, ỹ) of some rows, (n_rows, n_classes), from their p, given labels and q."""
         return next(posteriors((self,), probs, given, clean))
 
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """What an audit has shown: `TransitionEstimate.audit`.
+
+    Attributes
+    ----------
+    rows : (n_verified,)
+    verified : Verified
+        Given and true classes of these rows, predictions by models that had not seen them, and the predicted joint.
+    weights : Weights
+        How much each row stands for.
+    calibration : Calibration
+        The model of P(true class | x, given label), fitted to all verified rows.
+    joint : (n_classes, n_classes)
+        Expected number of rows with true class i and given label j; the verified rows are known.
+    """
+
+    rows: Ints
+    verified: Verified
+    weights: Weights
+    calibration: Calibration
+    joint: Floats
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def transition(self) -> Floats:
+        """The calibrated matrix: the aggregate of P(true class | x, given label) over all rows."""
+        return to_transition(self.joint)
+
+    @property
+    def clean_prior(self) -> Floats:
+        """Share of each true class."""
+        return np.asarray(self.joint.sum(axis=1) / self.joint.sum())
+
+    def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return (low, high) for the share of wrong labels, whatever the bias of the predictions."""
+        found = rate_interval(self.verified, self.weights, level)
+        return float(found.low[0]), float(found.high[0])
+
+    def transition_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return (low, high), each (n_classes, n_classes), for P(given label j | true class i)."""
+        found = transition_intervals(self.verified, self.weights, level)
+        return found.low, found.high
+
+    def support(self) -> NDArray[np.int64]:
+        """Return how many labels, counted at random, would determine the noise rate of each class as well."""
+        found = class_rate_intervals(self.verified, self.weights)
+        counted = np.bincount(self.verified.true, minlength=len(self.joint))
+        cautious = (counted * found.estimate + 0.5) / (counted + 1)
+        variance = np.maximum(found.standard_error**2, np.finfo(np.float64).tiny)
+        worth = np.minimum(cautious * (1 - cautious) / variance, self.joint.sum(axis=1))
+        return np.rint(np.where(counted > 0, np.maximum(counted, worth), 0)).astype(np.int64)
+
+    def residuals(self) -> Floats:
+        """Return 1[label is wrong] − P(label is wrong) of every verified row, by models that had not seen it."""
+        verified = self.verified
+        right = verified.posterior[np.arange(len(self)), verified.given]
+        return np.asarray((verified.given != verified.true) - (1 - right))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
-        numbers = dict(zip("abgh", self.theta.tolist(), strict=True))
-        tables = {"offsets": self.offsets.tolist(), "transition": self.transition.tolist()}
-        return {**numbers, "scale": self.scale, **tables}
+        interval = list(self.noise_rate_interval())
+        return {"n_verified": len(self), "noise_rate_interval": interval, "joint": self.joint.tolist()}
+
+
+def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit) -> AuditResult:
+    """Calibrate an estimate by verified rows, and measure on them what the calibrated predictions get wrong.
+
+    Parameters
+    ----------
+    posterior
+        The data.
+    transition : (n_classes, n_classes)
+        The estimate without the verified rows.
+    audit
+        Checked here: rows and classes that the data have, drawn at random or with known probabilities.
+    """
+    audit, true = check_audit(audit, posterior)
+    n_samples, n_classes = posterior.n_samples, posterior.n_classes
+    weights = audit.weights(n_samples)
+    probs, given = posterior.take(audit.rows)
+    known = Known(probs, given, early_posterior(probs, transition), transition, true, weights.weight)
+    # Folds are drawn anew for every audit, yet the same for the same one.
+    folds = assign_folds(weights.strata, _FOLDS, np.random.default_rng([7, *audit.rows.tolist()]))
+    scale = likely_scale(known, folds)
+    full = fit_calibration(known, scale)
+    models, unseen = cross_calibrate(known, folds, scale)
+    predicted, joint = np.zeros((2, n_classes, n_classes))
+    for labels, by_folds, by_all in posterior.map(partial(_sum_chunk, (*models, full))):
+        predicted[:, labels] += by_folds.T
+        joint[:, labels] += by_all.T
+    # Verified rows enter by the model that has not seen them; in the joint they are known.
+    *of_folds, of_all = posteriors((*models, full), *known[:3])
+    np.add.at(predicted.T, given, unseen - np.mean(of_folds, axis=0))
+    np.add.at(joint.T, given, np.eye(n_classes)[true] - of_all)
+    verified = Verified(given, true, unseen, np.maximum(predicted, 0) / n_samples)
+    return AuditResult(audit.rows, verified, weights, full, np.maximum(joint, 0))
+
+
+def corrected_fit(result: AuditResult) -> Fit:
+    """Return the fit of the calibrated matrix."""
+    transition, support = result.transition, result.support()
+    return Fit(transition, support, partial(_draw, transition, support), audit=result)
+
+
+def calibrated_posterior(calibration: Calibration, probs: NDArray[Any], given: Codes) -> Floats:
+    """Return P(true class | x, given label) of a chunk of rows, (n_rows, n_classes)."""
+    return calibration.posterior(probs, given, early_posterior(probs, calibration.transition))
 
 
 def posteriors(
     models: Iterable[Calibration], probs: NDArray[Any], given: Codes, clean: NDArray[Any]
 ) -> Iterator[Floats]:
-    """Yield P(Y=i | x, ỹ=j) ∝ exp(a·log q_i + b·log T_ij + g·1[i=j] + h·log p_i + r_ij) by each model.
-
-    Parameters
-    ----------
-    models
-    probs, clean : (n_rows, n_classes)
-        p and q.
-    given : (n_rows,)
-    """
+    """Yield P(Y=i | x, ỹ=j) by each model, from p and q, (n_rows, n_classes), and the given labels."""
     log_clean, log_probs = _log(clean), _log(probs)
     for model in models:
-        # All that depends on the pair of classes alone is one table, looked up by the given label.
+        # The terms that depend on the pair of classes alone are one table, looked up by the given label.
         pairs = model.theta[1] * np.log(_seen(model.transition)) + model.offsets
         pairs[np.diag_indices_from(pairs)] += model.theta[2]
-        yield softmax(model.theta[0] * log_clean + model.theta[3] * log_probs + pairs.T[given])
+        yield _softmax(model.theta[0] * log_clean + model.theta[3] * log_probs + pairs.T[given])
 
 
 def to_transition(joint: Floats) -> Floats:
@@ -86,59 +194,77 @@ def to_transition(joint: Floats) -> Floats:
     return np.where(totals > 0, joint / np.where(totals > 0, totals, 1), np.eye(len(joint)))
 
 
-def fit_calibration(
-    probs: NDArray[Any],
-    given: Codes,
-    clean: NDArray[Any],
-    transition: Floats,
-    true: Codes,
-    weights: Floats | None = None,
-    *,
-    scale: float | None = None,
-) -> Calibration:
-    """Fit θ and r to verified rows: the maximum of their posterior density, τ averaged over its evidence.
+class Known(NamedTuple):
+    """Verified rows: p, given labels and q, the matrix T, true classes, and the weights of the rows."""
 
-    Parameters
-    ----------
-    probs, clean : (n_verified, n_classes)
-        p and q of the verified rows.
-    given, true : (n_verified,)
-    transition : (n_classes, n_classes)
-    weights : (n_verified,), optional
-        Inverse inclusion probabilities; only their ratios matter.
-    scale
-        τ; by default chosen by marginal likelihood.
-    """
-    weights = np.ones(len(true)) if weights is None else weights * (len(true) / weights.sum())
-    data = VerifiedColumns.of(_features(probs, given, clean, transition), given, true, weights)
-    start = Point(BAYES, np.zeros((len(transition), len(transition))))
-    if scale is None:
-        scale = likely_scale(data, start)
-    point, _ = maximise(data, start, scale)
-    return Calibration(point.theta, point.offsets, scale, transition)
+    probs: NDArray[Any]
+    given: Codes
+    clean: NDArray[Any]
+    transition: Floats
+    true: Codes
+    weights: Floats
+
+    def take(self, keep: NDArray[np.bool_]) -> Known:
+        """Return some of the rows."""
+        rows = (self.probs[keep], self.given[keep], self.clean[keep])
+        return Known(*rows, self.transition, self.true[keep], self.weights[keep])
 
 
-def cross_calibrate(
-    probs: NDArray[Any],
-    given: Codes,
-    clean: NDArray[Any],
-    transition: Floats,
-    true: Codes,
-    weights: Floats,
-    folds: Ints,
-    scale: float,
-) -> tuple[list[Calibration], Floats]:
+def fit_calibration(known: Known, scale: float, start: Calibration | None = None) -> Calibration:
+    """Minimise −Σ w·log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2τ² over θ and r; only ratios of weights matter."""
+    from scipy.optimize import minimize
+
+    n_rows, n_classes = known.probs.shape
+    weights = known.weights * (n_rows / known.weights.sum())
+    by_label = np.log(_seen(known.transition)).T
+    features = np.stack(
+        (_log(known.clean), by_label[known.given], np.eye(n_classes)[known.given], _log(known.probs)), axis=-1
+    )
+    # Offsets of labels that no row has stay zero. The others are scaled by τ, so that all parameters are of one size.
+    labels, columns = np.unique(known.given, return_inverse=True)
+    members, rows = np.eye(len(labels))[columns], np.arange(n_rows)
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        theta, offsets = point[:4], point[4:].reshape(len(labels), n_classes)
+        posterior = _softmax(features @ theta + scale * offsets[columns])
+        surprise = weights[:, None] * posterior
+        surprise[rows, known.true] -= weights
+        likelihood = weights @ np.log(np.maximum(posterior[rows, known.true], np.finfo(np.float64).tiny))
+        value = -likelihood + _RIDGE * ((theta - _BAYES) ** 2).sum() + (offsets**2).sum() / 2
+        by_theta = np.einsum("kc,kcf->f", surprise, features) + 2 * _RIDGE * (theta - _BAYES)
+        return value, np.r_[by_theta, (scale * members.T @ surprise + offsets).ravel()]
+
+    first = np.r_[_BAYES, np.zeros(len(labels) * n_classes)]
+    if start is not None:
+        first = np.r_[start.theta, start.offsets[:, labels].T.ravel() / scale]
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6}).x
+    offsets = np.zeros((n_classes, n_classes))
+    offsets[:, labels] = scale * found[4:].reshape(len(labels), n_classes).T
+    return Calibration(found[:4], offsets, scale, known.transition)
+
+
+def likely_scale(known: Known, folds: Ints) -> float:
+    """Return exp of the mean of log τ, each scale weighed by its likelihood for the rows of the fold left out."""
+    scores, weights = np.zeros(len(_SCALES)), known.weights * (len(folds) / known.weights.sum())
+    for fold in range(int(folds.max()) + 1):
+        out, model = known.take(folds == fold), None
+        for place, scale in enumerate(_SCALES.tolist()):
+            model = fit_calibration(known.take(folds != fold), scale, model)
+            right = model.posterior(*out[:3])[np.arange(len(out.true)), out.true]
+            scores[place] += weights[folds == fold] @ np.log(np.maximum(right, np.finfo(np.float64).tiny))
+    likelihood = np.exp(scores - scores.max())
+    return float(np.exp(likelihood @ np.log(_SCALES) / likelihood.sum()))
+
+
+def cross_calibrate(known: Known, folds: Ints, scale: float) -> tuple[list[Calibration], Floats]:
     """Return a calibration without each fold, and the posterior of every verified row by the one that has not seen it.
 
-    Intervals need predictions that did not see the truth they are compared with; see `prediction_powered`.
+    Intervals need predictions that did not see the truth they are compared with; see `intervals`.
     """
-    models, unseen = [], np.empty(probs.shape)
+    models, unseen = [], np.empty(known.probs.shape)
     for fold in range(int(folds.max()) + 1):
-        out, rest = folds == fold, folds != fold
-        model = fit_calibration(
-            probs[rest], given[rest], clean[rest], transition, true[rest], weights[rest], scale=scale
-        )
-        unseen[out] = model.posterior(probs[out], given[out], clean[out])
+        model = fit_calibration(known.take(folds != fold), scale)
+        unseen[folds == fold] = model.posterior(*known.take(folds == fold)[:3])
         models.append(model)
     return models, unseen
 
@@ -146,8 +272,8 @@ def cross_calibrate(
 def assign_folds(strata: Ints, n_folds: int, rng: np.random.Generator) -> Ints:
     """Return a fold for each verified row, at random and evenly within the strata of the draw.
 
-    A fold is then a random sample of the rows that its calibration has not seen, which is what makes intervals from
-    cross-calibrated predictions unbiased. Folds balanced by the true class would look at the truth, and are not.
+    A fold is then a random sample of the rows that its calibration has not seen, which makes intervals from
+    cross-calibrated predictions unbiased. Folds balanced by true class would look at the truth.
     """
     order = rng.permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
@@ -156,15 +282,34 @@ def assign_folds(strata: Ints, n_folds: int, rng: np.random.Generator) -> Ints:
     return folds
 
 
+def _sum_chunk(models: Sequence[Calibration], probs: NDArray[Any], given: Codes) -> tuple[Codes, Floats, Floats]:
+    """Return the labels in a chunk and Σ P(Y | x, ỹ) over the rows of each: the folds' mean, and the last model."""
+    clean = early_posterior(probs, models[-1].transition)
+    order = np.argsort(given, kind="stable")
+    labels, starts = np.unique(given[order], return_index=True)
+    total = np.zeros((len(labels), probs.shape[1]))
+    sums = total
+    for found in posteriors(models, probs, given, clean):
+        sums = np.add.reduceat(found[order], starts)
+        total += sums
+    return labels, (total - sums) / (len(models) - 1), sums
+
+
+def _draw(transition: Floats, support: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    """Draw each row from a Dirichlet distribution around it, with the weight of its support."""
+    # The small constant keeps a row defined if its support is 0 or every draw underflows.
+    drawn = rng.standard_gamma(support[:, None] * transition) + 1e-9
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+
+
+def _softmax(scores: Floats) -> Floats:
+    values = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(values / values.sum(axis=1, keepdims=True))
+
+
 def _log(values: NDArray[Any]) -> Floats:
     return np.asarray(np.log(np.maximum(values, _SMALLEST), dtype=np.float64))
 
 
 def _seen(transition: Floats) -> Floats:
     return (1 - _UNSEEN) * transition + _UNSEEN / len(transition)
-
-
-def _features(probs: NDArray[Any], given: Codes, clean: NDArray[Any], transition: Floats) -> Floats:
-    """Return what θ multiplies, (n_rows, n_classes, 4)."""
-    by_label = np.log(_seen(transition)).T
-    return np.stack((_log(clean), by_label[given], np.eye(len(transition))[given], _log(probs)), axis=-1)

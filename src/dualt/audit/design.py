@@ -1,23 +1,30 @@
 """Which labels to check: draws with known inclusion probabilities, batches that add up, and how many are needed.
 
-Every row has a permanent random number, made from the seed and the row's number alone. A draw of m_h rows of stratum
+Every row has a permanent random number, made from the seed and the row's position alone. A draw of m_h rows of stratum
 h takes the m_h rows with the smallest numbers. A later, larger draw with the same seed and strata therefore contains
-the earlier one: together they are one simple random sample of each stratum, and the inclusion probability of a row is
-m_h/N_h.
+the earlier one: together they are one simple random sample of each stratum, with inclusion probability m_h/N_h.
+
+Later batches are allocated to the strata like the first, by the predictions, and not by the labels found so far: a
+stratum that got more rows because wrong labels were found in it would bias the estimate (with noise that the
+classifier had learned, a 95 % interval covered in 89 of 100 draws). What a batch has shown only decides how many labels
+are missing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.errors import InputError
 from dualt.rng import stream
+from dualt.validation import check_count
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.intp]
+Design: TypeAlias = Literal["uniform", "stratified"]
 
 # Groups of predicted wrongness. More gain hardly anything, and need rows for a variance of their own.
 N_STRATA = 5
@@ -26,6 +33,8 @@ FLOOR = 5
 # Share of the draw that is spread evenly whatever the predictions say: if they mislead, no row weighs more than
 # twice as much as in a uniform draw.
 EVEN_SHARE = 0.5
+# The largest standard deviation of an indicator, where nothing is known about it.
+_LARGEST_SPREAD = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +205,98 @@ def required_size(half_width: float, sizes: Ints, spread: Floats, drawn_by: Floa
 
 
 def expected_half_width(counts: Ints, sizes: Ints, spread: Floats) -> float:
-    """Return t·√(Σ (N_h/N)²·(1 − m_h/N_h)·S_h²/m_h), the half-width at 95 % that a draw promises."""
+    """Return t·√(Σ (N_h/N)²·(1 − m_h/N_h)·S_h²/m_h), the expected half-width at 95 %."""
     from scipy.special import stdtrit
 
     share = sizes / sizes.sum()
     variance = (share**2 * (1 - counts / np.maximum(sizes, 1)) * spread**2 / np.maximum(counts, 1)).sum()
     freedom = max(int(counts.sum()) - len(sizes), 1)
     return float(stdtrit(freedom, 0.975) * np.sqrt(variance))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Strata to draw from, and how much the labels of each are expected to vary.
+
+    Attributes
+    ----------
+    strata : (n_samples,)
+    spread : (n_strata,)
+        Predicted standard deviation of 1[label is wrong] − P(label is wrong): rows are allocated by it.
+    taken : (n_strata,)
+        Rows of earlier batches.
+    observed : (n_strata,), optional
+        The spread that verified rows have shown.
+    """
+
+    strata: Ints
+    spread: Floats
+    taken: Ints
+    observed: Floats | None = None
+
+    @classmethod
+    def of(cls, n_samples: int, design: Design, wrong: Floats | None = None) -> Plan:
+        """Plan the first batch; `wrong` is the predicted probability of each label to be wrong, if there is one."""
+        if design == "uniform":
+            strata = np.zeros(n_samples, np.intp)
+        elif wrong is None:
+            raise InputError("Expected probabilities to stratify by, got none. Pass --probs, or --design uniform.")
+        else:
+            strata = wrongness_strata(wrong)
+        n_strata = int(strata.max()) + 1
+        spread = np.full(n_strata, _LARGEST_SPREAD) if wrong is None else predicted_spread(wrong, strata)
+        return cls(strata, spread, np.zeros(n_strata, np.intp))
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of rows of the data in each stratum."""
+        return np.bincount(self.strata, minlength=len(self.spread))
+
+    def after(self, rows: Ints, strata: Ints | None, stratum_sizes: Ints | None) -> Plan:
+        """Return the plan of a batch after one with these rows, whose strata must be those of this plan."""
+        if strata is None or stratum_sizes is None:
+            raise InputError("Expected a sheet that says how its rows were drawn, got one without. Draw a new one.")
+        outside = rows.max() >= len(self.strata) or strata.max() >= len(self.spread)
+        same = not outside and (self.strata[rows] == strata).all()
+        if not same or (self.sizes[strata] != stratum_sizes).any():
+            raise InputError(
+                "Expected the strata of the earlier batch, got others. Pass the same labels, probabilities and"
+                " --design as before, or begin a new audit in another file."
+            )
+        once = np.unique(rows, return_index=True)[1]
+        return replace(self, taken=np.bincount(strata[once], minlength=len(self.spread)))
+
+    def with_observed(self, residuals: Floats, rows: Ints, wrong: Floats | None = None) -> Plan:
+        """Return the plan with the spreads that verified rows have shown, and predictions calibrated by them."""
+        spread = self.spread if wrong is None else predicted_spread(wrong, self.strata)
+        return replace(self, observed=observed_spread(spread, residuals, self.strata[rows]))
+
+    def draw(self, total: int, seed: int) -> Draw:
+        """Draw `total` rows, including those of earlier batches."""
+        if not 1 <= total <= len(self.strata):
+            raise InputError(f"Expected a sample of 1 to {len(self.strata):,} rows, got {total}.")
+        counts = allocate(self.sizes, self.spread, total, taken=self.taken)
+        return draw_rows(self.strata, counts, check_count(seed, "a random state", least=0))
+
+    def needed(self, half_width: float) -> tuple[int, int]:
+        """Return how many labels an interval of the noise rate needs before any was verified.
+
+        The first number holds if the predictions are right, the second if they say nothing.
+        """
+        most = required_size(half_width, np.array([len(self.strata)]), np.array([_LARGEST_SPREAD]))
+        return min(required_size(half_width, self.sizes, self.spread), most), most
+
+    def needed_after(self, reached: float, target: float, verified: Ints) -> int:
+        """Return how many labels the half-width `target` needs in all, where the `verified` rows have `reached` one.
+
+        That follows from the spreads that the batch showed, times the factor by which the interval is wider than they
+        predict (with few wrong labels it is cautious).
+        """
+        if reached <= target:
+            return len(verified)
+        counts = np.bincount(self.strata[verified], minlength=len(self.spread))
+        spread = self.spread if self.observed is None else self.observed
+        expected = expected_half_width(counts, self.sizes, spread)
+        caution = max(1.0, reached / expected) if expected > 0 else 1.0
+        needed = required_size(target, self.sizes, spread * caution, self.spread)
+        return min(max(needed, len(verified) + 1), len(self.strata))

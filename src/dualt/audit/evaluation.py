@@ -1,26 +1,29 @@
-"""How good a model is on test labels that are themselves noisy: what follows, what an audit shows, what T would say.
+"""Accuracy of a model against the unknown truth, from noisy test labels.
 
-An audit measures the accuracy against the truth and assumes nothing. Without one only bounds follow: agreement with
-the given labels, plus or minus the noise rate. The figure through T assumes that, within a true class, the model's
-errors have nothing to do with the label's; a model that was trained on labels of the same kind repeats some of their
-errors, and then that figure is too high. It is given beside the bounds, never instead of them.
+- By an audit: measured on verified rows, without any assumption; the given labels make the interval narrower.
+- By bounds: agreement with the given labels ± the share of wrong labels, which a transition matrix bounds.
+- Through T: if, given the true class, the model's errors are independent of the label's, then the mean of
+  T⁻¹[given, predicted] is the accuracy. A model that was trained on labels with the same noise repeats some of their
+  errors, and the figure is too high. It is reported beside the others, never instead of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.audit.accuracy import Accuracy, accuracy_bounds, accuracy_by_audit, accuracy_through_transition
-from dualt.audit.verified_labels import Audit, as_audit, check_rows
+from dualt.audit.design import Floats, Ints, Weights
+from dualt.audit.intervals import post_stratified
+from dualt.audit.verified import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.inversion import NEAR_SINGULAR
 from dualt.label_arrays import as_label_array
-from dualt.labels import Codes, LabelCoder, labels_digest, shorten, whole_values
+from dualt.labels import Codes, LabelCoder, shorten, whole_values
 from dualt.probabilities import scale_rounded
 from dualt.results.estimate import TransitionEstimate
 from dualt.rows.floats import as_rows, surest, working_dtype
@@ -36,9 +39,25 @@ from dualt.validation import (
 )
 
 ASSUMPTION = (
-    "within a true class, the model's errors have nothing to do with the label's. A model that was trained on labels"
-    " of the same kind repeats some of their errors, and the figure is then too high"
+    "within a true class, the model's errors are independent of the label's. A model that was trained on labels with"
+    " the same noise repeats some of their errors, and the figure is then too high"
 )
+_DRAWS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """An accuracy (or a difference of two) against the truth, with its interval; `against_given` is the agreement."""
+
+    estimate: float
+    low: float
+    high: float
+    standard_error: float
+    against_given: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the figures by name."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +70,15 @@ class NoisyAccuracy:
     level : float
         Confidence of the intervals.
     agreement : float
-        Accuracy against the given labels; of two models, the difference.
+        Accuracy against the given labels; for two models, the difference.
     bounds : (low, high), optional
-        All that follows without an audit or an assumption; needs a transition, which tells the noise rate.
+        What follows from the share of wrong labels alone, at the level; None if nothing bounds that share.
     audited : Accuracy, optional
         Measured on the verified rows, without any assumption.
     through_transition : Accuracy, optional
-        What T would say under `ASSUMPTION`; None if T cannot be undone, or if one row is all there is.
+        What T implies under `ASSUMPTION`; None if T is near singular or there is only one row.
     difference : NoisyAccuracy, optional
-        Of the first model less the second, if there are two.
+        First model minus second, if there are two.
     """
 
     n_samples: int
@@ -78,7 +97,7 @@ class NoisyAccuracy:
 
     @property
     def better(self) -> str | None:
-        """Which of two models is better, "first" or "second"; None if that cannot be told."""
+        """Which of two models is better, "first" or "second"; None if the interval contains 0."""
         interval = None if self.difference is None else self.difference.interval
         if interval is None or interval[0] <= 0 <= interval[1]:
             return None
@@ -115,62 +134,59 @@ def noisy_accuracy(
     Parameters
     ----------
     predictions : (n_samples,) or (n_samples, n_classes)
-        Predicted classes, or probabilities, of which the largest counts. Columns with names are matched with the
-        classes by them, and rows with an index with those of the labels.
+        Predicted classes, or probabilities, of which the largest counts. Named columns are matched with the classes,
+        and rows with an index with those of the labels.
     noisy_labels : (n_samples,)
         Given labels.
     transition
-        A matrix or an estimate of these labels' noise: gives the bounds, and the figure that holds under an assumption.
+        A matrix, taken to be the true one, or an estimate for these labels: gives the bounds, and the figure that
+        needs an assumption.
     verified
-        (row numbers, true labels) of a random sample of these rows that a person has checked, or an `Audit`: gives an
-        interval without any assumption.
+        (row positions, true labels) of a random sample that a person has checked, or an `Audit`: gives an interval
+        without any assumption. Positions are those of `noisy_labels`.
     against
-        Predictions of a second model, to tell which is better.
+        Predictions of a second model, to compare.
     class_names
-        In the order of the columns of predictions and, if that tells no names, of the matrix's rows; by default those
+        In the order of the columns of predictions and, if it has no names, of the matrix's rows; by default those
         of the estimate, else those of the columns of probabilities, else those of the labels, sorted.
     level
 
     Examples
     --------
     >>> import dualt
-    >>> found = dualt.noisy_accuracy([0, 0, 1, 1], [0, 0, 1, 0], [[0.9, 0.1], [0.1, 0.9]])
-    >>> found.agreement, found.bounds
-    (0.75, (0.65, 0.85))
+    >>> found = dualt.noisy_accuracy([0, 0, 1, 1] * 100, [0, 0, 1, 0] * 100, [[0.9, 0.1], [0.1, 0.9]])
+    >>> found.agreement, [round(limit, 2) for limit in found.bounds]
+    (0.75, [0.6, 0.9])
     """
     check_fraction(level, "level")
     if transition is None and verified is None:
         raise InputError("Expected a transition or verified labels to judge noisy labels by, got neither.")
     known = transition.class_names if isinstance(transition, TransitionEstimate) else None
-    names = known if class_names is None else class_names
     models = [predictions] if against is None else [predictions, against]
     matrix = None if transition is None else check_transition(transition)
-    given, codes, coder = _encode(noisy_labels, models, names, None if matrix is None else len(matrix))
+    n_classes = None if matrix is None else len(matrix)
+    given, codes, coder = _encode(noisy_labels, models, known if class_names is None else class_names, n_classes)
     checked = None
     if verified is not None:
-        audit, true = check_rows(as_audit(verified), len(given), coder, lambda: labels_digest(noisy_labels), given.take)
+        audit, true = check_rows(as_audit(verified), len(given), coder, given.take)
         checked = audit.rows, true, audit.weights(len(given))
     if known is not None and known != coder.names and {*known} == {*coder.names}:
         order = np.array([known.index(name) for name in coder.names])  # the classes as the estimate numbers them
         given, codes = order[given], [order[model] for model in codes]
         checked = checked and (checked[0], order[checked[1]], checked[2])
-    rate = None if matrix is None else _largest_rate(transition, matrix, given)
-    if matrix is not None and (len(given) < 2 or np.linalg.cond(matrix) > NEAR_SINGULAR):
-        matrix = None  # it cannot be undone, or one row tells no spread
-    draws = _draws(transition) if matrix is not None else []
+    rate = None if matrix is None else _largest_rate(transition, matrix, given, level)
+    invertible = matrix is not None and len(given) > 1 and np.linalg.cond(matrix) <= NEAR_SINGULAR
+    draws = _draws(transition) if invertible else []
 
     def judged(model: Codes, rival: Codes | None = None) -> NoisyAccuracy:
-        agreement = float((model == given).mean())
-        if rival is None:
-            bounds = None if rate is None else accuracy_bounds(agreement, rate)
-        else:
-            agreement -= float((rival == given).mean())
-            # A wrong label can hide one point for each model, and only rows on which they differ count at all.
-            differ = float((model != rival).mean())
-            bounds = None if rate is None else (max(agreement - 2 * rate, -differ), min(agreement + 2 * rate, differ))
+        agreement, bounds = float(_lead(model, rival, given).mean()), None
+        if rate is not None:
+            # A wrong label can hide one point for each model, and only rows on which they differ count.
+            reach, most = (rate, 1.0) if rival is None else (2 * rate, float((model != rival).mean()))
+            bounds = max(agreement - reach, 0.0 if rival is None else -most), min(agreement + reach, most)
         audited = checked and accuracy_by_audit(model, given, *checked, rival=rival, level=level)
         through = None
-        if matrix is not None:
+        if invertible and matrix is not None:
             through = accuracy_through_transition(
                 model, given, matrix, rival=rival, level=level, transition_draws=draws
             )
@@ -181,33 +197,128 @@ def noisy_accuracy(
     return first if against is None else replace(first, difference=judged(codes[0], codes[1]))
 
 
-_DRAWS = 50
+def accuracy_by_audit(
+    predicted: Codes,
+    given: Codes,
+    rows: Ints,
+    true: Codes,
+    weights: Weights,
+    *,
+    rival: Codes | None = None,
+    level: float = 0.95,
+) -> Accuracy:
+    """Return the accuracy without any assumption, post-stratified by whether the prediction agrees with the label.
+
+    Parameters
+    ----------
+    predicted, given : (n_samples,)
+        Class numbers.
+    rows, true : (n_verified,)
+        Verified rows and their classes.
+    weights
+        How they were drawn.
+    rival : (n_samples,), optional
+        A second model's classes: the lead over it is returned instead. Where the two agree it is 0 without any check.
+    """
+    lead = _lead(predicted, rival, given)
+    truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
+    plain = float(lead.mean())
+    values, cells = np.unique(lead, return_inverse=True)
+    if rival is None:
+        shares = np.bincount(cells) / len(cells)
+        return Accuracy(*post_stratified(truth, cells[rows], shares, weights, level), plain)
+    # Where both models agree the lead is known to be 0; elsewhere, −1 to 1 becomes 0 to 1 for the interval.
+    differ = predicted != rival
+    shares = np.bincount(cells[differ], minlength=len(values)) / len(cells)
+    reach = float(shares.sum())
+    if not differ[rows].any():
+        return Accuracy(0.0, -reach, reach, reach, plain)
+    found = post_stratified((1 + truth) / 2, np.where(differ, cells, -1)[rows], shares, weights, level)
+    estimate, low, high = (2 * value - reach for value in found[:3])
+    return Accuracy(estimate, low, high, 2 * found[3], plain)
 
 
-def _draws(transition: Any) -> list[NDArray[np.float64]]:
-    """Return matrices as likely as an estimate that still has its data, those that can be undone; else none."""
+def accuracy_through_transition(
+    predicted: Codes,
+    given: Codes,
+    transition: Floats,
+    *,
+    rival: Codes | None = None,
+    level: float = 0.95,
+    transition_draws: Sequence[Floats] = (),
+) -> Accuracy:
+    """Return the mean of T⁻¹[given, predicted], clipped to 0..1: unbiased under `ASSUMPTION`.
+
+    Parameters
+    ----------
+    predicted, given : (n_samples,)
+        Class numbers.
+    transition : (n_classes, n_classes)
+        Not singular.
+    rival : (n_samples,), optional
+        A second model's classes: the lead over it is returned instead.
+    transition_draws : (n_classes, n_classes) each
+        Matrices as likely as the estimate: their spread widens the interval.
+    """
+    least = 0.0 if rival is None else -1.0
+
+    def per_row(matrix: Floats) -> Floats:
+        inverse = np.linalg.inv(matrix)
+        return np.asarray(inverse[given, predicted] - (0 if rival is None else inverse[given, rival]))
+
+    rows = per_row(transition)
+    variance = rows.var(ddof=1) / len(rows)
+    if len(transition_draws) > 1:
+        variance += np.var([np.clip(per_row(matrix).mean(), least, 1) for matrix in transition_draws], ddof=1)
+    estimate, error = float(np.clip(rows.mean(), least, 1)), float(np.sqrt(variance))
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    plain = float(_lead(predicted, rival, given).mean())
+    return Accuracy(estimate, max(estimate - half, least), min(estimate + half, 1.0), error, plain)
+
+
+def largest_rate(matrix: Floats, given: Codes, level: float = 0.95) -> float:
+    """Return an upper bound for the share of these labels that are wrong, if they were drawn through the matrix.
+
+    With T·h = 1 − diag T, each row's 1[wrong] − h[given] has mean 0 whatever its true class, so the share of wrong
+    labels differs from the mean of h[given] only by chance. Bernstein's inequality bounds that at any sample size, with
+    probability (1 + level)/2. For a near singular matrix, the noise of the worst class stands for all.
+    """
+    n_samples, wrong = len(given), 1 - np.diagonal(matrix)
+    expected = np.full(len(matrix), wrong.max())
+    if np.linalg.cond(matrix) <= NEAR_SINGULAR:
+        expected = np.linalg.solve(matrix, wrong)
+    prior = clean_prior(matrix, np.bincount(given, minlength=len(matrix)))
+    residual = 1 - np.eye(len(matrix)) - expected[None]
+    variance = float(prior @ (matrix * residual**2).sum(axis=1))
+    log_odds = -np.log((1 - level) / 2)
+    step = residual[matrix > 0].max() * log_odds / (3 * n_samples)
+    chance = step + np.sqrt(step**2 + 2 * variance * log_odds / n_samples)
+    return float(np.clip(expected[given].mean() + chance, 0, 1))
+
+
+def _largest_rate(transition: Any, matrix: Floats, given: Codes, level: float) -> float | None:
+    """Return an upper bound for the share of wrong labels, by the matrix or by the estimate that it comes from."""
+    if not isinstance(transition, TransitionEstimate):
+        return largest_rate(matrix, given, level)
+    highest = transition.noise_rate_range[1]
+    if not np.array_equal(np.bincount(given, minlength=len(matrix)), transition.diagnostics.label_counts):
+        highest = max(highest, largest_rate(matrix, given, level))  # other labels with the same noise
+    return None if highest >= 1 else highest
+
+
+def _lead(predicted: Codes, rival: Codes | None, target: Codes) -> Floats:
+    """Return 1 where the prediction is right, minus 1 where its rival is."""
+    right = (predicted == target).astype(np.float64)
+    return np.asarray(right if rival is None else right - (rival == target))
+
+
+def _draws(transition: Any) -> list[Floats]:
+    """Return resampled matrices of an estimate, those that can be inverted."""
     if not isinstance(transition, TransitionEstimate):
         return []
     rng = np.random.default_rng(0)
-    try:
-        drawn = [transition.fit.resample(rng) for _ in range(_DRAWS)]
-    except InputError:  # an estimate from a file
-        return []
+    drawn = [transition.fit.resample(rng) for _ in range(_DRAWS)]
     return [matrix for matrix in drawn if np.linalg.cond(matrix) <= NEAR_SINGULAR]
-
-
-def _largest_rate(transition: Any, matrix: NDArray[np.float64], given: Codes) -> float:
-    """Return the largest noise rate that a matrix, or the estimate that it comes from, leaves open."""
-    counts = np.bincount(given, minlength=len(matrix))
-    if isinstance(transition, TransitionEstimate):
-        if np.array_equal(counts, transition.diagnostics.label_counts):  # of these labels, whose rate it knows
-            return transition.noise_rate_range[1]
-        return max(_rate(matrix, counts), transition.noise_rate_range[1])
-    return _rate(matrix, counts)
-
-
-def _rate(matrix: NDArray[np.float64], counts: NDArray[Any]) -> float:
-    return float(clean_prior(matrix, counts) @ (1 - np.diagonal(matrix)))
 
 
 class _Likeliest(NamedTuple):
@@ -218,33 +329,25 @@ class _Likeliest(NamedTuple):
     names: tuple[str, ...] | None
 
     def encode(self, coder: LabelCoder) -> Codes:
-        """Return the classes of these columns, by their names unless they or the classes are only numbered."""
+        """Return the classes of these columns, by name unless the columns or the classes are only numbered."""
         if self.n_columns != coder.n_classes:
             raise ProbabilitiesError(
                 f"Expected probabilities of {coder.n_classes} classes, one column each, got {self.n_columns} columns."
             )
-        if self.names is None or self.names == coder.names:
+        if self.names is None or tuple(map(str, range(self.n_columns))) in (self.names, coder.names):
             return self.places
-        if {*self.names} == {*coder.names}:
-            return np.array([coder.names.index(name) for name in self.names])[self.places]
-        if tuple(map(str, range(self.n_columns))) in (self.names, coder.names):
-            return self.places
-        odd = ", ".join(map(repr, sorted({*self.names} ^ {*coder.names})[:4]))
-        raise ProbabilitiesError(
-            f"Expected columns of probabilities that are named as the classes, got others: {odd} are not in both."
-            " Rename them, or pass .to_numpy() if they are in the order of the classes."
-        )
+        odd = sorted({*self.names} ^ {*coder.names})[:4]
+        if odd:
+            raise ProbabilitiesError(
+                f"Expected columns named like the classes, got others: {', '.join(map(repr, odd))} are not in both."
+                " Rename them, or pass .to_numpy() if they are in the order of the classes."
+            )
+        return np.array([coder.names.index(name) for name in self.names])[self.places]
 
 
 def _read(model: Any, noisy_labels: Any) -> NDArray[Any] | _Likeliest:
     """Return predicted classes as labels, or the likeliest columns of probabilities, in the order of the labels."""
-    try:
-        model = align_labels(noisy_labels, model)
-    except InputError:
-        raise InputError(
-            "Expected predictions with the index of the labels, got another index: they may be of other rows. Pass"
-            " predictions.loc[labels.index], or predictions.to_numpy() if they are in the same order."
-        ) from None
+    model = align_labels(noisy_labels, model, "predictions")
     shape = as_array(model, "predictions as classes or probabilities", InputError).shape
     if len(shape) != 2 or shape[1] == 1:
         return as_label_array(model)
@@ -257,20 +360,24 @@ def _read(model: Any, noisy_labels: Any) -> NDArray[Any] | _Likeliest:
 def _encode(
     noisy_labels: Any, models: list[Any], names: Sequence[Any] | None, n_classes: int | None
 ) -> tuple[Codes, list[Codes], LabelCoder]:
-    """Return given labels and predictions as codes, and what reads them."""
+    """Return given labels and predictions as codes, and their coder."""
     labels, read = as_label_array(noisy_labels), [_read(model, noisy_labels) for model in models]
     tables = [model for model in read if isinstance(model, _Likeliest)]
-    flat = [array for array in (labels, *read) if not isinstance(array, _Likeliest) and array.ndim == 1]
-    for model in read:
-        n_predicted = len(model.places if isinstance(model, _Likeliest) else model)
-        if n_predicted != len(labels):
-            raise LabelsError(f"Expected one prediction per label, got {n_predicted:,} and {len(labels):,}.")
-        if not isinstance(model, _Likeliest) and {"U"} == {model.dtype.kind, labels.dtype.kind}:
-            _check_same_classes(model, labels)
+    lists = [model for model in read if not isinstance(model, _Likeliest)]
+    for length in [len(table.places) for table in tables] + [len(model) for model in lists]:
+        if length != len(labels):
+            raise LabelsError(f"Expected one prediction per label, got {length:,} and {len(labels):,}.")
+    for model in lists:
+        if model.dtype.kind == labels.dtype.kind == "U" and not np.isin(model, labels).any():
+            raise LabelsError(
+                f"Expected predictions among the classes of the labels ({shorten(np.unique(labels).tolist())}), got"
+                f" other names only ({shorten(np.unique(model).tolist())}). Are they spelt alike?"
+            )
     if names is None:
         names = next((table.names for table in tables if table.names is not None), None)
     widths = [table.n_columns for table in tables] + ([labels.shape[1]] if labels.ndim == 2 else [])
     known, example = n_classes or next(iter(widths), None), labels
+    flat = [array for array in (labels, *lists) if array.ndim == 1]
     if names is not None:
         known = known or len(names)
     elif any(array.dtype.kind == "U" for array in flat):
@@ -284,13 +391,3 @@ def _encode(
     coder = LabelCoder.for_labels(example, check_n_classes(max(known, 2)), names)
     codes = [model.encode(coder) if isinstance(model, _Likeliest) else coder.encode(model) for model in read]
     return coder.encode(labels), codes, coder
-
-
-def _check_same_classes(predicted: NDArray[Any], labels: NDArray[Any]) -> None:
-    """Refuse predictions in other words than the labels: none would be right."""
-    told, given = np.unique(predicted), np.unique(labels)
-    if not np.isin(told, given).any():
-        raise LabelsError(
-            f"Expected predictions among the classes of the labels ({shorten(given.tolist())}), got other names only"
-            f" ({shorten(told.tolist())}). Are they spelt alike?"
-        )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dualt.audit import Sheet
-    from dualt.audit.batches import Design, Plan
+    from dualt.audit.design import Design, Plan
     from dualt.issues import LabelIssues
     from dualt.rows import NoisyPosterior
 
@@ -194,15 +194,22 @@ class _Rows(NamedTuple):
 
 def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
     """Return the sheet to add to; refuse to write over one that a person has worked on."""
+    import numpy as np
+
     from dualt.audit import read_sheet
-    from dualt.audit.verified_labels import check_digest
-    from dualt.labels import labels_digest
 
     if adding:
         sheet = read_sheet(output)
-        if sheet.draw is None:
-            raise InputError(f"Expected a file of `dualt audit` to add to, got {output} without the column 'draw'.")
-        check_digest(sheet.draw.split("-")[1], labels_digest(given), len(given))
+        if sheet.strata is None:
+            raise InputError(f"Expected a file of `dualt audit` to add to, got {output} without the column 'stratum'.")
+        inside = sheet.rows < len(given)
+        now = np.where(inside, given[np.where(inside, sheet.rows, 0)].astype(str), "no such row")
+        if (changed := np.flatnonzero(now != sheet.given)).size:
+            at = changed[0]
+            raise LabelsError(
+                f"Expected the labels that {output} was drawn from, got {now[at]!r} in row {sheet.rows[at]}, not"
+                f" {sheet.given[at]!r}. Pass these labels, or draw a new audit into another file."
+            )
         return sheet
     try:
         n_filled = len(read_sheet(output).filled) if output.exists() else 0
@@ -234,8 +241,11 @@ def _plan(
     rows: _Rows, design: Design, earlier: Sheet | None, posterior: NoisyPosterior | None = None
 ) -> tuple[Plan, LabelIssues | None, Reached | None]:
     """Return the plan of the next batch, what is predicted of the labels, and what the batches before have reached."""
-    from dualt.audit.batches import Plan, counted_rate
-    from dualt.audit.verified_labels import LEAST
+    import numpy as np
+
+    from dualt.audit.design import Plan
+    from dualt.audit.intervals import share_intervals
+    from dualt.audit.verified import LEAST
     from dualt.estimators import estimate_verified
     from dualt.issues import find_posterior_issues
 
@@ -245,14 +255,15 @@ def _plan(
     if earlier is None:
         return plan, found, None
     earlier = replace(earlier, rows=rows.labelled.searchsorted(earlier.rows))
-    plan = plan.after(earlier)
+    plan = plan.after(earlier.rows, earlier.strata, earlier.stratum_sizes)
     untouched = earlier.strata is not None and len({*earlier.strata[earlier.filled]}) < len({*earlier.strata})
     if len(earlier.filled) < LEAST or untouched:  # nothing can be told yet
         return plan, found, None
-    verified = replace(earlier.audit(), labels_digest=None)  # it was compared when the sheet was read
+    verified = earlier.audit()
     if posterior is None or found is None or found.transition_estimate is None:
         wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)
-        interval = counted_rate(wrong, verified.weights(len(given)))
+        nothing = np.zeros((len(wrong), 1)), np.zeros(1)
+        interval = share_intervals((wrong[:, None], *nothing), verified.weights(len(given)))
         reached = Reached(float(interval.low[0]), float(interval.high[0]), verified.rows)
         return plan.with_observed(wrong - wrong.mean(), verified.rows), None, reached
     corrected = estimate_verified(posterior, found.transition_estimate, verified)

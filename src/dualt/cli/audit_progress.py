@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dualt.audit import Sheet
-    from dualt.audit.batches import Plan
+    from dualt.audit.design import Plan
 
 
 class Reached(NamedTuple):
@@ -41,7 +41,7 @@ class Told(NamedTuple):
             return None
         if self.reached is None:
             return self.plan.needed(self.target)
-        needed = self.plan.progress(self.reached.half_width, self.target, self.reached.rows).needed
+        needed = self.plan.needed_after(self.reached.half_width, self.target, self.reached.rows)
         return needed, needed
 
     def as_dict(self) -> dict[str, Any]:

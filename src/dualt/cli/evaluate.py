@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualt.cli.guard import shared
-from dualt.cli.labelled import among_labelled, tell_missing, tell_verified
+from dualt.cli.labelled import tell_missing, tell_verified
 from dualt.cli.options import Classes, Header, Json, LabelColumn, Level, print_json
 from dualt.cli.plain import say, typed
 from dualt.errors import InputError, LabelsError
@@ -126,7 +126,6 @@ def _labelled(
 ) -> tuple[NDArray[Any], dict[Path, NDArray[Any]], Audit | None]:
     """Return labels, predictions and audit of the rows that have a label; the others are told on stderr."""
     from dualt.label_arrays import is_missing
-    from dualt.labels import labels_digest
 
     missing = is_missing(given)
     if not missing.any():
@@ -134,7 +133,7 @@ def _labelled(
     labelled = (~missing).nonzero()[0]
     tell_missing(labelled, len(given))
     if audit is not None:
-        audit = among_labelled(audit, labelled, len(given), lambda: labels_digest(given))
+        audit = audit.among(labelled)
     return given[labelled], {path: model[labelled] for path, model in models.items()}, audit
 
 

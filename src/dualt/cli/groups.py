@@ -10,14 +10,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dualt.cli.columns import Tables, rename_classes
-from dualt.cli.labelled import among_labelled, tell_missing, tell_verified
+from dualt.cli.labelled import tell_missing, tell_verified
 from dualt.cli.options import Classes, Header, IdColumn, LabelColumn, Level, Settings, parse_settings, save_report
 from dualt.cli.plain import typed
 from dualt.cli.progress import rows_progress
@@ -197,7 +196,6 @@ class Estimation:
     def estimate(self, posterior: NoisyPosterior) -> TransitionEstimate:
         """Estimate the matrix; if labels were verified, correct it by them and say how many of them counted."""
         from dualt.audit import read_sheet
-        from dualt.audit.verified_labels import posterior_digest
         from dualt.estimators import estimate_posterior, estimate_verified
         from dualt.io import labelled_rows
 
@@ -205,10 +203,9 @@ class Estimation:
         if self.verified is None:
             return chosen
         sheet = read_sheet(self.verified)
-        audit, (labelled, n_rows) = sheet.audit(), labelled_rows(posterior.blocks)
+        audit, (labelled, _) = sheet.audit(), labelled_rows(posterior.blocks)
         if labelled is not None:
-            digest = partial(posterior_digest, posterior, labelled, n_rows)
-            audit = among_labelled(audit, labelled, n_rows, digest, f" {self.verified}")
+            audit = audit.among(labelled)
         corrected = estimate_verified(posterior, chosen, audit)
         tell_verified(len(corrected.audit or ()), sheet, self.verified)
         return corrected

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dualt.audit import Audit, as_audit, correct_by_audit, corrected_fit
-from dualt.audit.table_rows import among_kept
+from dualt.audit import Audit, as_audit, check_order, correct_by_audit, corrected_fit
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators.clean_count import clean_count
 from dualt.estimators.confident_joint import confident_joint
@@ -102,7 +101,7 @@ def estimate_transition(
     class_names
         In the order of the columns; needed for string labels unless each class occurs.
     verified
-        (row numbers, true labels) of a *random* sample that a person has checked, or an `Audit`, as
+        (row positions, true labels) of a *random* sample that a person has checked, or an `Audit`, as
         `dualt.audit.read_audit` reads it from the file of `dualt audit`. They calibrate the estimate, and its
         intervals then hold whatever its bias was.
     n_jobs
@@ -124,7 +123,7 @@ def estimate_transition(
     array([[0.8, 0.2],
            [0.2, 0.8]])
     """
-    verified = among_kept(verified, noisy_labels)
+    check_order(verified, pred_probs, noisy_labels)
     probs, labels, _ = with_labels(pred_probs, noisy_labels, verified)
     posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
     estimate = estimate_posterior(posterior, estimator, **options)

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.audit import Audit, AuditResult
-from dualt.audit.table_rows import among_kept
+from dualt.audit import Audit, AuditResult, check_order
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
@@ -129,7 +128,7 @@ def find_label_issues(
             return replace(found, index=index_of(noisy_labels))
         class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
-    verified = among_kept(verified, noisy_labels)
+    check_order(verified, pred_probs, noisy_labels)
     probs, labels, rows = with_labels(pred_probs, noisy_labels, verified)
     posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs)
     if verified is not None:

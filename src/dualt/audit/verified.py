@@ -1,10 +1,9 @@
-"""Verified labels: rows whose true class a person has found, how they were drawn, and what they must be to be used."""
+"""Verified labels: rows whose true class a person has determined, and the checks before they are used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,35 +12,34 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.errors import InputError, LabelsError
 from dualt.label_arrays import as_label_array
-from dualt.labels import Codes, LabelCoder, codes_digest
+from dualt.labels import Codes, LabelCoder, shorten
 from dualt.rows.posterior import NoisyPosterior
+from dualt.validation import align_labels, index_of
 
-# Four numbers cannot be calibrated on fewer rows.
+# The four parameters of the calibration cannot be fitted to fewer rows.
 LEAST = 10
 # Standard deviations by which a random sample may look more suspect than all examples.
 _SUSPECT = 4.0
-# Inclusion probabilities that differ by more than this factor.
+# Inclusion probabilities that differ by more than this factor say nothing about such a sample.
 _UNEQUAL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Verified rows, and how they were drawn: at random unless strata or inclusion probabilities say otherwise.
+    """Verified rows, drawn at random unless strata or inclusion probabilities say otherwise.
 
     Attributes
     ----------
     rows : (n_verified,)
-        Row numbers, counted from 0.
+        Row positions, counted from 0, in the order of the probabilities (or predictions) that they are passed with.
     true : (n_verified,)
-        Their true labels, in the kind of the given ones or as class names.
+        Their true labels, of the same kind as the given ones or as class names.
     probability : (n_verified,), optional
-        Chance that each row had of being drawn.
+        Inclusion probability of each row.
     strata, stratum_sizes : (n_verified,), optional
-        Stratum that each row was drawn from at random, and how many rows of the data are in it.
+        The stratum that each row was drawn from at random, and how many rows of the data are in it.
     given : (n_verified,), optional
-        Given labels when the rows were drawn, to be compared with those of the data.
-    labels_digest : str, optional
-        `dualt.labels.labels_digest` of the data that the rows were drawn from.
+        Given labels when the rows were drawn; refused where the data have others.
 
     Examples
     --------
@@ -55,7 +53,6 @@ class Audit:
     strata: Ints | None
     stratum_sizes: Ints | None
     given: NDArray[Any] | None
-    labels_digest: str | None
 
     def __init__(
         self,
@@ -65,7 +62,6 @@ class Audit:
         strata: Ints | None = None,
         stratum_sizes: Ints | None = None,
         given: NDArray[Any] | None = None,
-        labels_digest: str | None = None,
     ) -> None:
         rows, true = np.asarray(rows), as_label_array(true)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
@@ -79,15 +75,14 @@ class Audit:
         if chance is not None:
             check_probability(chance)
         columns = {"probability": chance, "strata": strata, "stratum_sizes": stratum_sizes, "given": given}
-        vars(self).update(rows=rows.astype(np.intp), true=true, **columns, labels_digest=labels_digest)  # it is frozen
+        vars(self).update(rows=rows.astype(np.intp), true=true, **columns)  # the dataclass is frozen
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __repr__(self) -> str:
         by_chance = "at random" if self.probability is None else "by known probabilities"
-        drawn = by_chance if self.strata is None else "by strata"
-        return f"Audit(n_verified={len(self)}, drawn {drawn})"
+        return f"Audit(n_verified={len(self)}, drawn {by_chance if self.strata is None else 'by strata'})"
 
     def weights(self, n_samples: int) -> Weights:
         """Return how much each verified row stands for, among `n_samples` rows of the data."""
@@ -102,12 +97,21 @@ class Audit:
 
     def take(self, keep: NDArray[Any]) -> Audit:
         """Return some of the rows."""
-        columns = {name: column for name, column in vars(self).items() if name != "labels_digest"}
-        return replace(self, **{name: column[keep] for name, column in columns.items() if column is not None})
+        return replace(self, **{name: column[keep] for name, column in vars(self).items() if column is not None})
+
+    def among(self, labelled: Ints) -> Audit:
+        """Return the audit with its rows counted among the `labelled` rows; refuse a row without a label."""
+        bad = np.flatnonzero(~np.isin(self.rows, labelled))
+        if len(bad):
+            raise LabelsError(
+                f"Expected verified rows that have a given label, got row {self.rows[bad[0]]}, which has none"
+                f"{and_more(len(bad))}. Leave it out of the audit."
+            )
+        return replace(self, rows=np.searchsorted(labelled, self.rows))
 
 
 def as_audit(verified: Any) -> Audit:
-    """Return an audit from itself or from (row numbers, true labels) of a random sample."""
+    """Return an audit from itself or from (row positions, true labels) of a random sample."""
     if isinstance(verified, Audit):
         return verified
     try:
@@ -120,61 +124,72 @@ def as_audit(verified: Any) -> Audit:
     return Audit(rows, true)
 
 
+def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> Any:
+    """Return `verified`; refuse it where probabilities and labels have the same index in different orders.
+
+    Labels are then aligned by index, but a row position could be meant in either order.
+    """
+    rows, own = index_of(pred_probs), index_of(noisy_labels)
+    if verified is not None and rows is not None and own is not None and len(rows) == len(own) and not rows.equals(own):
+        align_labels(pred_probs, noisy_labels)
+        raise InputError(
+            "Expected probabilities and labels in the same order where rows are verified, got the same index in two"
+            " orders: a row position could be meant in either. Pass labels.loc[probs.index], and positions in it."
+        )
+    return verified
+
+
 def check_audit(audit: Audit, posterior: NoisyPosterior) -> tuple[Audit, Codes]:
-    """Do as `check_rows` does, and refuse rows that were not drawn at random."""
-    digest, given_of = partial(posterior_digest, posterior), lambda rows: posterior.take(rows)[1]
-    audit, true = check_rows(audit, posterior.n_samples, posterior.coder, digest, given_of)
+    """Do what `check_rows` does, and refuse rows that were not drawn at random."""
+    audit, true = check_rows(audit, posterior.n_samples, posterior.coder, lambda rows: posterior.take(rows)[1])
     check_drawn_at_random(posterior, audit)
     return audit, true
 
 
 def check_rows(
-    audit: Audit, n_samples: int, coder: LabelCoder, digest: Callable[[], str], given_of: Callable[[Ints], Codes]
+    audit: Audit, n_samples: int, coder: LabelCoder, given_of: Callable[[Ints], Codes]
 ) -> tuple[Audit, Codes]:
-    """Return the audit with every row once, and its true classes as codes; refuse one that is not of these data.
-
-    What the audit tells of its labels is compared with the data's `digest` and the given classes of its rows.
-    """
+    """Return the audit with every row once, in order, and its true classes as codes; refuse one of other data."""
     outside = np.flatnonzero((audit.rows < 0) | (audit.rows >= n_samples))
     if len(outside):
         raise InputError(
             f"Expected verified rows from 0 to {n_samples - 1:,}, got {audit.rows[outside[0]]} at position {outside[0]}"
             f"{and_more(len(outside))}. Rows are counted from 0; pass the data that were audited."
         )
-    audit = audit.take(_first_of_each(audit.rows, audit.true))
+    first, at = np.unique(audit.rows, return_index=True)
+    before = at[np.searchsorted(first, audit.rows)]
+    differs = np.flatnonzero(audit.true[before] != audit.true)
+    if len(differs):
+        row, one, other = audit.rows[differs[0]], audit.true[before[differs[0]]], audit.true[differs[0]]
+        raise InputError(
+            f"Expected one true class for every verified row, got {one!s} and {other!s} for row {row}"
+            f"{and_more(len(differs))}. Decide which is right, and delete the other."
+        )
+    audit = audit.take(at)
     true = _encode_true(coder, audit)
-    if audit.labels_digest is not None:
-        check_digest(audit.labels_digest, digest(), n_samples)
     if audit.given is not None:
         _check_given(coder, audit.given, given_of(audit.rows), audit.rows)
     if len(audit) < LEAST:
         raise InputError(
             f"Expected at least {LEAST} verified rows, got {len(audit)}. Verify {LEAST - len(audit)} more; about 100"
-            " tell the noise rate to ±10 percentage points or better, 400 to ±5."
+            " determine the noise rate to ±10 percentage points or better, 400 to ±5."
         )
-    _check_strata(audit, n_samples)
+    if audit.strata is not None and audit.stratum_sizes is not None:
+        found, first = np.unique(audit.strata, return_index=True)
+        n_missing = n_samples - int(audit.stratum_sizes[first].sum())
+        if n_missing > 0:
+            raise InputError(
+                f"Expected verified rows of every stratum, got some of {', '.join(map(str, found.tolist()))} only:"
+                f" {n_missing:,} rows of the data are in others. Check at least one row of each missing stratum."
+            )
     return audit, true
-
-
-def _check_strata(audit: Audit, n_samples: int) -> None:
-    """Refuse an audit that leaves strata out: the others cannot stand for them."""
-    if audit.strata is None or audit.stratum_sizes is None:
-        return
-    found, first = np.unique(audit.strata, return_index=True)
-    n_missing = n_samples - int(audit.stratum_sizes[first].sum())
-    if n_missing > 0:
-        raise InputError(
-            f"Expected verified rows of every stratum, got some of {', '.join(map(str, found.tolist()))} only:"
-            f" {n_missing:,} rows of the data are in others. Check at least one row of each stratum that is missing."
-        )
 
 
 def check_drawn_at_random(posterior: NoisyPosterior, audit: Audit) -> None:
     """Refuse verified rows that look chosen for being suspect: their given labels are less probable than most.
 
-    Under a random choice, the rank of p[given label] among all rows is uniform; its mean over the audit, in which every
-    row weighs as much as it stands for, is compared with one half. Rows of very different chances cannot tell: those
-    that stand for most are seldom drawn.
+    In a random sample, the rank of p[given label] among all rows is uniform; its weighted mean over the audit is
+    compared with one half. Very unequal inclusion probabilities cannot be checked: rows with a large weight are rare.
     """
     if audit.probability is not None and audit.probability.max() > _UNEQUAL * audit.probability.min():
         return
@@ -200,27 +215,7 @@ def check_probability(probability: Floats) -> None:
     if len(bad):
         raise InputError(
             f"Expected inclusion probabilities above 0 and at most 1, got {probability[bad[0]]:g} at position {bad[0]}"
-            f"{and_more(len(bad))}. A row that could not be drawn cannot stand for others: use the"
-            " probabilities of the draw."
-        )
-
-
-def posterior_digest(posterior: NoisyPosterior, labelled: Ints | None = None, n_rows: int = 0) -> str:
-    """Return the `labels_digest` of the given labels of a posterior, whose rows are those `labelled` of `n_rows`."""
-    texts, chunks = posterior.coder.label_texts, posterior.map(_only_codes)
-    if labelled is None:
-        return codes_digest(texts, chunks)
-    codes = np.full(n_rows, -1)
-    codes[labelled] = np.concatenate(list(chunks))
-    return codes_digest(texts, [codes])
-
-
-def check_digest(expected: str, found: str, n_samples: int) -> None:
-    """Refuse an audit of other labels."""
-    if expected != found:
-        raise LabelsError(
-            f"Expected an audit of these {n_samples:,} labels (digest {found}), got one of other labels"
-            f" (digest {expected}). Pass the labels that the audit was drawn from, or draw again."
+            f"{and_more(len(bad))}. Use the probabilities of the draw."
         )
 
 
@@ -229,46 +224,24 @@ def and_more(n_bad: int) -> str:
     return f" (and {n_bad - 1:,} more)" if n_bad > 1 else ""
 
 
-def _only_codes(probs: NDArray[Any], codes: Codes) -> Codes:
-    return codes
-
-
-def _first_of_each(rows: Ints, true: NDArray[Any]) -> Ints:
-    """Return the places of the first of each row, by row number; a row with two truths is refused.
-
-    The order of a sheet, which may have been sorted, must not matter.
-    """
-    first, at = np.unique(rows, return_index=True)
-    before = at[np.searchsorted(first, rows)]
-    differs = np.flatnonzero(true[before] != true)
-    if len(differs):
-        place = int(differs[0])
-        raise InputError(
-            f"Expected one true class for every verified row, got {true[before[place]]!s} and {true[place]!s} for row"
-            f" {rows[place]}{and_more(len(differs))}. Decide which is right, and delete the other."
-        )
-    return at
-
-
 def _encode_true(coder: LabelCoder, audit: Audit) -> Codes:
-    """Return the true classes as codes; a class that the probabilities have no column for is named with its row."""
-    unknown = [value for value in np.unique(audit.true) if not _is_known(coder, value)]
+    """Return the true classes as codes; an unknown class is named with its row."""
+
+    def is_known(value: Any) -> bool:
+        try:
+            coder.encode(np.array([value]))
+        except LabelsError:
+            return False
+        return True
+
+    unknown = [value for value in np.unique(audit.true) if not is_known(value)]
     if unknown:
-        known = ", ".join(coder.names[:10]) + (", …" if coder.n_classes > 10 else "")
         row = audit.rows[np.flatnonzero(audit.true == unknown[0])[0]]
         raise LabelsError(
-            f"Expected one of the classes {known} as true class of row {row}, got {str(unknown[0])!r}"
+            f"Expected one of the classes {shorten(coder.names)} as true class of row {row}, got {str(unknown[0])!r}"
             f"{and_more(len(unknown))}. Correct the spelling, or leave it out where no class fits."
         )
     return coder.encode(audit.true)
-
-
-def _is_known(coder: LabelCoder, value: Any) -> bool:
-    try:
-        coder.encode(np.array([value]))
-    except LabelsError:
-        return False
-    return True
 
 
 def _check_given(coder: LabelCoder, given: NDArray[Any], now: Codes, rows: Ints) -> None:
@@ -278,8 +251,7 @@ def _check_given(coder: LabelCoder, given: NDArray[Any], now: Codes, rows: Ints)
     except LabelsError as error:
         raise LabelsError(f"Expected the given labels of the data in the audit. {error}") from None
     if len(bad):
-        row = rows[bad[0]]
         raise LabelsError(
-            f"Expected the given label {coder.names[now[bad[0]]]} in row {row}, got {given[bad[0]]!s} in the audit"
-            f"{and_more(len(bad))}: it is of other labels. Pass the labels that it was drawn from."
+            f"Expected the given label {coder.names[now[bad[0]]]} in row {rows[bad[0]]}, got {given[bad[0]]!s} in the"
+            f" audit{and_more(len(bad))}: it is for other labels. Pass the labels that it was drawn from."
         )

@@ -1,33 +1,32 @@
-"""Prediction-powered intervals against hand-computed values, loops, laws and simulated coverage."""
+"""Intervals against hand-computed values, loops, laws and simulated coverage."""
 
 import numpy as np
 import pytest
 from scipy.stats import hypergeom
 from scipy.stats import t as student
 
-from dualt.audit import prediction_powered as pp
+from dualt.audit import intervals as pp
 from dualt.audit.design import Weights
 
 
 def test_useless_predictions_leave_the_audit():
     truth = np.array([1.0] * 3 + [0] * 7)[:, None]
     constant = np.full((10, 1), 0.4)
-    found = pp.share_intervals(truth, constant, np.array([0.4]), Weights.uniform(10, 10**9))
+    found = pp.share_intervals((truth, constant, np.array([0.4])), Weights.uniform(10, 10**9))
     assert found.estimate[0] == pytest.approx(0.3)
-    assert found.tuning[0] == 0
     assert found.standard_error[0] == pytest.approx(np.sqrt(0.21 / 9), rel=1e-6)
 
 
 def test_perfect_predictions_give_the_mean_of_all_rows():
     truth = np.array([1.0] * 3 + [0] * 7)[:, None]
-    found = pp.share_intervals(truth, truth, np.array([0.25]), Weights.uniform(10, 1000))
-    assert (found.estimate[0], found.tuning[0]) == (pytest.approx(0.25), 1)
+    found = pp.share_intervals((truth, truth, np.array([0.25])), Weights.uniform(10, 1000))
+    assert found.estimate[0] == pytest.approx(0.25)
     assert found.standard_error[0] == pytest.approx(0)
     assert found.low[0] < 0.25 < found.high[0]  # ten rows are not proof that predictions are always right
 
 
 def test_no_wrong_label_found_is_wilsons_interval_of_the_audit():
-    found = pp.share_intervals(np.zeros((50, 1)), np.zeros((50, 1)), np.zeros(1), Weights.uniform(50, 10**9))
+    found = pp.share_intervals((np.zeros((50, 1)), np.zeros((50, 1)), np.zeros(1)), Weights.uniform(50, 10**9))
     quantile = student.ppf(0.975, 49) ** 2
     assert (found.low[0], found.estimate[0]) == (0, 0)
     assert found.high[0] == pytest.approx(quantile / (50 + quantile), rel=1e-6)
@@ -37,23 +36,23 @@ def test_no_wrong_label_found_is_wilsons_interval_of_the_audit():
 def test_what_nobody_found_may_be_among_the_few_that_are_left(n_samples, n_verified):
     """The chance of drawing none of the wrong labels, counted exactly, is what the limit leaves."""
     none = np.zeros((n_verified, 1))
-    found = pp.share_intervals(none, none, np.zeros(1), Weights.uniform(n_verified, n_samples))
+    found = pp.share_intervals((none, none, np.zeros(1)), Weights.uniform(n_verified, n_samples))
     n_wrong = int(np.ceil(found.high[0] * n_samples + 1e-9))
     assert hypergeom(n_samples, n_wrong, n_verified).pmf(0) < 0.03
-    every = pp.share_intervals(none + 1, none, np.zeros(1), Weights.uniform(n_verified, n_samples))
+    every = pp.share_intervals((none + 1, none, np.zeros(1)), Weights.uniform(n_verified, n_samples))
     assert every.low[0] == pytest.approx(1 - found.high[0])
 
 
 @pytest.mark.parametrize("size", [14, 49, 400])
 def test_a_census_without_errors_has_none(size):
     none = np.zeros((size, 1))
-    found = pp.share_intervals(none, none, np.zeros(1), Weights.uniform(size, size))
+    found = pp.share_intervals((none, none, np.zeros(1)), Weights.uniform(size, size))
     assert (found.low[0], found.high[0]) == pytest.approx((0, 0), abs=1e-12)
 
 
 def test_a_census_leaves_no_doubt():
     truth = np.array([1.0, 0, 0, 1])[:, None]
-    found = pp.share_intervals(truth, np.full((4, 1), 0.2), np.array([0.2]), Weights.uniform(4, 4))
+    found = pp.share_intervals((truth, np.full((4, 1), 0.2), np.array([0.2])), Weights.uniform(4, 4))
     np.testing.assert_allclose([found.estimate[0], found.low[0], found.high[0]], 0.5, atol=1e-6)
 
 
@@ -62,18 +61,15 @@ def test_stratified_variance_is_the_textbook_sum():
     strata, sizes = np.repeat([0, 1, 2], [5, 8, 7]), np.array([100, 40, 7])
     truth, predicted = (rng.random(20) < 0.4).astype(float), rng.random(20)
     weights = Weights.stratified(strata, sizes)
-    found = pp.share_intervals(truth[:, None], predicted[:, None], np.array([0.37]), weights)
-    tuning = found.tuning[0]
-    estimate, variance, top, bottom = tuning * 0.37, 0.0, 0.0, 0.0
-    for h in range(3):
-        y, f, m = truth[strata == h], predicted[strata == h], (strata == h).sum()
-        share = sizes[h] / sizes.sum()
-        factor = share**2 * (1 - m / sizes[h]) / m
-        estimate += share * (y - tuning * f).mean()
-        variance += factor * (y - tuning * f).var(ddof=1)
-        top += factor * np.cov(y, f)[0, 1]
-        bottom += factor * f.var(ddof=1)
-    assert tuning == pytest.approx(np.clip(top / bottom, 0, 1))
+    found = pp.share_intervals((truth[:, None], predicted[:, None], np.array([0.37])), weights)
+    parts = [(truth[strata == h], predicted[strata == h], sizes[h], (strata == h).sum()) for h in range(3)]
+    factors = [(n / sizes.sum()) ** 2 * (1 - m / n) / m for _, _, n, m in parts]
+    top = sum(factor * np.cov(y, f)[0, 1] for factor, (y, f, _, _) in zip(factors, parts, strict=True))
+    bottom = sum(factor * f.var(ddof=1) for factor, (_, f, _, _) in zip(factors, parts, strict=True))
+    tuning = np.clip(top / bottom, 0, 1)
+    estimate = tuning * 0.37 + sum(n / sizes.sum() * (y - tuning * f).mean() for y, f, n, _ in parts)
+    residuals = [(y - tuning * f).var(ddof=1) for y, f, _, _ in parts]
+    variance = sum(factor * residual for factor, residual in zip(factors, residuals, strict=True))
     assert found.estimate[0] == pytest.approx(np.clip(estimate, 0, 1))
     assert found.standard_error[0] == pytest.approx(np.sqrt(variance))
 
@@ -139,7 +135,7 @@ def test_rare_errors_are_held_too():
     weights, held = Weights.uniform(200, 20000), []
     for _ in range(600):
         rows = rng.choice(20000, 200, replace=False)
-        found = pp.share_intervals(wrong[rows, None], predicted[rows, None], predicted.mean(keepdims=True), weights)
+        found = pp.share_intervals((wrong[rows, None], predicted[rows, None], predicted.mean(keepdims=True)), weights)
         held.append(found.low[0] <= wrong.mean() <= found.high[0])
     assert np.mean(held) > 0.92
 
@@ -154,19 +150,65 @@ def test_unequal_probabilities_are_weighed_without_bias():
     for _ in range(400):
         rows = np.flatnonzero(rng.random(n) < chance)
         weights = Weights.unequal(chance[rows])
-        share = pp.share_intervals(wrong[rows, None], suspect[rows, None], suspect.mean(keepdims=True), weights)
+        share = pp.share_intervals((wrong[rows, None], suspect[rows, None], suspect.mean(keepdims=True)), weights)
         found.append((share.estimate[0], share.low[0] <= wrong.mean() <= share.high[0]))
     estimates, held = np.array(found).T
     assert abs(estimates.mean() - wrong.mean()) < 0.004
     assert held.mean() > 0.92
 
 
-def test_mean_interval_is_a_t_interval_with_two_rows_of_doubt():
-    truth = np.array([1.0, -1, 0, 0, 1, 0, 0, 0])
-    found = pp.mean_interval(truth, np.zeros(8), 0.0, Weights.uniform(8, 10**9))
-    error = np.sqrt(truth.var(ddof=1) / 8 + 2 / 64)
-    assert found.estimate[0] == pytest.approx(1 / 8)
-    assert found.high[0] == pytest.approx(1 / 8 + student.ppf(0.975, 7) * error, rel=1e-6)
+def score_reference(means, sizes, shares, quantile, sign):
+    """Return a limit by brute force: the outermost θ on a grid that the restricted score test accepts, two cells."""
+    estimate, best = shares @ means, shares @ means
+    for theta in np.linspace(0, 1, 2001):
+        first = np.linspace(1e-6, 1 - 1e-6, 4001)
+        second = (theta - shares[0] * first) / shares[1]
+        inside = (second > 0) & (second < 1)
+        if not inside.any():
+            continue
+        x = np.stack([first[inside], second[inside]])
+        likelihood = (sizes * means) @ np.log(x) + (sizes * (1 - means)) @ np.log(1 - x)
+        x = x[:, likelihood.argmax()]
+        holds = (estimate - theta) ** 2 <= quantile**2 * (shares**2 * x * (1 - x) / sizes).sum()
+        if holds and sign * (theta - best) > 0:
+            best = theta
+    return best
+
+
+@pytest.mark.parametrize(
+    ("means", "sizes", "shares"),
+    [((0.95, 0.3), (40, 10), (0.8, 0.2)), ((1.0, 0.5), (18, 2), (0.88, 0.12)), ((0.4, 0.6), (30, 70), (0.5, 0.5))],
+)
+def test_score_limits_are_those_of_a_grid(means, sizes, shares):
+    means, sizes, shares = map(np.array, (means, sizes, shares))
+    low, high = pp.score_limits(means, sizes, shares, 2.0)
+    assert low == pytest.approx(score_reference(means, sizes, shares, 2.0, -1), abs=1e-3)
+    assert high == pytest.approx(score_reference(means, sizes, shares, 2.0, 1), abs=1e-3)
+
+
+def test_score_limits_with_one_cell_are_wilsons():
+    mean, size, q = np.array([[0.0], [0.3], [1.0]]), np.array([[20.0], [50], [9]]), 1.96
+    low, high = pp.score_limits(mean, size, np.ones(1), q)
+    centre, spread = mean + q**2 / (2 * size), q**2 / size
+    half = np.sqrt(spread * mean * (1 - mean) + spread**2 / 4)
+    np.testing.assert_allclose(
+        np.stack([low, high]), np.hstack([centre - half, centre + half]).T / (1 + spread.T), atol=1e-9
+    )
+
+
+def test_cells_that_say_nothing_change_nothing():
+    """Post-stratified by cells with the same share of successes and proportional sizes, an interval is Wilson's."""
+    truth, cells = np.tile([1.0, 1, 1, 0], 20), np.repeat([0, 1], 40)
+    weights = Weights.uniform(80, 10**9)
+    by_cells = pp.post_stratified(truth, cells, np.array([0.5, 0.5]), weights)
+    counted = pp.post_stratified(truth, np.zeros(80, int), np.ones(1), weights)
+    np.testing.assert_allclose(by_cells[:3], counted[:3], atol=2e-3)
+
+
+def test_a_cell_without_verified_rows_is_not_used():
+    truth, weights = np.array([1.0] * 8 + [0] * 2), Weights.uniform(10, 1000)
+    found = pp.post_stratified(truth, np.zeros(10, int), np.array([0.9, 0.1]), weights)
+    assert found == pp.post_stratified(truth, np.zeros(10, int), np.ones(1), weights)
 
 
 def test_a_class_without_verified_rows_is_unknown():
