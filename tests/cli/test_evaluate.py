@@ -59,7 +59,7 @@ def test_without_an_audit_the_bounds_come_first_and_the_assumption_is_named(fold
     lines = run("evaluate", "good.npy", "labels.npy", "--transition", matrix).stdout.splitlines()
     assert lines[0].startswith("Accuracy between ")
     assert "Through the matrix" in lines[2]
-    assert "errors have nothing to do with the label's" in lines[2]
+    assert "errors are independent of the label's" in lines[2]
     assert "dualt audit labels.npy -o audit.csv, then" in lines[-1]
 
 
@@ -168,7 +168,7 @@ def test_rows_without_a_label_are_left_out(folder):
     assert "one prediction per label, got 1,980 in good-some.txt and 2,000 in all.csv" in short.stderr
     write_table("all.csv", {"id": range(2000), "kind": np.where(there, given[::-1], "")})
     other = run("evaluate", "good-all.txt", "all.csv", "--label", "kind", "--verified", "all-audit.csv")
-    assert "Expected an audit of these 2,000 labels" in other.stderr
+    assert "it is for other labels" in " ".join(other.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_predictions_that_cannot_be_told_are_explained(folder, content, message)
     [
         (["good.npy", "labels.npy"], "Expected --transition or --verified"),
         (["missing.npy", "labels.npy", "--transition", "t.npy"], "missing.npy"),
-        (["good.npy", "clean.npy", "--verified", "audit.csv"], "Expected an audit of these 2,000 labels"),
+        (["good.npy", "clean.npy", "--verified", "audit.csv"], "it is for other labels"),
         (["good.npy", "labels.npy", "--transition", "t.npy", "--level", "2"], "level"),
     ],
 )

@@ -195,7 +195,7 @@ def _show(found: NoisyAccuracy) -> None:
         )
     elif found.bounds is not None:
         low, high = found.bounds
-        say(f"Accuracy between {low:.1%} and {high:.1%}: all that follows without verified labels.")
+        say(f"Accuracy between {low:.1%} and {high:.1%}, if the matrix is right: all that follows without an audit.")
     say(f"Agreement with the given labels: {found.agreement:.1%} of {found.n_samples:,}.")
     if found.through_transition is not None:
         through = found.through_transition

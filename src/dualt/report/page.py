@@ -104,7 +104,7 @@ def render_report(
     if ids is not None and issues is not None and len(ids) != len(issues):
         raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
     if level is None:
-        level = 0.95 if estimate is None else estimate.level
+        level = 0.95
     shown, wrong = _shown(estimate, issues)
     lists = [] if issues is None else [_suspects(issues, limit, reviewed, ids)]
     if issues is not None and audit is not None:
