@@ -4,15 +4,13 @@
 # make docs    the site, into site/: open site/index.html
 # make bench   speed and accuracy beside peers, into the pages
 # make bench-scale   data larger than memory, beside reading it and beside a peer (7 GB of disk, some minutes)
-# make fuzz    damaged files for every reader, nasty values for every option: FUZZ_SECONDS for a reader, twice that for a
-#              command (9: ten minutes in all), from FUZZ_SEED (a new one every time), only those named FUZZ_ONLY
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests of a file stay together, with what they share, until another process has none left and takes some.
 SHARED := --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-all test-slow lint docs bench bench-scale fuzz clean
+.PHONY: demo test test-all test-slow lint docs bench bench-scale clean
 
 demo: .venv/demo
 	$(BIN)/dualt demo
@@ -43,13 +41,6 @@ bench: .venv/installed
 bench-scale: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
 	$(BIN)/python bench/page.py scale files
-
-FUZZ_SECONDS ?= 9
-FUZZ_SEED ?= $(shell date +%s)
-FUZZ_ONLY ?=
-fuzz: .venv/installed
-	-$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,fuzz]'
-	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) --only "$(FUZZ_ONLY)"
 
 # The base install; where everything is installed, there is nothing to do.
 .venv/demo: pyproject.toml constraints.txt hatch_build.py $(wildcard src/dualt/kernels/*.[ch])

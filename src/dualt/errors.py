@@ -24,10 +24,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 _EXTRA_OF = {
-    **dict.fromkeys(("torch", "safetensors", "pooch", "PIL"), "train"),
-    **dict.fromkeys(("pyarrow", "pandas"), "tables"),
-    "matplotlib": "plot",
-    "tensorboard": "tensorboard",
+    **dict.fromkeys(("torch", "safetensors", "pooch", "matplotlib"), "train"),
+    "pyarrow": "tables",
     **dict.fromkeys(("dask", "distributed"), "cluster"),
 }
 

@@ -114,7 +114,7 @@ def test_a_page_is_called_html(tmp_path, monkeypatch, command):
         assert result.stderr == f"error: Expected --report to end in .html or .htm, got {name}.\n"
 
 
-@pytest.mark.parametrize("command", ["estimate", "issues", "summarize", "probs"])
+@pytest.mark.parametrize("command", ["estimate", "issues", "probs"])
 def test_help_lists_every_format_that_is_read(command):
     shown = CliRunner().invoke(app, [command, "--help"]).stdout
     assert all(ending in shown for ending in (".csv", ".tsv", ".parquet", ".jsonl"))

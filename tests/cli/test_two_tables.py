@@ -44,7 +44,6 @@ def moved(labels):
 COMMANDS = {
     "estimate": ["estimate", "p.csv", "l.csv"],
     "issues": ["issues", "p.csv", "l.csv"],
-    "summarize": ["summarize", "p.csv", "l.csv", "-o", "s.npz"],
     "audit": ["audit", "l.csv", "--probs", "p.csv", "--size", 20, "-o", "a.csv"],
 }
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import mmap
 
 import numpy as np
 import pandas as pd
@@ -37,7 +36,7 @@ def write(frame, path):
 def test_npy_is_mapped_not_read(tmp_path):
     np.save(tmp_path / "p.npy", PROBS)
     loaded = load_probabilities(tmp_path / "p.npy")
-    assert isinstance(loaded.values.base, mmap.mmap)
+    assert isinstance(loaded.values.base, np.memmap)
     assert loaded.class_names is None
     np.testing.assert_array_equal(loaded.values, PROBS)
 

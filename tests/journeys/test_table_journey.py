@@ -143,7 +143,6 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
                 ["issues", *given_table, "--probs", "p_*", "--classes", folder / "names.txt", "-o", target],
                 ["estimate", *given_table, "--probs", "p_*", "-o", target],
                 ["issues", *given_table, "--probs", "p_*", "--report", target],
-                ["summarize", *given_table, "--probs", "p_*", "-o", target],
                 ["audit", *given_table, "-o", target, "--size", "2"],
                 ["audit", *given_table, "--probs", "p_*", "-o", target, "--size", "2"],
                 ["audit", *given_table, "--more", "1", "-o", target],

@@ -187,7 +187,6 @@ def test_control_characters_of_file_names_reach_no_terminal(files):
         ("issues", folder / "absent.npy", data[1]),
         ("estimate", data[1], data[1]),
         ("audit", data[1], "-o", folder / "a.csv"),
-        ("summarize", *data, "-o", folder / "s.npz"),
     ):
         output = run(*arguments).output
         assert "evil" in output, arguments

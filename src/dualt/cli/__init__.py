@@ -14,12 +14,10 @@ from dualt.cli.estimate import estimate
 from dualt.cli.evaluate import evaluate
 from dualt.cli.guard import Command, Group
 from dualt.cli.issues import issues
-from dualt.cli.merge import merge
 from dualt.cli.plain import degrade_output, say
 from dualt.cli.predict import predict
 from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
-from dualt.cli.summarize import summarize
 from dualt.cli.train import train
 from dualt.errors import DualtError, TrainingError, missing_extra
 
@@ -69,7 +67,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
-    demo, estimate, issues, probs, summarize, merge, apply_review, audit, evaluate, train, predict, reproduce
+    demo, estimate, issues, probs, apply_review, audit, evaluate, train, predict, reproduce
 ):  # fmt: skip
     app.command(cls=Command)(_command)
 app.add_typer(data.app, name="data")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from dualt.cli.guard import shared
 from dualt.cli.options import Classes, Header, IdColumn, Json, LabelColumn, output_option, print_json
 from dualt.cli.plain import say
 from dualt.errors import InputError
-from dualt.files import check_writable_target, free_name, keep_backup
+from dualt.files import check_writable_target, keep_backup
 
 if TYPE_CHECKING:
     from dualt.issues import Decision
@@ -43,9 +42,6 @@ def apply_review(
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Correct LABELS itself; a copy is kept as LABELS.bak.")
     ] = False,
-    move: Annotated[
-        bool, typer.Option("--move", help="Move images to their classes; -o names the file that undoes it.")
-    ] = False,
     label: LabelColumn = None,
     id_column: IdColumn = None,
     classes: Classes = None,
@@ -56,8 +52,8 @@ def apply_review(
 
     Rows that were moved since are found by --id, if each has an id of its own.
 
-    A table comes back with every column, row and cell it had, other labels aside. Images are not touched without
-    --move, which writes over nothing, and which `dualt apply-review FOLDER FOLDER-undo.csv --move` undoes.
+    A table comes back with every row, column and cell value, other labels aside. Images are not touched: the CSV says
+    which to move where.
 
     Example: `dualt apply-review data.csv suspects-review.csv --label label -o corrected.csv`
     """  # fmt: skip
@@ -65,11 +61,11 @@ def apply_review(
     from dualt.labels import labels_digest
 
     if io.is_class_folder(labels):
-        if in_place or (output is None and not move):
-            raise InputError("Expected -o with a name for the CSV of moves, or --move, for a folder of images.")
-        _move_images(labels, review, output, classes, move=move, as_json=as_json)
+        if in_place or output is None:
+            raise InputError("Expected -o with a name for the CSV of moves, for a folder of images.")
+        _move_images(labels, review, output, classes, as_json=as_json)
         return
-    if (output is None) != in_place or move:
+    if (output is None) != in_place:
         raise InputError("Expected either -o with a name for the corrected file, or --in-place.")
     target = labels if output is None else output
     check_writable_target(target)
@@ -100,35 +96,15 @@ def _follow_ids(decisions: Sequence[Decision], ids: Sequence[str], digest: str) 
     return [replace(decision, index=rows[decision.id], labels="") for decision in decisions]
 
 
-def _move_images(
-    folder: Path, review: Path, output: Path | None, classes: Path | None, *, move: bool, as_json: bool
-) -> None:
-    """Write the moves that a review asks for, or make them; `review` may be a table of moves itself."""
+def _move_images(folder: Path, review: Path, output: Path, classes: Path | None, *, as_json: bool) -> None:
+    """Write the table of moves that a review asks for."""
     from dualt import io, issues
 
-    decisions: list[Decision] = []
-    if io.is_moves(review):
-        moves = io.read_moves(review)
-    else:
-        images, decisions = io.read_class_folder(folder), issues.read_review(review)
-        names = io.load_class_names(classes) if classes else images.names
-        corrected = issues.apply_review(images.labels, decisions, class_names=names, ids=images.files)
-        moves = io.plan_moves(images, corrected.tolist())
-    if not move and output is not None:
-        io.save_moves(output, moves)
-        _tell(decisions, output, as_json=as_json)
-        return
-    beside = folder.resolve() if folder.name in ("", "..") else folder
-    undo = output or free_name(beside.with_name(f"{beside.name}-undo.csv"))
-    check_writable_target(undo)
-    moved = io.make_moves(folder, moves, undo)
-    if as_json:
-        print_json({"reviewed": len(decisions), "moved": moved, "undo": str(undo) if moved else None})
-    elif moved:
-        again = shlex.join(["dualt", "apply-review", str(folder), str(undo), "--move"])
-        say(f"{moved:,} image{'' if moved == 1 else 's'} moved. To undo it: {again}")
-    else:
-        say("Every image is in its folder already: none moved.")
+    images, decisions = io.read_class_folder(folder), issues.read_review(review)
+    names = io.load_class_names(classes) if classes else images.names
+    corrected = issues.apply_review(images.labels, decisions, class_names=names, ids=images.files)
+    io.save_moves(output, io.plan_moves(images, corrected.tolist()))
+    _tell(decisions, output, as_json=as_json)
 
 
 def _tell(decisions: Sequence[Decision], target: Path, backup: Path | None = None, *, as_json: bool) -> None:

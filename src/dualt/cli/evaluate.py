@@ -142,8 +142,8 @@ def _predictions(path: Path, labels: NDArray[Any], header: bool | None) -> NDArr
     import numpy as np
 
     from dualt import io
-    from dualt.io.load import TABLES, label_place
-    from dualt.io.tables import NotNumbersError, check_no_missing
+    from dualt.io.table_columns import NotNumbersError, check_no_missing, label_place
+    from dualt.io.tables import TABLES
 
     if path.suffix.lower() not in TABLES:
         return io.load_labels(path)

@@ -77,8 +77,8 @@ def _read(data: str, model: Model, label: str | None, size: int | None, data_dir
 
     from dualt.datasets.catalog import REGISTRY, load_dataset
     from dualt.datasets.dataset import channels_first
-    from dualt.io.arrays import read_npy, read_npz
-    from dualt.io.load import TABLES
+    from dualt.io.load import read_npy, read_npz
+    from dualt.io.tables import TABLES
 
     path = Path(data).expanduser()
     if path.suffix.lower() == ".npy":
@@ -119,7 +119,7 @@ def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
 
 def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None) -> NDArray[np.float64]:
     """Return the columns that the model was trained on, by name where it knows their names, else by place."""
-    from dualt.io.load import choose_columns, open_table
+    from dualt.io.table_columns import choose_columns, open_table
 
     table = open_table(path, features[0] if features else label)
     if features is not None and table.names is not None:

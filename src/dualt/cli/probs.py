@@ -43,10 +43,9 @@ def probs(
 
     Example: `dualt probs data.csv --label label --text title -o probs.csv`
     """
-    from dualt.io.arrays import read_npy
-    from dualt.io.probability_files import check_ending, save_probabilities
+    from dualt.io.load import check_probability_ending, read_npy, save_probabilities
 
-    check_ending(output)
+    check_probability_ending(output)
     if text is not None and learning.features is not None:
         raise InputError(
             "Expected --text or --features, got both: our models learn from texts, or from numbers and categories."

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from dualt.datasets.dataset import Dataset, from_arrays
 from dualt.errors import FileError, InputError
-from dualt.io.arrays import open_npz
-from dualt.io.load import open_table
-from dualt.io.tables import check_no_missing
+from dualt.io.load import open_npz
+from dualt.io.table_columns import check_no_missing, open_table
 
 _ARRAYS = ("X", "y", "X_test", "y_test", "class_names")
 
@@ -17,12 +16,12 @@ _ARRAYS = ("X", "y", "X_test", "y_test", "class_names")
 def load_npz(path: str | Path, *, noisy: bool = False) -> Dataset:
     """Arrays `X`, `y` and, where given, `X_test`, `y_test` and `class_names` of an `.npz` file."""
     with open_npz(path) as archive:
-        if not {"X", "y"} <= set(archive.names):
+        if not {"X", "y"} <= set(archive):
             raise FileError(
-                f"Expected arrays named X and y in {path}, got {', '.join(sorted(archive.names)) or 'none'}."
+                f"Expected arrays named X and y in {path}, got {', '.join(sorted(archive)) or 'none'}."
                 " Write it with np.savez(path, X=..., y=...)."
             )
-        x, y, x_test, y_test, names = (archive.read(name) if name in archive.names else None for name in _ARRAYS)
+        x, y, x_test, y_test, names = (archive.get(name) for name in _ARRAYS)
     class_names = None if names is None else names.tolist()
     return from_arrays(x, y, x_test, y_test, name=Path(path).stem, class_names=class_names, noisy=noisy)
 

@@ -1,6 +1,13 @@
 """Probabilities, labels and matrices in and out of files."""
 
-from dualt.io.image_folder import ClassFolder, is_class_folder, list_images, read_class_folder
+from dualt.io.image_folder import (
+    ClassFolder,
+    is_class_folder,
+    list_images,
+    plan_moves,
+    read_class_folder,
+    save_moves,
+)
 from dualt.io.load import (
     Probabilities,
     load_class_names,
@@ -9,23 +16,21 @@ from dualt.io.load import (
     load_probabilities,
     load_texts,
     load_transition,
-    open_table,
+    save_corrected,
     save_labels,
+    save_probabilities,
 )
-from dualt.io.moves import is_moves, make_moves, plan_moves, read_moves, save_moves
-from dualt.io.rewrite import save_corrected
 from dualt.io.shards import Shards, divide, find_shards, is_sharded, labelled_rows, open_shards
-from dualt.io.summaries import StoredSummary, load_summary, merge_summaries, save_summary
+from dualt.io.table_columns import open_table
+from dualt.io.tables import read_table, table_chunks, write_table
 
 __all__ = [
     "ClassFolder",
     "Probabilities",
     "Shards",
-    "StoredSummary",
     "divide",
     "find_shards",
     "is_class_folder",
-    "is_moves",
     "is_sharded",
     "labelled_rows",
     "list_images",
@@ -33,18 +38,17 @@ __all__ = [
     "load_labels",
     "load_named_transition",
     "load_probabilities",
-    "load_summary",
     "load_texts",
     "load_transition",
-    "make_moves",
-    "merge_summaries",
     "open_shards",
     "open_table",
     "plan_moves",
     "read_class_folder",
-    "read_moves",
+    "read_table",
     "save_corrected",
     "save_labels",
     "save_moves",
-    "save_summary",
+    "save_probabilities",
+    "table_chunks",
+    "write_table",
 ]

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
+from dualt.files import free_name
+from dualt.io.tables import write_table
 from dualt.label_arrays import as_text_array
 
 # What `dualt predict` and `dualt probs` call the column of image files.
@@ -130,3 +132,24 @@ def match_names(folder: Path, files: Sequence[str], names: Sequence[str]) -> lis
             raise InputError(f"Expected one image in {folder} for row {row}, {name[:80]!r}, got {got}.")
         matched.append(found[0])
     return matched
+
+
+def plan_moves(images: ClassFolder, labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (from, to), paths inside the folder, for each file whose label is another; a taken name gets a number."""
+    taken: set[str] = set()
+    moves = []
+    for file, old, new in zip(images.files, images.labels.tolist(), labels, strict=True):
+        if old != new:
+            if not new or new.startswith(".") or set(new) & {"/", "\\", "\0"}:
+                raise InputError(f"Expected a class that can name a folder, got {new!r}.")
+            target = free_name(images.folder / new / file.partition("/")[2], taken)
+            taken.add(str(target).lower())
+            moves.append((file, target.relative_to(images.folder).as_posix()))
+    return moves
+
+
+def save_moves(path: str | Path, moves: Sequence[tuple[str, str]]) -> None:
+    """Write a table of moves: a CSV with the columns from and to."""
+    import pandas as pd
+
+    write_table(path, pd.DataFrame(moves, columns=["from", "to"], dtype=str), guarded=True)

@@ -1,59 +1,110 @@
-"""From a path to probabilities, labels, class names and matrices, whatever the format."""
+"""Probabilities, labels, class names and matrices by path, whatever the format."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+import json
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError, LabelsError, TransitionError
-from dualt.files import atomic_write, check_readable, read_json, read_text
-from dualt.io.arrays import read_npy, read_npz
-from dualt.io.cells import guard_cell, write_rows
+from dualt.errors import FileError, InputError, LabelsError, TransitionError, naming_extra
+from dualt.files import atomic_write, check_readable, open_input, read_json, read_text
 from dualt.io.image_folder import is_class_folder, read_class_folder
-from dualt.io.json_lines import JSON_LINES, JsonLinesTable
-from dualt.io.parquet import ParquetTable
-from dualt.io.tables import INDEX_COLUMNS, LABEL_COLUMNS, NotNumbersError, Table, check_no_missing, labels_of
-from dualt.io.text_table import DELIMITERS, TextTable
+from dualt.io.table_columns import (
+    LABEL_COLUMNS,
+    NotNumbersError,
+    check_no_missing,
+    choose_columns,
+    label_place,
+    labels_of,
+    open_table,
+)
+from dualt.io.tables import JSON_LINES, TABLES, TEXT, find_dialect, guard_cell, read_table, write_table
+from dualt.label_arrays import is_missing
 from dualt.validation import check_class_names, check_transition
 
-TABLES = (*DELIMITERS, ".parquet", *JSON_LINES)
 FORMATS = (".npy", ".npz", *TABLES, ".txt")
 _PROBABILITY_NAMES = ("pred_probs", "probs", "probabilities", "p", "arr_0")
+# What NumPy raises on damaged files: a header is a Python literal, an archive a zip file.
+_DAMAGED = (
+    ValueError, TypeError, KeyError, OSError, EOFError, SyntaxError, OverflowError, RuntimeError, MemoryError,
+    tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Probabilities:
+class Probabilities(NamedTuple):
     """Probabilities of a file, and class names if its header has them."""
 
     values: NDArray[Any]
     class_names: tuple[str, ...] | None = None
 
 
-def open_table(path: str | Path, column: str | None = None, header: bool | None = None) -> Table:
-    """Open a table by its ending; `.parquet` needs the extra [tables].
-
-    Whether the first line of a text file names the columns, `header` tells; without it, the line has a cell `column`,
-    a usual name of a label column, words above numbers, or, where a `column` is asked for, words alone.
-    """
+def read_npy(path: str | Path) -> NDArray[Any]:
+    """Return the array of a `.npy` file, memory-mapped read-only; nothing is unpickled."""
     path = check_readable(path)
-    if path.suffix.lower() in JSON_LINES:
-        return JsonLinesTable.open(path)
-    return ParquetTable.open(path) if path.suffix.lower() == ".parquet" else TextTable.open(path, column, header)
+    with _loading(path):
+        # A plain array over the map: every slice of a np.memmap costs some microseconds.
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+@contextmanager
+def open_npz(path: str | Path) -> Iterator[Mapping[str, NDArray[Any]]]:
+    """Open an `.npz` file: its arrays by name, each read when it is asked for; nothing is unpickled."""
+    path = Path(path)
+    with _loading(path), open_input(path) as stream, np.load(stream, allow_pickle=False) as archive:
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise FileError(f"Cannot read {path} as .npz: it is a .npy file.")
+        yield archive
+
+
+def read_npz(path: str | Path, names: Sequence[str]) -> NDArray[Any]:
+    """Return the array of an `.npz` file under the first of `names` it has, or its only array."""
+    with open_npz(path) as archive:
+        known = list(archive)
+        wanted = [name for name in names if name in known] or (known if len(known) == 1 else [])
+        if not wanted:
+            found = ", ".join(known) or "none"
+            raise FileError(f"Expected an array named {' or '.join(names)} in {path}, got {found}.")
+        return archive[wanted[0]]
+
+
+@contextmanager
+def _loading(path: Path) -> Iterator[None]:
+    """Turn whatever NumPy raises on damaged files into a `FileError` that names the file."""
+    try:
+        yield
+    except (FileError, InputError):
+        raise
+    except _DAMAGED as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        if "pickle" in reason or "objects" in reason or "Object arrays" in reason:
+            reason = "it holds Python objects, or is no array; nothing is unpickled. Save numbers or strings"
+        raise FileError(f"Cannot read {path} as {path.suffix.lower()}: {reason}. It may be damaged.") from error
+
+
+def load_array(path: Path, names: Sequence[str] = _PROBABILITY_NAMES) -> NDArray[Any]:
+    """Return the array of an `.npy` file, memory-mapped, or the first of these names in an `.npz` file."""
+    if path.suffix.lower() == ".npz":
+        return read_npz(path, names)
+    if path.suffix.lower() == ".npy":
+        return read_npy(path)
+    check_readable(path)
+    raise FileError(f"Expected a file that ends in .npy, .npz, {', '.join(TABLES)}, got {path.name!r}.")
 
 
 def load_probabilities(
     path: str | Path, *, exclude: Sequence[str] = (), columns: str | None = None, header: bool | None = None
 ) -> Probabilities:
-    """Read probabilities from `.npy` (memory-mapped), `.npz`, `.csv`, `.tsv` or `.parquet`.
+    """Read probabilities from `.npy` (memory-mapped), `.npz` or a table.
 
-    A header gives the class names; which columns are read, and how they are named, `choose_columns` tells.
+    A header gives the class names; for which columns are read, and how they are named, see `choose_columns`.
     """
     path = Path(path)
     if path.suffix.lower() not in TABLES:
@@ -63,58 +114,14 @@ def load_probabilities(
     return Probabilities(table.read_numbers(places), class_names)
 
 
-def choose_columns(
-    table: Table, exclude: Collection[str] = (), pattern: str | None = None
-) -> tuple[list[int], tuple[str, ...] | None]:
-    """Return the places of a table's columns of probabilities, and the class names that they give.
-
-    Columns named in `exclude`, and an index column without a name as data frames write it, are left out. With a
-    `pattern` such as 'p_*', only the columns that match are taken, and what its star stands for is the name of the
-    class; or it is a list, 'cat,dog', of the columns to take, in this order. Numbers 0, 1, 2… are no names.
-    Without a pattern, 'p_*' is one if two columns match it and others do not, as in a table of `dualt probs`.
-    """
-    names, left_out = table.names, {table.position(name) for name in exclude}
-    pattern = _usual_pattern(names, exclude) if pattern is None else pattern
-    if names is None:
-        if pattern is None:
-            return list(range(table.n_columns)), None
-        raise InputError(
-            f"Expected a header with columns that match {pattern!r} in {table.path}, got a table without one."
-        )
-    if pattern is not None and pattern not in names and not any(sign in pattern for sign in "*?["):
-        listed = tuple(next(csv.reader([pattern], skipinitialspace=True)))
-        return [table.position(name) for name in listed], listed
-    places = [place for place, name in enumerate(names) if place not in left_out and name not in INDEX_COLUMNS]
-    places = [place for place in places if pattern is None or fnmatchcase(names[place], pattern)]
-    if not places:
-        wanted = "of probabilities" if pattern is None else f"that match {pattern!r}"
-        raise InputError(f"Expected columns {wanted} in {table.path}, got none beside {', '.join(names)}.")
-    chosen = tuple(_starred(names[place], pattern or "") for place in places)
-    return places, None if chosen == tuple(map(str, range(len(places)))) else chosen
-
-
-def _usual_pattern(names: Sequence[str] | None, exclude: Collection[str]) -> str | None:
-    named = [name for name in names or () if name not in INDEX_COLUMNS]
-    matching = [name for name in named if name.startswith("p_")]
-    return "p_*" if len({*matching} - {*exclude}) > 1 and len(matching) < len(named) else None
-
-
-def _starred(name: str, pattern: str) -> str:
-    """Return the part of `name` that the only star of `pattern` stands for, else the name."""
-    before, star, after = pattern.partition("*")
-    if not star or any(special in before + after for special in "*?["):
-        return name
-    return name[len(before) : len(name) - len(after)] or name
-
-
 def load_labels(
     path: str | Path, *, column: str | None = None, header: bool | None = None, missing: bool = False
 ) -> NDArray[Any]:
     """Read labels from `.npy`, `.npz`, a table, a text file with one label per line, or images in a folder per class.
 
-    A table of several columns, the index of a data frame aside, needs `column`, unless one of them has a
-    usual name ("label", "given", ...). `header` tells whether the first line of a table names its columns; see
-    `open_table`. A missing label is refused, unless `missing`: then it comes as `labels_of` has it.
+    A table of several columns, the index of a data frame aside, needs `column`, unless one of them has a usual name
+    ("label", "given", ...). For `header` see `open_table`. A missing label is refused, unless `missing`: then it comes
+    as `labels_of` has it.
     """
     path = Path(path)
     if is_class_folder(path):
@@ -136,20 +143,6 @@ def load_texts(path: str | Path, column: str, *, header: bool | None = None) -> 
         raise FileError(f"Expected a table with a column {column!r}, got {path.name!r}.")
     table = open_table(path, column, header)
     return table.read_texts(table.position(column))
-
-
-def label_place(table: Table, column: str | None = None) -> int:
-    """Return the place of a table's column of labels: that of the name, the only one, or one of a usual name."""
-    if column is not None:
-        return table.position(column)
-    if table.n_columns == 1:
-        return 0
-    named = [name for name in table.names or () if name not in INDEX_COLUMNS]
-    usual = [usual for usual in LABEL_COLUMNS if usual in named] or (named if len(named) == 1 else [])
-    if not usual:
-        columns = ", ".join(named) or f"{table.n_columns} without names"
-        raise InputError(f"Expected one column of labels in {table.path}, got {columns}. Name the column with --label.")
-    return table.position(usual[0])
 
 
 def load_class_names(path: str | Path) -> tuple[str, ...]:
@@ -177,21 +170,17 @@ def load_named_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[
     """Read a transition matrix as `load_transition` does, and the class names of its rows if the file has them."""
     path = Path(path)
     if path.suffix.lower() != ".json":
-        table = _matrix_table(path)
-        return check_transition(table.values), table.class_names
+        values, names = _matrix_table(path)
+        return check_transition(values), names
     content = read_json(path)
-    if not isinstance(content, dict):
-        return check_transition(_check_rows(content, path)), None
-    matrix, names = check_transition(_check_rows(content.get("transition"), path)), content.get("class_names")
+    content = content if isinstance(content, dict) else {"transition": content}
+    rows, names = content.get("transition"), content.get("class_names")
+    if not (isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)):
+        raise TransitionError(
+            f"Expected a square matrix in {path}, as a list of rows, or a saved estimate, got {str(rows)[:40]!r}."
+        )
+    matrix = check_transition(rows)
     return matrix, None if names is None else check_class_names(names, len(matrix))
-
-
-def _check_rows(rows: Any, path: Path) -> Any:
-    if isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows):
-        return rows
-    raise TransitionError(
-        f"Expected a square matrix in {path}, as a list of rows, or a saved estimate, got {str(rows)[:40]!r}."
-    )
 
 
 def _matrix_table(path: Path) -> Probabilities:
@@ -204,41 +193,163 @@ def _matrix_table(path: Path) -> Probabilities:
     return load_probabilities(path, header=True) if named else table
 
 
+def check_probability_ending(path: Path) -> None:
+    """Refuse a name under which probabilities cannot be written."""
+    if path.suffix.lower() not in (*TABLES, ".npy"):
+        raise FileError(f"Expected a name that ends in {', '.join((*TABLES, '.npy'))}, got {path.name!r}.")
+
+
+def save_probabilities(
+    path: Path, probs: NDArray[Any], class_names: Sequence[str], beside: Mapping[str, Sequence[Any]]
+) -> None:
+    """Write a table of the columns `beside` and then p_<class>, or the probabilities alone as `.npy`."""
+    import pandas as pd
+
+    check_probability_ending(path)
+    if path.suffix.lower() == ".npy":
+        with atomic_write(path, "wb") as stream:
+            np.save(stream, probs, allow_pickle=False)
+        return
+    values = pd.DataFrame(probs, columns=[f"p_{name}" for name in class_names])
+    if path.suffix.lower() in TEXT:
+        values = values.map("{:.8g}".format)
+    write_table(path, pd.concat([pd.DataFrame(dict(beside)), values], axis=1), guarded=True)
+
+
 def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
     """Write labels as `.npy`, or one per line as `.csv` (with a header) or `.txt`."""
     path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".npy", ".csv", ".txt"):
-        raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
-    if suffix == ".npy":
+    if path.suffix.lower() == ".npy":
         with atomic_write(path, "wb") as stream:
             np.save(stream, labels, allow_pickle=False)
-        return
-    if labels.ndim != 1:
+    elif labels.ndim != 1:
         raise LabelsError(f"Expected one label per line for {path.name}, got one-hot rows. Write them as .npy.")
-    cells = list(map(str, labels.tolist()))
-    with atomic_write(path) as stream:
-        if suffix == ".csv":
-            guarded = [guard_cell(cell) for cell in cells] if labels.dtype.kind not in "biuf" else cells
-            write_rows(stream, [["label"], *([cell] for cell in guarded)])
+    elif path.suffix.lower() == ".csv":
+        import pandas as pd
+
+        write_table(path, pd.DataFrame({"label": labels}), guarded=True)
+    elif path.suffix.lower() == ".txt":
+        lines = list(map(str, labels.tolist()))
+        for line in lines:
+            if line.splitlines() != [line] or line != line.strip():
+                raise LabelsError(f"Expected labels that fit a line of {path.name}, got {line!r}. Write .csv or .npy.")
+        with atomic_write(path) as stream:
+            stream.writelines(f"{line}\n" for line in lines)
+    else:
+        raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
+
+
+def save_corrected(
+    target: str | Path,
+    corrected: NDArray[Any],
+    source: str | Path,
+    given: NDArray[Any],
+    *,
+    column: str | None = None,
+    header: bool | None = None,
+) -> None:
+    """Write `source` to `target` with the labels `corrected` in place of `given`.
+
+    Of a table or an archive of the same format every row, column and value comes back, except the changed labels. Of
+    a file of labels alone, and of any file if the target is `.npy` or `.txt`, the labels are written.
+
+    Parameters
+    ----------
+    target
+        File to write.
+    corrected, given
+        The new and the old labels of all rows; `given` as `load_labels` returned them.
+    source
+        File that the labels were read from.
+    column, header
+        As they were passed to `load_labels`.
+    """
+    source, target = Path(source), Path(target)
+    kind, wanted = source.suffix.lower(), target.suffix.lower()
+    changed = np.flatnonzero((given != corrected) & ~is_missing(given)) if given.ndim == 1 else np.arange(len(given))
+    if kind == wanted == ".npz":
+        _correct_npz(source, target, corrected, column)
+    elif kind == wanted and kind in TABLES:
+        table = open_table(source, column, header)
+        place = label_place(table, column)
+        if len(table.frame) != len(given):
+            got = f"{len(table.frame):,}: it changed"
+            raise FileError(f"Expected {len(given):,} rows in {source} as before, got {got}.")
+        new = {row: corrected[row].item() for row in changed.tolist()}
+        if kind in TEXT:
+            _correct_text(source, target, new, given, place, 0 if table.names is None else 1)
+        elif kind in JSON_LINES:
+            _correct_json_lines(source, target, new, (table.names or ())[place])
         else:
-            stream.writelines(f"{_checked_line(cell, path)}\n" for cell in cells)
+            _correct_arrow(source, target, new, (table.names or ())[place])
+    elif wanted in TABLES and kind in TABLES and open_table(source, column, header).n_columns > 1:
+        raise FileError(f"Expected a name that ends in {kind} as {source.name}, got {target.name!r}.")
+    else:
+        if is_missing(given).any() and wanted != ".csv":
+            raise LabelsError(f"Expected a label in every row of {source} for {target.name}. Write a {kind} file.")
+        save_labels(target, corrected)
 
 
-def _checked_line(label: str, path: Path) -> str:
-    if label.splitlines() != [label] or label != label.strip():
-        raise LabelsError(f"Expected labels that fit a line of {path.name}, got {label!r}. Write .csv or .npy.")
-    return label
+def _correct_text(
+    source: Path, target: Path, new: Mapping[int, Any], given: NDArray[Any], place: int, header: int
+) -> None:
+    frame = read_table(source, header=False)
+    cells = frame.iloc[:, place].tolist()
+    # A class is written as elsewhere in the column: '2' where it was read as 2.0 beside missing labels.
+    written = dict(zip(given.tolist(), cells[header:], strict=True))
+    for row, label in new.items():
+        cells[row + header] = written.get(label, guard_cell(label) if isinstance(label, str) else str(label))
+    frame[frame.columns[place]] = cells
+    with open_input(source, "r") as stream:
+        delimiter = find_dialect(stream, source).delimiter
+    write_table(target, frame, header=False, delimiter=delimiter)
 
 
-def load_array(path: Path, names: Sequence[str] = _PROBABILITY_NAMES) -> NDArray[Any]:
-    """Return the array of an `.npy` file, memory-mapped, or the first of these names in an `.npz` file."""
-    if path.suffix.lower() == ".npz":
-        return read_npz(path, names)
-    if path.suffix.lower() == ".npy":
-        return read_npy(path)
-    check_readable(path)
-    raise FileError(f"Expected a file that ends in .npy, .npz, {', '.join(TABLES)}, got {path.name!r}.")
+def _correct_json_lines(source: Path, target: Path, new: Mapping[int, Any], key: str) -> None:
+    with open_input(source, "r") as stream:
+        rows = [json.loads(line) for line in stream if line.strip()]
+    for row, label in new.items():
+        rows[row][key] = _like(label, rows[row][key])
+    with atomic_write(target) as stream:
+        stream.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+
+def _correct_arrow(source: Path, target: Path, new: Mapping[int, Any], name: str) -> None:
+    """Replace values of one column; the schema stays."""
+    with naming_extra("Writing Parquet and Feather tables"):
+        import pyarrow as pa
+        from pyarrow import feather, parquet
+    table = parquet.ParquetFile(source).read() if source.suffix.lower() == ".parquet" else feather.read_table(source)
+    place = table.schema.get_field_index(name)
+    field, values = table.schema.field(place), table.column(place).to_pylist()
+    for row, label in new.items():
+        values[row] = _like(label, values[row])
+    if pa.types.is_dictionary(field.type):
+        column = pa.array(values, field.type.value_type).dictionary_encode().cast(field.type)
+    else:
+        column = pa.array(values, field.type)
+    table = table.set_column(place, field, pa.chunked_array([column]))
+    with atomic_write(target, "wb") as stream:
+        (parquet.write_table if source.suffix.lower() == ".parquet" else feather.write_feather)(table, stream)
+
+
+def _correct_npz(source: Path, target: Path, corrected: NDArray[Any], column: str | None) -> None:
+    with open_npz(source) as archive:
+        arrays = dict(archive)
+    wanted = (column,) if column else (*LABEL_COLUMNS, "arr_0")
+    name = next((name for name in wanted if name in arrays), next(iter(arrays)))
+    stored = arrays[name].dtype
+    dtype = np.promote_types(stored, corrected.dtype) if stored.kind == "U" else stored
+    arrays[name] = corrected.astype(dtype, copy=False)
+    with atomic_write(target, "wb") as stream:
+        np.savez_compressed(stream, allow_pickle=False, **arrays)
+
+
+def _like(label: Any, old: Any) -> Any:
+    """Return a label in the type of the one it replaces."""
+    if isinstance(old, bool):
+        return str(label) in ("True", "1", "1.0")
+    return type(old)(label) if isinstance(old, (int, float, str)) else label
 
 
 def _lines(path: Path) -> list[str]:

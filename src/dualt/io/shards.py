@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import glob
+import logging
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,229 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.io.file_block import FileBlock
-from dualt.io.image_folder import is_class_folder, natural_order
-from dualt.io.load import FORMATS
-from dualt.io.tables import NotNumbersError
-from dualt.rows.blocks import Block, in_block
+from dualt.files import open_input
+from dualt.io.image_folder import FILE_COLUMN, is_class_folder, natural_order, read_class_folder
+from dualt.io.load import FORMATS, load_array, load_labels
+from dualt.io.table_columns import NotNumbersError, Table, choose_columns, has_header, open_table
+from dualt.io.tables import TABLES, TEXT, find_dialect, reading, table_chunks
+from dualt.label_arrays import as_label_array, is_missing
+from dualt.probabilities import scale_rounded
+from dualt.rows.blocks import Block, Rows, in_block
+from dualt.validation import check_probability_shape, check_same_length
 
+# Tables of up to this many bytes together are parsed once and kept in memory; larger ones are parsed in every pass.
+_KEPT_BYTES = 1 << 29
+_CELLS_OF_CHUNK = 1 << 22
 _DIVIDED_ENTRIES = 1 << 24
 _NO_PROBABILITIES = (
     "Name the columns of probabilities with --probs, such as 'p_*'; if there are none, name what a model learns from"
     " with --text or --features."
 )
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FileBlock:
+    """A file of probabilities, and its labels in another file or in one of its columns; options as in `open_shards`.
+
+    The block has the rows of the file between `rows`, except those without a label, whose numbers in the file are
+    `missing`. What was parsed is in `kept`, unless that is None.
+    """
+
+    path: Path
+    labels: Path | None
+    label: str | None
+    columns: str | None
+    header: bool | None
+    ignored: tuple[str, ...] = ()
+    file_shape: tuple[int, int] = (0, 0)
+    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009
+    rows: tuple[int, int] = (0, 0)
+    missing: tuple[int, ...] = ()
+    kept: dict[str, Any] | None = field(default_factory=dict, compare=False, repr=False)
+
+    def open(self) -> tuple[FileBlock, tuple[str, ...] | None]:
+        """Read the file once, or its labels alone if it is large: return the block with its sizes, and class names."""
+        n_rows, missing, first = 0, [], None
+        for probs, labels, names in self._portions(sizes_only=self.kept is None):
+            if first is None:
+                first = probs, names
+                if len(probs):
+                    check_probability_shape(probs)
+            if (self.labels or self.path).suffix.lower() in TABLES:
+                missing += (n_rows + np.flatnonzero(is_missing(labels))).tolist()
+            n_rows += len(labels)
+        probs, names = first or (np.empty((0, 0)), None)
+        shape = n_rows, probs.shape[1] if probs.ndim > 1 else 0
+        return replace(self, file_shape=shape, rows=(0, n_rows), dtype=probs.dtype, missing=tuple(missing)), names
+
+    @property
+    def name(self) -> str:
+        """What to call it in an error."""
+        return str(self.path) if self.labels is None else f"{self.path} and {self.labels}"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of classes."""
+        low, high = np.searchsorted(self.missing, self.rows)
+        return self.rows[1] - self.rows[0] - int(high - low), self.file_shape[1]
+
+    def read(self) -> Iterator[Rows]:
+        """Yield (probabilities, labels): memory-mapped if the file can be, as kept if it was parsed before."""
+        low, high = self.rows
+        start = 0
+        try:
+            for probs, labels, _ in self._portions():
+                if probs.shape[1] != self.file_shape[1]:
+                    raise self._changed(f"{probs.shape[1]} classes")
+                first, last = max(low, start), min(high, start + len(probs))
+                if first < last:
+                    part = rows_with_label(first, last, self.missing, start)
+                    if len(labels[part]):
+                        yield probs[part], labels[part]
+                start += len(probs)
+                del probs, labels  # before the next portion is made
+        except InputError as error:
+            raise in_block(error, self.name) from None
+        if start != self.file_shape[0]:
+            raise self._changed(f"{start:,} rows")
+
+    def read_labels(self) -> Iterator[NDArray[Any]]:
+        """Yield the labels alone."""
+        for _, labels in self.read():
+            yield labels
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without what was parsed: workers parse the file in every pass."""
+        return {**self.__dict__, "kept": None}
+
+    def _portions(
+        self, *, sizes_only: bool = False
+    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
+        """Yield probabilities, labels and class names, as many rows as fit memory.
+
+        With `sizes_only`, all but the first portion of a large table may have no more than its labels.
+        """
+        if self.kept and "portion" in self.kept:
+            yield self.kept["portion"]
+            return
+        apart = None if self._own_label else self._labels_apart()
+        if self.path.suffix.lower() not in TABLES:
+            assert apart is not None  # noqa: S101
+            probs = load_array(self.path)
+            check_same_length(len(probs), len(apart))
+            if self.kept is not None and self.path.suffix.lower() != ".npy":
+                self.kept["portion"] = probs, apart, None
+            yield probs, apart, None
+        elif self.kept is not None or self._folder is not None:
+            portion = self._parsed(open_table(self.path, self._named, self.header), apart)
+            if self.kept is not None:
+                self.kept["portion"] = portion
+            yield portion
+        else:
+            yield from self._in_chunks(apart, sizes_only)
+
+    def _in_chunks(
+        self, apart: NDArray[Any] | None, sizes_only: bool
+    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
+        header, decimal, start = True, ".", 0
+        if self.path.suffix.lower() in TEXT:
+            with reading(self.path), open_input(self.path, "r") as stream:
+                dialect = find_dialect(stream, self.path)
+            header, decimal = has_header(dialect.rows, dialect.decimal, self._named, self.header), dialect.decimal
+        first = next(table_chunks(self.path, 1, header=header))
+        n_rows = max(_CELLS_OF_CHUNK // max(first.shape[1], 1), 1)
+        names = tuple(map(str, first.columns)) if header else None
+        wanted = None
+        if sizes_only and names is not None:
+            yield_first = self._parsed(Table(self.path, first, names, decimal), None if apart is None else apart[:1])
+            yield yield_first[0][:0], yield_first[1][:0], yield_first[2]
+            wanted = [self._own_label or names[0]]
+        for frame in table_chunks(self.path, n_rows, header=header, columns=wanted):
+            table = Table(self.path, frame, None if names is None else tuple(map(str, frame.columns)), decimal)
+            own = None if apart is None else apart[start : start + len(frame)]
+            if wanted is None:
+                yield self._parsed(table, own)
+            else:
+                yield np.empty((len(frame), 0)), table.read_column(0) if own is None else own, None
+            start += len(frame)
+        if apart is not None:
+            check_same_length(start, len(apart))
+
+    def _parsed(
+        self, table: Table, apart: NDArray[Any] | None
+    ) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]:
+        """Return the probabilities, labels and class names of a table, or of a chunk of one."""
+        left_out = {name for name in self.ignored if name in (table.names or ())}
+        if self._own_label is not None:
+            left_out.add(self._own_label)
+        if self._folder is not None:
+            left_out.add(self._file_column(table))
+        places, names = choose_columns(table, left_out, self.columns)
+        probs = table.read_numbers(places)
+        if self._folder is not None:
+            probs = probs[self._order(table, self._folder)]
+        if apart is None:
+            labels = table.read_column(table.position(self._own_label or ""))
+            apart = as_label_array(labels) if len(labels) else labels
+        check_same_length(len(probs), len(apart))
+        scaled = scale_rounded(probs)
+        if scaled is not probs:
+            _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", self.path)
+        return scaled, apart, names
+
+    def _labels_apart(self) -> NDArray[Any]:
+        if self.kept is None or "labels" not in self.kept:
+            path = self.labels or self.path
+            labels = load_labels(path, column=self.label, header=self.header, missing=True)
+            labels = as_label_array(labels) if len(labels) else labels
+            if self.kept is None:
+                return labels
+            self.kept["labels"] = labels
+        found: NDArray[Any] = self.kept["labels"]
+        return found
+
+    @property
+    def _own_label(self) -> str | None:
+        """The column of labels if it is one of the table of probabilities."""
+        return self.label if self.labels is None and self.path.suffix.lower() in TABLES else None
+
+    @property
+    def _named(self) -> str | None:
+        """A column that the table must have, by which its header is known."""
+        return self._own_label or (self.ignored[0] if self.ignored else None)
+
+    @property
+    def _folder(self) -> Path | None:
+        """The folder of class folders if it is what labels the rows."""
+        return self.labels if self.labels is not None and is_class_folder(self.labels) else None
+
+    def _file_column(self, table: Table) -> str:
+        """Return the column that names the image files of a folder."""
+        column = self.label or FILE_COLUMN
+        if column not in (table.names or ()):
+            raise InputError(
+                f"Expected a column of {self.path} that names the images of {self.labels}, got none called {column!r}."
+                " Name it with --id."
+            )
+        return column
+
+    def _order(self, table: Table, folder: Path) -> NDArray[np.intp]:
+        """Return the rows of a table in the order of the image files that they name."""
+        images, names = read_class_folder(folder), table.read_texts(table.position(self._file_column(table)))
+        rows = np.array(images.rows_of(names), np.intp)
+        counts = np.bincount(rows, minlength=len(images.files))
+        if (counts != 1).any():
+            at = int(np.argmax(counts != 1))
+            raise InputError(f"Expected one row of {self.path} for {images.files[at]}, got {counts[at]}.")
+        return np.argsort(rows)
+
+    def _changed(self, got: str) -> FileError:
+        n_rows, n_classes = self.file_shape
+        return FileError(
+            f"Expected {n_rows:,} rows of {n_classes} classes in {self.name} as before, got {got}: it changed while it"
+            " was read."
+        )
 
 
 @dataclass(frozen=True)
@@ -107,9 +320,8 @@ def open_shards(
 
     Notes
     -----
-    `.npy` shards are memory-mapped. The others are parsed once: text and `.npz` a file at a time when they are opened,
-    Parquet a row group or less at a time when it is first read. What was parsed is kept in memory or in a temporary
-    file (see `dualt.io.kept`) as long as its block. A shard without rows is left out.
+    `.npy` shards are memory-mapped. Tables are parsed once and kept in memory if all of them have at most half a
+    gigabyte together; larger ones are parsed in chunks in every pass. A shard without rows is left out.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:
@@ -124,7 +336,12 @@ def open_shards(
                 f" {len(label_paths)} for {labels}."
             )
         pairs = pair_by_name(paths, label_paths)
-    opened = [_open(FileBlock(path, given, label, columns, header, tuple(ignored))) for path, given in pairs]
+    tables = [path for path in paths if path.suffix.lower() in TABLES and path.is_file()]
+    keep = sum(path.stat().st_size for path in tables) <= _KEPT_BYTES
+    opened = [
+        _open(FileBlock(path, given, label, columns, header, tuple(ignored), kept={} if keep else None))
+        for path, given in pairs
+    ]
     first_names = opened[0][1]
     for block, names in opened[1:]:
         if names != first_names:
@@ -159,6 +376,14 @@ def _varying(paths: Sequence[Path]) -> dict[tuple[Any, ...], Path]:
     places = [place for place, found in enumerate(zip(*parts, strict=True)) if len({*found}) > 1]
     keys = (tuple(int(part[at]) if part[at].isdecimal() else part[at] for at in places) for part in parts)
     return dict(zip(keys, paths, strict=True))
+
+
+def rows_with_label(low: int, high: int, missing: Sequence[int], start: int) -> slice | NDArray[np.intp]:
+    """Return the places, counted from `start`, of the rows from `low` to `high` that are not `missing`."""
+    first, last = np.searchsorted(missing, (low, high))
+    if first == last:
+        return slice(low - start, high - start)
+    return np.setdiff1d(np.arange(low, high), missing[first:last]) - start
 
 
 def labelled_rows(blocks: Iterable[Block]) -> tuple[NDArray[np.intp] | None, int]:

@@ -11,7 +11,7 @@ from typing import IO, Any
 from dualt.errors import FileError, InputError, LabelsError
 from dualt.files import open_input
 from dualt.io.cells import find_delimiter, is_row_number, unguard_cell
-from dualt.io.json_lines import JSON_LINES
+from dualt.io.tables import JSON_LINES
 from dualt.issues.exchange import read_answers
 from dualt.validation import class_name
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.files import open_input
-from dualt.io.arrays import read_npy
+from dualt.io.load import read_npy
 from dualt.report.matching import match_files, reading
 from dualt.report.pictures import bytes_allowed, read_picture
 from dualt.report.png import encode_png, thumbnail
