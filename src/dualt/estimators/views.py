@@ -1,0 +1,202 @@
+"""Several models instead of one: the given label and each model's vote are voices about the true class.
+
+From one classifier's probabilities and the labels, hard examples with even noise look the same as sure examples with
+noise that grows with difficulty. Three voices that err independently given the true class identify the confusion
+matrix of each (Kruskal 1977; Dawid and Skene 1979); that of the given label is T.
+
+References
+----------
+Dawid and Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm", 1979.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.rng import stream
+from dualt.transition import early_posterior
+
+Floats: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.intp]
+
+# A model's vote comes in this many levels of confidence, equally frequent: a sure vote counts more than an unsure one.
+LEVELS = 3
+# Models share errors: k of them count as k / (1 + (k − 1) · OVERLAP) voices.
+OVERLAP = 0.1
+# Pseudo-votes by which the matrix of a voice is drawn to one that errs evenly.
+POOLING = 3.0
+# Weight of the voices in the pooled posterior, beside 1 for each of the two that read probabilities.
+VOICES_WEIGHT = 0.5
+# Weight that all classes share where probabilities are calibrated: a predicted zero is no certainty.
+_TAIL = 0.01
+# Votes are cast for the likeliest class, then for the likeliest clean class under the T that was found.
+_ROUNDS = 2
+_STEPS, _TOLERANCE = 100, 1e-4
+# Cost only: matrices are fitted on this many rows, or this many per class.
+_ROWS, _ROWS_PER_CLASS = 20_000, 200
+_LEAST = 1e-6
+
+
+class Voices(NamedTuple):
+    """The matrix of the given label, the noise rate, the least rate to claim, and P(true class): (n, n_classes)."""
+
+    transition: Floats
+    rate: float
+    least: float
+    posterior: Floats
+
+
+def calibrate_members(members: Sequence[NDArray[Any]], labels: Codes) -> list[NDArray[np.float32]]:
+    """Return each model's probabilities, raised to the power that makes the given labels likeliest."""
+    chosen = _some_rows(len(labels), np.shape(members[0])[1])
+    calibrated = []
+    for probs in members:
+        logs = np.log(np.asarray(probs, np.float32) + np.float32(_TAIL / probs.shape[1]))
+        low, high = 1 / 16, 4.0
+        some, given = logs[chosen].astype(np.float64), labels[chosen]
+        of_label = some[np.arange(len(given)), given].mean()
+        for _ in range(10):  # bisection: the likelihood's slope falls with the power
+            power = np.sqrt(low * high)
+            expected = np.einsum("ij,ij->i", _softmax(power * some), some).mean()
+            low, high = (power, high) if of_label > expected else (low, power)
+        calibrated.append(_softmax(np.float32(np.sqrt(low * high)) * logs))
+    return calibrated
+
+
+def voices(calibrated: Sequence[NDArray[np.float32]], labels: Codes) -> Voices:
+    """Return what the given label and the votes of calibrated models say about T, by EM.
+
+    The least rate is the rate less the mean disagreement of two models, which measures the errors they may share, and
+    a sampling error.
+    """
+    n_rows, n_classes = calibrated[0].shape
+    chosen = _some_rows(n_rows, n_classes)
+    power = 1 / (1 + (len(calibrated) - 1) * OVERLAP)
+    transition: Floats | None = None
+    for _ in range(_ROUNDS):
+        votes = [_votes(probs, transition, chosen) for probs in calibrated]
+        some = [labels[chosen], *(vote[chosen] for vote in votes)]
+        posterior = _agreement(labels[chosen], [vote[chosen] % n_classes for vote in votes], n_classes)
+        for _ in range(_STEPS):
+            tables = [_table(voice, posterior) for voice in some]
+            shares = np.log((posterior.sum(axis=0) + 1) / (len(posterior) + n_classes))
+            found = _posterior(shares, tables, some, power)
+            change, posterior = np.abs(found - posterior).max(), found
+            if change < _TOLERANCE:
+                break
+        transition = tables[0]
+    posterior = _posterior(shares, tables, [labels, *votes], power)
+    rate = float(1 - posterior[np.arange(n_rows), labels].mean())
+    named = [vote % n_classes for vote in votes]
+    apart = np.mean([(a != b).mean() for place, a in enumerate(named) for b in named[:place]] or [1.0])
+    error = 1.96 * np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)
+    return Voices(_table(labels, posterior), rate, float(max(0.0, rate - apart - error)), posterior)
+
+
+def _votes(probs: NDArray[np.float32], transition: Floats | None, chosen: Codes) -> Codes:
+    """Return class + n_classes · level of every row, where the level is a quantile of the confidence."""
+    if transition is not None:
+        probs = early_posterior(probs, transition.astype(np.float32))
+        probs = probs / probs.sum(axis=1, keepdims=True)
+    confidence = probs.max(axis=1)
+    cuts = np.quantile(confidence[chosen], np.arange(1, LEVELS) / LEVELS)
+    return probs.argmax(axis=1) + probs.shape[1] * np.digitize(confidence, cuts)
+
+
+def _agreement(labels: Codes, votes: Sequence[Codes], n_classes: int) -> Floats:
+    """Return shares of the votes per row, in which each voice weighs by how often the others agree with it."""
+    said, rows, weights = [labels, *votes], np.arange(len(labels)), np.ones(len(votes) + 1)
+    for _ in range(2):
+        shares = np.full((len(labels), n_classes), 0.01)
+        for voice, weight in zip(said, weights, strict=True):
+            shares[rows, voice] += weight
+        shares /= shares.sum(axis=1, keepdims=True)
+        weights = np.array([max(shares[rows, voice].mean() - 1 / n_classes, 0.02) for voice in said])
+    return shares
+
+
+def _table(voice: Codes, posterior: Floats) -> Floats:
+    """Return P(what a voice says | true class): (n_classes, n_classes · levels), pooled at each level."""
+    n_classes = posterior.shape[1]
+    levels = int(voice.max()) // n_classes + 1
+    counts = np.stack([np.bincount(voice, weights, n_classes * levels) for weights in posterior.T])
+    for level in range(levels):
+        own = counts[:, level * n_classes : (level + 1) * n_classes]
+        total = own.sum()
+        right = (np.trace(own) + 1) / (total + 2)
+        evenly = np.where(np.eye(n_classes) > 0, right, (1 - right) / (n_classes - 1))
+        own += POOLING * evenly * (total + 1) / (len(voice) + levels)
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def _posterior(shares: Floats, tables: Sequence[Floats], said: Sequence[Codes], power: float) -> Floats:
+    """Return P(true class | all voices); the models' voices, all but the first, count by `power`."""
+    logs = shares + np.log(tables[0]).T[said[0]]
+    for table, voice in zip(tables[1:], said[1:], strict=True):
+        logs += power * np.log(table).T[voice]
+    return _softmax(logs)
+
+
+def pooled_posterior(
+    calibrated: Sequence[NDArray[np.float32]], labels: Codes, transition: Floats, heard: Floats | None
+) -> Floats:
+    """Return P(true class | models, given label), the log-linear pool of three opinions: (n_samples, n_classes).
+
+    Bayes' rule through T on the mean of the models; a weighted model with a matrix of its own (`_stacked`); and what
+    the voices say (`heard`), with half the weight, where the class is determined by the example.
+    """
+    mean = np.mean(calibrated, axis=0)
+    bayes = early_posterior(mean, transition.astype(np.float32)) * transition.astype(np.float32).T[labels]
+    logs = np.log(np.maximum(bayes / np.maximum(bayes.sum(axis=1, keepdims=True), 1e-30), _LEAST))
+    logs = logs + np.log(np.maximum(_stacked(calibrated, labels, transition), _LEAST))
+    weight = 2.0
+    if heard is not None:
+        logs += VOICES_WEIGHT * np.log(np.maximum(heard, _LEAST))
+        weight += VOICES_WEIGHT
+    return _softmax(logs / weight)
+
+
+def _stacked(calibrated: Sequence[NDArray[np.float32]], labels: Codes, transition: Floats) -> Floats:
+    """Return P(true class) of a clean class softmax(Σ a_k log p_k + b) whose label passes through a matrix, by EM.
+
+    It starts from `transition`, and fits weights, biases and the matrix to the labels alone, as if noise depended on
+    the class only: it knows better than the voices which pairs of classes are confused.
+    """
+    n_models, n_classes = len(calibrated), transition.shape[0]
+    logs = np.stack([np.log(np.maximum(probs, np.float32(1e-4))) for probs in calibrated])
+    chosen = _some_rows(len(labels), n_classes)
+    some, given = logs[:, chosen], labels[chosen]
+    weights, bias = np.full(n_models, 1 / n_models), np.zeros(n_classes)
+    matrix = np.maximum(transition, _LEAST)
+    for _ in range(_STEPS):
+        clean = _softmax(np.tensordot(weights, some, 1) + bias) * matrix.T[given]
+        clean /= clean.sum(axis=1, keepdims=True)
+        for _ in range(2):  # Newton for the weights with a unit ridge to their mean, proportional fitting for the bias
+            model = _softmax(np.tensordot(weights, some, 1) + bias)
+            expected = np.einsum("nc,knc->kn", model, some)
+            slope = np.einsum("nc,knc->k", clean - model, some) - (weights - 1 / n_models)
+            curvature = np.einsum("inc,nc,jnc->ij", some, model, some, optimize=True) - expected @ expected.T
+            step = np.linalg.solve(curvature + (1 + _LEAST) * np.eye(n_models), slope)
+            weights = np.clip(weights + np.clip(step, -0.3, 0.3), 0, 5)
+            model = _softmax(np.tensordot(weights, some, 1) + bias)
+            bias = bias + 0.9 * (np.log(clean.sum(axis=0) + 1) - np.log(model.sum(axis=0) + 1))
+        found = _table(given, clean)
+        change, matrix = np.abs(found - matrix).max(), found
+        if change < _TOLERANCE:
+            break
+    clean = _softmax(np.tensordot(weights, logs, 1) + bias) * matrix.T[labels]
+    return np.asarray(clean / clean.sum(axis=1, keepdims=True))
+
+
+def _some_rows(n_rows: int, n_classes: int) -> Codes:
+    size = max(_ROWS, _ROWS_PER_CLASS * n_classes)
+    return np.arange(n_rows) if n_rows <= size else np.sort(stream(0, "views").permutation(n_rows)[:size])
+
+
+def _softmax(logs: NDArray[Any]) -> NDArray[Any]:
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
