@@ -332,8 +332,6 @@ def test_a_poor_estimate_is_told_once():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.r_[1.0, np.nan, np.zeros(238)], "got nan at row 1"),
-        (np.array(["a", "b", None] * 80, object), "got None at row 2"),
         (np.eye(3)[np.arange(240) % 3], r"got \(240, 3\). For one-hot rows pass their argmax"),
         (np.ones((240, 2), int), "several classes at once"),
         ([["a"], ["a", "b"]] * 120, "one label per example"),
@@ -537,3 +535,36 @@ def test_weights_of_classes_are_taken_into_account(correction):
     plain = balanced_accuracy_score(clean[2000:], base.fit(X[:2000], given).predict(X[2000:]))
     assert balanced_accuracy_score(clean[2000:], robust.predict(X[2000:])) > plain + 0.01
     np.testing.assert_allclose(robust.predict_proba(X[2000:]).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, ""])
+def test_examples_without_a_label_are_set_aside(missing):
+    features, noisy, clean = small_case()
+    labels = noisy.astype(object)
+    labels[[3, 70]] = missing
+    kept = np.delete(np.arange(len(labels)), [3, 70])
+    given = {"sample_weight": np.linspace(1, 2, len(labels)), "groups": np.arange(len(labels)) // 2}
+    model = dualt.RobustClassifier().fit(features, labels, **given)
+    alone = dualt.RobustClassifier().fit(
+        features[kept], labels[kept], **{name: values[kept] for name, values in given.items()}
+    )
+    np.testing.assert_array_equal(model.transition_, alone.transition_)
+    np.testing.assert_array_equal(model.predict_proba(features), alone.predict_proba(features))
+    assert len(model.label_issues_) == len(labels)
+    assert not model.label_issues_.is_issue[[3, 70]].any()
+    np.testing.assert_array_equal(np.flatnonzero(model.label_issues_.is_issue), kept[alone.label_issues_.is_issue])
+    checked = kept[::4]
+    audited = dualt.RobustClassifier().fit(features, labels, verified=(checked, clean[checked]))
+    assert audited.transition_estimate_.estimator.endswith(f"{len(checked)} verified")
+    with pytest.raises(InputError, match="got row 3 without one"):
+        dualt.RobustClassifier().fit(features, labels, verified=([3, 5], ["ant", "bee"]))
+
+
+def test_parameters_of_the_wrapped_model_are_those_of_classifier():
+    with pytest.raises(InputError, match="classifier__C instead of estimator__C"):
+        dualt.RobustClassifier(LogisticRegression()).set_params(estimator__C=1)
+    features, noisy, *_ = small_case()
+    with pytest.raises(InputError, match="Pass the model to wrap as classifier"):
+        dualt.RobustClassifier(estimator=LogisticRegression()).fit(features, noisy)
+    search = GridSearchCV(dualt.RobustClassifier(LogisticRegression()), {"classifier__C": [0.1, 1]}, cv=3)
+    assert search.fit(features, noisy).best_estimator_.classifier_.C in (0.1, 1)

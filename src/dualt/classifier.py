@@ -102,6 +102,16 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the wrapped classifier as `classifier__name`."""
+        for name in params:
+            if name.startswith("estimator__"):
+                raise InputError(
+                    f"The wrapped model is `classifier`: set classifier__{name.removeprefix('estimator__')} instead of"
+                    f" {name}. `estimator` is the name of the estimator that finds the transition matrix."
+                )
+        return super().set_params(**params)
+
     def fit(
         self,
         X: Any,  # noqa: N803
@@ -116,7 +126,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Parameters
         ----------
         X, y
-            Examples, and their noisy labels.
+            Examples, and their noisy labels. Examples without a label (None, NaN, an empty string) are set aside.
         sample_weight : (n_samples,)
             What each example counts when the classifier is fitted, in every fold and at the end. Labels are counted
             once each where the matrix is estimated.
@@ -128,13 +138,26 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         if self.correction not in CORRECTIONS:
             raise UnknownNameError("correction", str(self.correction), CORRECTIONS)
+        if hasattr(self.estimator, "fit"):
+            raise InputError(
+                f"Expected the name of an estimator of the matrix, got estimator={type(self.estimator).__name__}. Pass"
+                " the model to wrap as classifier."
+            )
         try:
             X, y = indexable(X, y)  # noqa: N806
         except (TypeError, ValueError) as error:
             raise InputError(f"Expected one label per example: {str(error).rstrip('.')}.") from error
-        self.classes_, labels = encode_labels(y, "RobustClassifier")
+        index = index_of(y) if index_of(X) is None else index_of(X)
+        self.classes_, codes = encode_labels(y, "RobustClassifier", missing=True)
+        kept = np.flatnonzero(codes >= 0)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)[kept]
+        groups = None if groups is None else group_numbers(groups, len(codes))[kept]
+        labels, n_rows = codes[kept], len(codes)
+        if len(kept) < n_rows:
+            X = _safe_indexing(X, kept)  # noqa: N806
+            verified = None if verified is None else _among(kept, n_rows, as_audit(verified))
         base = LogisticRegression() if self.classifier is None else clone(check_classifier(self.classifier))
-        groups = None if groups is None else group_numbers(groups, len(labels))
         folds = make_folds(labels, self.cv, groups, self.random_state)
         weights: dict[str, NDArray[np.float64]] = {}
         if self.correction == "reweight" or sample_weight is not None:
@@ -143,17 +166,17 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             base, X, labels, folds, classes=self.classes_, n_jobs=self.n_jobs,
             weights={} if sample_weight is None else weights,
         )  # fmt: skip
-        # Of some classifiers the probabilities of a row sum to one only nearly.
+        # Rows of some classifiers sum to one only nearly.
         probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
-        # Weights of classes, or of examples, make them those of labels in other shares.
+        # Class weights, or weights of examples, shift the probabilities from the labels' shares.
         self._factors = share_factors(probs, labels)
         issues, right = self._judge(scaled(probs, self._factors), labels, verified)
-        index = index_of(X)
-        index = index_of(y) if index is None else index
-        self.label_issues_ = replace(issues, index=index, label_texts=_label_texts(self.classes_))
+        found = replace(issues, label_texts=_label_texts(self.classes_))
+        lesson = CORRECTIONS[self.correction](found, labels, right)
+        found = found if len(kept) == n_rows else found.spread(kept, n_rows)
+        self.label_issues_ = replace(found, index=index)
         self.transition_estimate_ = self.label_issues_.transition_estimate
         self.transition_: NDArray[np.float64] = self.label_issues_.transition
-        lesson = CORRECTIONS[self.correction](self.label_issues_, labels, right)
         self.classifier_ = base.fit(
             X if lesson.rows is None else _safe_indexing(X, lesson.rows),
             self.classes_[lesson.labels],
@@ -230,6 +253,18 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
+
+
+def _among(kept: NDArray[np.intp], n_rows: int, audit: Audit) -> Audit:
+    """Return an audit of all rows as one of the rows that are kept, because they have a label."""
+    place = np.full(n_rows, -1)
+    place[kept] = np.arange(len(kept))
+    rows = np.asarray(audit.rows)
+    inside = (rows >= 0) & (rows < n_rows)
+    without = inside & (place[np.where(inside, rows, 0)] < 0)
+    if without.any():
+        raise InputError(f"Expected verified rows with a given label, got row {rows[without][0]} without one.")
+    return replace(audit, rows=np.where(inside, place[np.where(inside, rows, 0)], rows))
 
 
 def _label_texts(classes: NDArray[Any]) -> tuple[str, ...]:

@@ -1,0 +1,106 @@
+"""Several models as voices: what they find, laws of symmetry, and a reference written with loops."""
+
+import numpy as np
+import pytest
+
+import dualt
+from dualt.estimators import views
+from dualt.estimators.views import calibrate_members, pooled_posterior, voices
+
+
+def drawn(n_rows=3000, n_classes=3, rate=0.25, accuracies=(0.85, 0.8, 0.75), seed=0):
+    """True classes, given labels, and models whose votes err independently."""
+    rng = np.random.default_rng(seed)
+    clean = rng.integers(n_classes, size=n_rows)
+    given = dualt.noise.corrupt(clean, dualt.noise.pair(n_classes, rate), random_state=seed)
+    members = []
+    for accuracy in accuracies:
+        right = rng.random(n_rows) < accuracy
+        vote = np.where(right, clean, (clean + rng.integers(1, n_classes, n_rows)) % n_classes)
+        sure = rng.uniform(0.5, 0.9, n_rows)[:, None]
+        members.append(np.where(vote[:, None] == np.arange(n_classes), sure, (1 - sure) / (n_classes - 1)))
+    return clean, given.astype(np.intp), np.stack(members)
+
+
+def happened(clean, given, n_classes=3):
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (clean, given), 1)
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def test_independent_voices_find_the_matrix():
+    clean, given, members = drawn()
+    found = voices(calibrate_members(members, given), given)
+    assert np.abs(found.transition - happened(clean, given)).sum() / 3 < 0.06
+    assert found.rate == pytest.approx((clean != given).mean(), abs=0.02)
+    assert found.least <= found.rate
+    assert (found.posterior.argmax(axis=1) == clean).mean() > 0.9
+
+
+def test_the_order_of_models_and_classes_does_not_matter():
+    _, given, members = drawn(800)
+    found = voices(calibrate_members(members, given), given)
+    turned = voices(calibrate_members(members[::-1], given), given)
+    np.testing.assert_allclose(found.transition, turned.transition, atol=1e-6)
+    order = np.array([2, 0, 1])
+    renamed = voices(calibrate_members(members[:, :, order], given), np.argsort(order)[given])
+    np.testing.assert_allclose(renamed.transition, found.transition[np.ix_(order, order)], atol=0.01)
+
+
+def test_a_step_is_that_of_loops():
+    _, given, members = drawn(40)
+    votes = [given, *(member.argmax(axis=1) + 3 * (member.max(axis=1) > 0.7) for member in members)]
+    posterior = views._softmax(np.random.default_rng(0).normal(size=(40, 3)))
+    tables = [views._table(voice, posterior) for voice in votes]
+    shares = np.log(np.array([0.5, 0.3, 0.2]))
+    found = views._posterior(shares, tables, votes, 0.8)
+    for row in range(40):
+        weights = []
+        for clean in range(3):
+            weight = np.exp(shares[clean]) * tables[0][clean, given[row]]
+            for table, voice in zip(tables[1:], votes[1:], strict=True):
+                weight *= table[clean, voice[row]] ** 0.8
+            weights.append(weight)
+        np.testing.assert_allclose(found[row], np.array(weights) / sum(weights))
+    for table, voice in zip(tables, votes, strict=True):
+        levels = voice.max() // 3 + 1
+        counts = np.zeros((3, 3 * levels))
+        for row in range(40):
+            counts[:, voice[row]] += posterior[row]
+        for level in range(levels):
+            own = counts[:, 3 * level : 3 * level + 3].copy()
+            right = (np.trace(own) + 1) / (own.sum() + 2)
+            for clean in range(3):
+                for said in range(3):
+                    even = right if clean == said else (1 - right) / 2
+                    counts[clean, 3 * level + said] += views.POOLING * even * (own.sum() + 1) / (40 + levels)
+        np.testing.assert_allclose(table, counts / counts.sum(axis=1, keepdims=True))
+
+
+def test_clean_labels_and_good_models_leave_little_noise():
+    clean, _, members = drawn(rate=0, accuracies=(0.97, 0.96, 0.95))
+    assert voices(calibrate_members(members, clean), clean).rate < 0.02
+
+
+def test_a_second_model_ranks_what_one_repeats():
+    """Labels by a rule that the first model repeats: the second knows better."""
+    clean, given, members = drawn(rate=0.2)
+    copied = np.where(given[:, None] == np.arange(3), 0.9, 0.05)
+    members = np.stack([copied, *members[:2]])
+    calibrated = calibrate_members(members, given)
+    found = voices(calibrated, given)
+    pooled = pooled_posterior(calibrated, given, found.transition, found.posterior)
+    np.testing.assert_allclose(pooled.sum(axis=1), 1)
+    wrong, rows = clean != given, np.arange(len(given))
+    assert wrong[np.argsort(pooled[rows, given])[: wrong.sum()]].mean() > 0.75
+    assert wrong[np.argsort(copied[rows, given])[: wrong.sum()]].mean() < 0.3
+
+
+def test_few_rows_tell_what_many_do(monkeypatch):
+    _, given, members = drawn(4000)
+    whole = voices(calibrate_members(members, given), given)
+    monkeypatch.setattr(views, "_ROWS", 1500)
+    monkeypatch.setattr(views, "_ROWS_PER_CLASS", 1)
+    part = voices(calibrate_members(members, given), given)
+    assert part.posterior.shape == whole.posterior.shape
+    np.testing.assert_allclose(part.transition, whole.transition, atol=0.05)
