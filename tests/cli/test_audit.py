@@ -165,21 +165,6 @@ def test_one_missing_label_is_one(target, words, capsys):
     assert f"{words} missing." in capsys.readouterr().out
 
 
-def test_an_audit_is_no_review_and_the_way_to_go_on_is_told(folder):
-    asked = ["audit", "labels.npy", "--probs", "probs.npy"]
-    run(*asked, "--size", 100, "-o", "my audit.csv")
-    fill_in("my audit.csv")
-    page = ["--report", "a.html", "--reviewed", "my audit.csv"]
-    for command in ([*asked, "-o", "other.csv"], ["issues", "probs.npy", "labels.npy"]):
-        result = run(*command, *page)
-        assert result.exit_code == 2
-        assert "got my audit.csv, which is an audit. Use it by --verified 'my audit.csv'" in result.stderr
-        assert "--more 0 -o 'my audit.csv'" in result.stderr
-    assert run(*asked, "--more", 0, "-o", "my audit.csv", *page[:2]).exit_code == 0
-    Path("odd.csv").write_text("a,b\n1,2\n")
-    assert "header index,old,new" in run("issues", "probs.npy", "labels.npy", *page[:3], "odd.csv").stderr
-
-
 @pytest.mark.parametrize("options", [[], ["--design", "uniform"]])
 def test_a_later_batch_of_a_stratified_draw_needs_its_probabilities(folder, options):
     """No other design could take the earlier rows in, so none is advised."""

@@ -87,8 +87,6 @@ def test_unreadable_files_are_refused(files, place, kind):
         (["-o", "absent/t.json"], "the folder absent does not exist"),
         (["-o", "out"], "it is a folder"),
         (["-o", "out/t.docx"], "ends in"),
-        (["-o", "out/t.docx", "--report", "out/page.html"], "ends in"),
-        (["--report", "absent/page.html"], "the folder absent does not exist"),
         (["-e", "dual_t"], "Did you mean 'dual-t'"),
         (["-e", "oracle"], "clean_labels"),
         (["--level", "95"], r"--level in \(0, 1\), got 95"),
@@ -214,19 +212,6 @@ def test_text_labels_beside_a_table_of_named_columns(tmp_path):
     content = json.loads(run(tmp_path / "p.csv", tmp_path / "y.txt", "--json", "-e", "spade").stdout)
     assert content["class_names"] == ["dog", "cat"]
     np.testing.assert_allclose(content["transition"], [[1, 0], [0.5, 0.5]])
-
-
-def test_whether_the_first_line_is_a_header_can_be_said(tmp_path):
-    """Classes named 0.5 and 0.6 look like a first row of numbers; labels named like a column look like a header."""
-    lines = ["0.5,0.6", *(f"{a},{b}" for a, b in PROBS.tolist())]
-    (tmp_path / "p.csv").write_text("\n".join(lines))
-    (tmp_path / "y.csv").write_text("\n".join(["label", *map(str, LABELS)]))
-    files = [tmp_path / "p.csv", tmp_path / "y.csv"]
-    content = json.loads(run(*files, "--header", "--json", "-e", "spade").stdout)
-    assert content["class_names"] == ["0.5", "0.6"]
-    assert content["n_samples"] == len(LABELS)
-    refused(run(*files, "--no-header", "-e", "spade"), "")
-    assert "--header" in run(*files, "--header", "-e", "spade").stdout, "the next step can be typed as it is shown"
 
 
 def test_twelve_numbered_classes_in_a_text_file(tmp_path):

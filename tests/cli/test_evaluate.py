@@ -241,20 +241,6 @@ def test_the_model_that_does_not_fit_is_named(folder):
     assert not result.stderr.startswith("error: In ")
 
 
-def test_a_header_is_what_the_user_says(folder):
-    """Labels and predictions that are words: without an option the first line passes for names of columns."""
-    given, names = np.load("labels.npy"), np.array(["label", "b", "c"])
-    order = np.argsort(given, kind="stable")
-    Path("l.csv").write_text("\n".join(names[given[order]]))
-    Path("p.csv").write_text("\n".join(names[np.load("good.npy")[order]]))
-    Path("names.txt").write_text("\n".join(names))
-    asked = ["evaluate", "p.csv", "l.csv", "--transition", "t.npy", "--classes", "names.txt"]
-    found = json.loads(run(*asked, "--no-header", "--json").stdout)
-    assert found["n_samples"] == 2000
-    assert found["agreement"] == pytest.approx((np.load("good.npy") == given).mean())
-    assert "dualt audit l.csv --no-header -o audit.csv" in run(*asked, "--no-header").stdout
-
-
 def test_negative_class_numbers_are_classes(folder):
     given = np.array([-1, 0, 1, 1])
     found = dualt.noisy_accuracy(np.array([-1, 0, 1, -1]), given, noise.pair(3, 0.1))

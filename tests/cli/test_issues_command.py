@@ -99,9 +99,8 @@ def test_budget_and_threshold(folder, options, flagged):
 
 
 @pytest.mark.parametrize("look_at", [["--images", "images.npy"], ["--text", "texts.txt"], []])
-@pytest.mark.parametrize("command", ["issues", "estimate"])
-def test_the_report_is_one_safe_page(folder, command, look_at):
-    result = run(command, "probs.npy", "labels.npy", "--classes", "names.txt", "--report", "page.html", *look_at)
+def test_the_report_is_one_safe_page(folder, look_at):
+    result = run("issues", "probs.npy", "labels.npy", "--classes", "names.txt", "--report", "page.html", *look_at)
     assert result.exit_code == 0, result.output
     page = (folder / "page.html").read_text()
     assert page.lower().startswith("<!doctype html>")
@@ -177,8 +176,7 @@ def test_labels_that_a_review_kept_are_not_flagged_again(folder):
     assert changed not in [row["index"] for row in json.loads(result.output)["issues"]]
 
 
-@pytest.mark.parametrize("command", ["issues", "estimate"])
-def test_a_page_finds_what_was_reviewed_by_its_id_where_rows_have_moved(folder, command):
+def test_a_page_finds_what_was_reviewed_by_its_id_where_rows_have_moved(folder):
     labels, probs = np.load("labels.npy"), np.load("probs.npy")
     rows = pd.DataFrame(probs, columns=["p_0", "p_1", "p_2"]).assign(
         id=[f"id-{row}" for row in range(300)], label=labels
@@ -186,7 +184,7 @@ def test_a_page_finds_what_was_reviewed_by_its_id_where_rows_have_moved(folder, 
     rows[::-1].to_csv("moved.csv", index=False)
     review_of(folder / "review.csv", labels, [(4, (labels[4] + 1) % 3), (5, labels[5])])
     options = ("--label", "label", "--id", "id", "--probs", "p_*", "--reviewed", "review.csv", "--report", "r.html")
-    result = run(command, "moved.csv", *options)
+    result = run("issues", "moved.csv", *options)
     assert result.exit_code == 0, result.output
     numbers = json.loads((folder / "r.html").read_text().split('id="numbers">')[1].split("</script>")[0])
     (shown,) = numbers["lists"]

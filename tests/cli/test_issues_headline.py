@@ -72,18 +72,18 @@ def test_machines_are_told_how_far_the_count_can_be_trusted(folder):
     assert [told[name] for name in names] == [None, None, []]
 
 
-def test_labels_without_a_likelier_class_are_unclear(folder):
+def test_labels_without_a_likelier_class_are_doubtful(folder):
     """Of unsure examples, a label may be more probably wrong than others and yet the likeliest."""
     text = shown("issues", "--transition", "matrix.npy", "--top", "60", "-o", "issues.csv")
     with Path("issues.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    n_unclear = sum(row["given"] == row["suggested"] for row in rows)
-    assert n_unclear == 20
-    assert "60 of 200 are flagged, most suspect first; for 20 of them no other class is likelier." in text
-    assert "likelier" not in shown("issues", "--transition", "matrix.npy")
+    n_doubtful = sum(row["given"] == row["suggested"] for row in rows)
+    assert n_doubtful == 20
+    assert "60 of 200 are flagged, most suspect first; 20 are doubtful, with no clear alternative." in text
+    assert "doubtful" not in shown("issues", "--transition", "matrix.npy")
     np.save("labels.npy", np.load("probs.npy").argmax(axis=1))
     text = shown("issues", "--transition", "matrix.npy", "--top", "3")
-    assert text.count("unclear") == 3
+    assert text.count("doubtful") == 4
 
 
 def test_no_table_is_empty(folder):

@@ -91,7 +91,7 @@ def test_columns_may_be_listed_and_need_no_common_name(table):
     assert [row["index"] for row in one["issues"]] == [row["index"] for row in other["issues"]]
 
 
-def test_estimate_leaves_rows_without_a_label_out(table):
+def test_estimate_takes_the_same_table(table):
     write(table, "data.csv")
     clear = table.dropna(subset="label")
     write(clear, "clear.csv")
@@ -119,18 +119,6 @@ def test_probabilities_of_two_decimals_are_accepted(table):
     assert {row["index"] for row in json.loads(result.stdout)["issues"]} == {*table.attrs["wrong"]}
 
 
-def test_a_header_is_what_the_user_says(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("p.npy", np.tile([[0.9, 0.1], [0.1, 0.9]], (20, 1)))
-    (tmp_path / "l.csv").write_text("label\n" + "other\n" * 19 + "other\n" * 20)
-    assert run("estimate", "p.npy", "l.csv", "--json").exit_code == 2
-    (tmp_path / "l.csv").write_text("label\n" + "other\n" * 39)
-    result = run("estimate", "p.npy", "l.csv", "--no-header", "--json", "--verbose")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["class_names"] == ["label", "other"]
-    assert "no header" in result.stderr
-
-
 def test_a_matrix_is_matched_by_name(table):
     write(table, "data.csv")
     run("estimate", "data.csv", *OPTIONS[:2], "--probs", "p_*", "-o", "t.json")
@@ -146,36 +134,3 @@ def test_a_matrix_is_matched_by_name(table):
     result = run("issues", "data.csv", *OPTIONS[:2], "--probs", "p_*", "--transition", "t.json")
     assert result.exit_code == 2
     assert "'dog', 'fox'" in result.output
-
-
-def test_a_dash_is_standard_input_and_output(table):
-    text = table.to_csv(index=False)
-    result = CliRunner().invoke(app, ["issues", "-", *OPTIONS, "-o", "-"], input=text)
-    assert result.exit_code == 0, result.output
-    rows = list(csv.DictReader(result.stdout.splitlines(keepends=True)))
-    assert {int(row["index"]) for row in rows} == {*table.attrs["wrong"]}
-    assert "labels show as wrong" in result.stderr
-
-
-def test_quiet_says_nothing_on_stderr(table):
-    write(table, "data.csv")
-    result = run("estimate", "data.csv", "--label", "label", "--probs", "p_*", "--quiet", "--json")
-    assert result.exit_code == 0
-    assert result.stderr == ""
-
-
-def test_quiet_with_a_table_on_standard_output_prints_it_alone(table):
-    write(table, "data.csv")
-    loud, quiet = (run("issues", "data.csv", *OPTIONS, "-o", "-", *more) for more in ([], ["--quiet"]))
-    assert quiet.exit_code == 0
-    assert quiet.stdout == loud.stdout
-    assert quiet.stderr == ""
-    refused = run("issues", "data.csv", "--label", "labl", "--probs", "p_*", "-o", "-", "--quiet")
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith("error: Unknown column")
-
-
-def test_how_a_table_is_read_is_said_once(table):
-    write(table, "comma.csv")
-    result = run("issues", "comma.csv", *OPTIONS, "--verbose")
-    assert result.stderr.count("';' between cells") == 1

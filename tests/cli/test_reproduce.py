@@ -187,7 +187,7 @@ def test_verbose_has_a_line_per_epoch(tmp_path):
         "--set",
         "sizes=60",
     ]
-    result = CliRunner().invoke(whole, [*words, "--out", str(tmp_path), "-v"])
+    result = CliRunner().invoke(whole, ["-v", *words, "--out", str(tmp_path)])
     assert "synthetic sym-20 n=60 seed 0 ce, epoch 2" in result.stderr
 
 

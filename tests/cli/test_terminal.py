@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt import io
-from dualt.cli import app, picture
+from dualt.cli import app, terminal
 
 
 def test_a_terminal_without_utf8_gets_ascii(tmp_path):
@@ -27,7 +27,7 @@ def test_a_terminal_without_utf8_gets_ascii(tmp_path):
     assert ran.returncode == 0, ran.stderr
     shown = ran.stdout.decode("ascii")
     assert "na?ve" in shown
-    assert "true \\ given" in shown
+    assert "true ? given" in shown
 
 
 def test_completion_can_be_installed():
@@ -45,14 +45,34 @@ def test_an_interrupted_command_says_how_to_go_on(monkeypatch):
 
 
 @pytest.mark.parametrize("n_classes", [2, 4, 6, 7, 14, 20])
-def test_sixty_columns_keep_the_intervals(n_classes):
+def test_sixty_columns_keep_the_rates(n_classes):
     rng = np.random.default_rng(0)
     true = rng.integers(n_classes, size=100 * n_classes)
     probs = np.full((len(true), n_classes), 0.1 / n_classes) + 0.9 * np.eye(n_classes)[true]
     given = np.where(rng.random(len(true)) < 0.2, (true + 1) % n_classes, true)
     names = [f"a class of a long name {k}" for k in range(n_classes)]
     out = Console(width=60, file=StringIO(), force_terminal=False)
-    picture.show_estimate(out, dualt.estimate_transition(probs, given, class_names=names), 0.95)
-    rows = [line for line in out.file.getvalue().splitlines() if "–" in line]
+    terminal.show_estimate(out, dualt.estimate_transition(probs, given, class_names=names), 0.95)
+    shown = out.file.getvalue().splitlines()
+    start = next(place for place, line in enumerate(shown) if "wrong" in line and ("true" in line or "given" in line))
+    rows = [line for line in shown[start + 1 :] if "%" in line][: min(n_classes, 12)]
     assert len(rows) == min(n_classes, 12)
-    assert all(line.count("%") == 3 and len(line.rstrip()) <= 60 for line in rows)
+    assert all(len(line.rstrip()) <= 60 for line in rows)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_progress_is_a_bar_or_a_line_now_and_then(monkeypatch, capsys, is_terminal):
+    monkeypatch.setattr(terminal, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(Console, "is_terminal", is_terminal)
+    with terminal.progress() as advance:
+        advance("folds", 1, 5)
+        advance("folds", 5, 5)
+        advance("reading rows", 10, 20, "a note")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    if is_terminal:
+        assert "reading rows" in shown.err
+    else:
+        assert shown.err.splitlines() == ["folds: 1 of 5", "folds: 5 of 5", "reading rows: a note"]
+    with terminal.progress(shown=False) as advance:
+        assert advance is None

@@ -5,7 +5,7 @@ import pytest
 from report_samples import SampleEstimate
 from rich.console import Console
 
-from dualt.cli.picture import show_estimate
+from dualt.cli.terminal import show_estimate
 from dualt.estimators import estimate_transition
 from dualt.report.payload import confusions, without_diagonal
 from dualt.report.words import facts, hardest_hit, verdict

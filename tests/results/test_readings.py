@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dualt
-from dualt.cli.picture import matrix_table
+from dualt.cli.terminal import matrix_table
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.report import render_report
 from dualt.results.readings import Readings, basis, between, finding, rate_range

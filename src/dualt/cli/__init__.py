@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NoReturn
 
 import typer
@@ -12,12 +13,12 @@ from dualt.cli.audit import audit
 from dualt.cli.demo import demo
 from dualt.cli.estimate import estimate
 from dualt.cli.evaluate import evaluate
-from dualt.cli.guard import Command, Group
 from dualt.cli.issues import issues
-from dualt.cli.plain import degrade_output, say
+from dualt.cli.options import Command, Group
 from dualt.cli.predict import predict
 from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
+from dualt.cli.terminal import remember_typed, say
 from dualt.cli.train import train
 from dualt.errors import DualtError, TrainingError, missing_extra
 
@@ -31,6 +32,10 @@ _GO_ON = {
 
 class _Commands(Group):
     """Turns our errors into one line on stderr and an exit code; anything else is a bug and shows its traceback."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        remember_typed(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -66,9 +71,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (
-    demo, estimate, issues, probs, apply_review, audit, evaluate, train, predict, reproduce
-):  # fmt: skip
+for _command in (issues, estimate, audit, apply_review, probs, evaluate, train, predict, reproduce, demo):
     app.command(cls=Command)(_command)
 app.add_typer(data.app, name="data")
 
@@ -84,11 +87,14 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+    verbose: bool = typer.Option(False, "-v", "--verbose", help="Say more on stderr."),
 ) -> None:
     """How noisy are your labels, which ones are wrong, and how to train well anyway."""
 
 
 def main() -> None:
-    """Run the command line."""
-    degrade_output()
+    """Run the command line; characters that a terminal cannot encode become "?"."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     app()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 
 from dualt.cli.audit_progress import Reached, Told
-from dualt.cli.groups import Data, Page
-from dualt.cli.guard import shared
-from dualt.cli.labelled import tell_missing
-from dualt.cli.learning import Learning
-from dualt.cli.options import Classes, Header, Json, LabelColumn, RandomState, output_option, print_json
-from dualt.cli.plain import is_standard_stream, say, typed
+from dualt.cli.inputs import opened, read_column, warn_missing, write_page
+from dualt.cli.options import Classes, Data, Json, LabelColumn, Learning, RandomState, output_option, shared
+from dualt.cli.terminal import print_json, say
 from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
 from dualt.files import keep_backup
 
@@ -38,7 +36,11 @@ def audit(
         Path, typer.Argument(metavar="LABELS", help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")
     ],
     output: Annotated[Path, output_option(help="CSV to fill in: index, given, true, how drawn.")],
-    page: Page,
+    report: Annotated[Path | None, typer.Option(help="Write a page to check them on: audit.html.")] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Images for the page: a folder of files named by id or row, or a .npy.")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="Texts to show: a column, or a file of one line each.")] = None,
     size: Annotated[
         int | None, typer.Option(help=f"How many labels to check. Default: {_SIZE}, or all if these are fewer.")
     ] = None,
@@ -54,7 +56,6 @@ def audit(
     ] = None,
     random_state: RandomState = 0,
     label: LabelColumn = None,
-    header: Header = None,
     id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS that names the rows.")] = None,
     probs: Annotated[
         Path | None, typer.Option(help="Predicted probabilities, to draw by: a file, or columns of LABELS.")
@@ -71,26 +72,27 @@ def audit(
 
     Example: `dualt audit labels.npy --probs probs.npy --size 200 -o audit.csv --report audit.html --target 0.02`
     """
-    _check_options(size, more, target, page, probs)
-    data = _data(labels, probs, label=label, header=header, classes=classes, id_column=id_column, n_jobs=n_jobs)
-    rows = _Rows.read(data, page)
+    _check_options(size, more, target, report, probs)
+    data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
+    learning = Learning(text)
+    rows = _Rows.read(data, learning)
     earlier = _earlier(output, rows.given, adding=more is not None)
     design = _design(design, earlier, probs)
     if probs is None:
-        tell_missing(rows.labelled, len(rows.given))
+        warn_missing(rows.labelled, len(rows.given))
         plan, found, reached = _plan(rows, design, earlier)
     else:
-        with data.opened(page.text_column) as posterior:
-            plan, found, reached = _plan(rows, design, earlier, posterior)
-            found = data.describe(found, posterior, page) if found is not None else None
+        with opened(data, learning) as examples:
+            plan, found, reached = _plan(rows, design, earlier, examples.posterior)
+            found = examples.find_issues(found.transition_estimate) if found is not None else None
     sheet = rows.sheet(plan, _total(size, more, earlier, len(rows.labelled)), random_state, earlier)
-    if found is not None:
-        page.write(found, data.image_folder, audit=sheet)
+    if found is not None and report is not None:
+        write_page(report, found, images or data.image_folder, text, audit=sheet)
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
     told = Told(plan, sheet, reached, target)
     if as_json:
-        written = {"output": str(output), "report": page.report and str(page.report), "design": design}
+        written = {"output": str(output), "report": report and str(report), "design": design}
         written |= {} if backup is None else {"backup": str(backup)}
         ids = {} if sheet.ids is None else {"ids": sheet.ids.tolist()}
         texts = {} if sheet.texts is None else {"texts": sheet.texts}
@@ -102,10 +104,10 @@ def audit(
     n_open = len(sheet.rows) - len(sheet.filled)
     wish = f"{n_open:,} label{'' if n_open == 1 else 's'} to check in {output}: fill in the column 'true'"
     say(wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified", nl=False)
-    next_step = f"dualt estimate {_inputs(data, probs, page.text_column)} {typed({'--verified': output})}"
-    say("." if is_standard_stream(next_step) else f"{', then' if n_open else ':'}\n {next_step}")
-    if page.report is not None and n_open:
-        say(f"Or check them in a browser, {page.report}, and pass its download, audit-review.csv, instead.")
+    next_step = shlex.join(["dualt", "estimate", *_inputs(data, learning.text_column), "--verified", str(output)])
+    say(f"{', then' if n_open else ':'}\n {next_step}")
+    if report is not None and n_open:
+        say(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
 
 
 def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled: int) -> int:
@@ -127,24 +129,32 @@ def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     from dualt.io.load import FORMATS, TABLES
 
     if probs is None or glob.glob(str(probs)):  # noqa: PTH207
-        return Data(probs or labels, labels, **named).in_order()
+        return Data(probs or labels, labels, **named)
     if probs.suffix.lower() in FORMATS or labels.suffix.lower() not in TABLES:
         check_readable(probs)  # no column, but a file that is not there
     return Data(labels, **named, columns=str(probs))
 
 
-def _inputs(data: Data, probs: Path | None, text: str | None) -> str:
+def _inputs(data: Data, text: str | None) -> list[str]:
     """Return the data as `dualt estimate` takes them: without probabilities where these can be made of them."""
-    if probs is not None:
-        return data.as_typed()
-    alone = Learning().as_typed(replace(data, probs=data.labels or data.probs, labels=None), text)
-    return alone if data.image_folder is not None or text is not None else f"PROBS {alone}"
+    labels = data.labels or data.probs
+    options = {"--label": data.label, "--probs": data.columns, "--id": data.id_column, "--classes": data.classes}
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    if data.columns is not None:
+        return [str(labels), *words]
+    if data.labels is not None and data.probs != data.labels:
+        return [str(data.probs), str(labels), *words]
+    if text is not None:
+        return [str(labels), *words, "--text", text]
+    return [*([] if data.image_folder else ["PROBS"]), str(labels), *words]
 
 
-def _check_options(size: int | None, more: int | None, target: float | None, page: Page, probs: Path | None) -> None:
+def _check_options(
+    size: int | None, more: int | None, target: float | None, report: Path | None, probs: Path | None
+) -> None:
     from dualt.validation import check_fraction
 
-    if page.report is not None and probs is None:
+    if report is not None and probs is None:
         raise InputError("Expected --probs with --report: the page shows what each example probably is.")
     if more is not None and size is not None:
         raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
@@ -161,14 +171,14 @@ class _Rows(NamedTuple):
     texts: Sequence[str] | None
 
     @classmethod
-    def read(cls, data: Data, page: Page) -> _Rows:
+    def read(cls, data: Data, learning: Learning) -> _Rows:
         import numpy as np
 
         from dualt import io
         from dualt.label_arrays import as_label_array, is_missing
 
         path = data.labels or data.probs
-        given = as_label_array(io.load_labels(path, column=data.label, header=data.header, missing=True))
+        given = as_label_array(io.load_labels(path, column=data.label, missing=True))
         given = given.argmax(axis=1) if given.ndim == 2 else given
         labelled = np.flatnonzero(~is_missing(given))
         if not len(labelled):
@@ -176,7 +186,10 @@ class _Rows(NamedTuple):
         if given.dtype.kind == "f" and len(labelled) < len(given):
             # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
             given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
-        return cls(given, labelled, data.ids(len(given)), data.column(page.text_column, len(given)))
+        folder = data.image_folder
+        ids = read_column(data, data.id_column, len(given)) if folder is None else io.read_class_folder(folder).files
+        texts = read_column(data, learning.text_column, len(given))
+        return cls(given, labelled, ids, texts)
 
     def sheet(self, plan: Plan, total: int, random_state: int, earlier: Sheet | None) -> Sheet:
         """Draw, and return the sheet to fill in, with what was filled in before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dualt.cli.plain import say
+from dualt.cli.terminal import say
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.guard import Command, Group, shared
-from dualt.cli.options import DataDir, Json, print_json
-from dualt.cli.plain import say
+from dualt.cli.options import Command, DataDir, Group, Json, shared
+from dualt.cli.terminal import print_json, say
 
 app = typer.Typer(cls=Group, help="Download data sets from their publishers.", no_args_is_help=True)
 

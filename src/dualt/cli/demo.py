@@ -1,35 +1,25 @@
-"""`dualt demo`: the main job on the digits of scikit-learn, where the truth is known."""
+"""`dualt demo`: the main job on scikit-learn's digits, where the truth is known."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from dualt.cli.inputs import write_page
+from dualt.cli.options import Json, shared
+from dualt.cli.terminal import console, error_table, print_json, show_estimate, show_next
 
-from dualt.cli.guard import shared
-from dualt.cli.options import Json, RandomState, print_json, save_report
-
-if TYPE_CHECKING:
-    from dualt.issues import LabelIssues
-    from dualt.results import TransitionEstimate
+_NOISE = "pair-0.3"
+_REPORT = Path("demo-report.html")
 
 
 @shared
-def demo(
-    noise: Annotated[str, typer.Option(help="sym-0.2, pair-0.45, random-0.3 or clean.")] = "pair-0.3",
-    report: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("demo-report.html"),
-    network: Annotated[bool, typer.Option(help="Train networks too, if torch is installed.")] = True,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    random_state: RandomState = 0,
-    as_json: Json = False,
-) -> None:
+def demo(as_json: Json = False) -> None:
     """Show the main job where the truth is known: digits whose labels were corrupted on purpose.
 
-    A scikit-learn classifier sees only the noisy labels. From its out-of-fold probabilities come the
-    transition matrix, the wrong labels, a page to review them, and better classifiers.
+    A scikit-learn classifier sees only the noisy labels. From its out-of-fold probabilities come the wrong labels, a
+    page to review them (demo-report.html), a better classifier, and the transition matrix.
 
-    Example: `dualt demo --noise sym-0.5`
+    Example: `dualt demo`
     """
     import numpy as np
     from sklearn.datasets import load_digits
@@ -38,7 +28,7 @@ def demo(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from dualt import noise as noises
+    from dualt import noise
     from dualt.classifier import RobustClassifier
     from dualt.crossfit import out_of_fold_probabilities
     from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, estimate_posterior
@@ -48,88 +38,50 @@ def demo(
 
     pixels, digits = load_digits(return_X_y=True)
     features, test_features, clean, test_clean = train_test_split(
-        pixels, digits, test_size=0.25, stratify=digits, random_state=random_state
+        pixels, digits, test_size=0.25, stratify=digits, random_state=0
     )
-    truth = noises.from_name(noise, 10, random_state=random_state)
-    noisy = noises.corrupt(clean, truth, random_state=random_state)
+    truth = noise.from_name(_NOISE, 10, random_state=0)
+    noisy = noise.corrupt(clean, truth, random_state=0)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     posterior = as_posterior(out_of_fold_probabilities(model, features, noisy), noisy)
     known = {name: {"clean_labels": clean} for name, entry in ESTIMATORS.items() if entry.needs_clean_labels}
     estimates = {name: estimate_posterior(posterior, name, **known.get(name, {})) for name in ESTIMATORS}
     errors = {name: l1_error(estimate.transition, truth, normalize=True) for name, estimate in estimates.items()}
     found = find_posterior_issues(posterior, estimates[DEFAULT_ESTIMATOR])
-    blind = [estimate for name, estimate in estimates.items() if name not in known]
     images = np.rint(features.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
-    save_report(report, found, comparison=blind, images=images, title="Digits, demo")
-    models: dict[str, Any] = {"plain": model, "robust": RobustClassifier(model, random_state=random_state)}
-    models |= _networks(random_state) if network else {}
+    compared = [estimate for name, estimate in estimates.items() if name not in known]
+    write_page(_REPORT, found, images, comparison=compared, title="Digits, demo")
+    models = {"plain": model, "robust": RobustClassifier(model, random_state=0)}
     accuracy = {
         name: float(each.fit(features, noisy).score(test_features, test_clean)) for name, each in models.items()
     }
-    result = {
-        "noise": noise,
-        "random_state": random_state,
-        "wrong": int(np.sum(noisy != clean)),
-        "expected_wrong": found.expected_count,
-        "flagged_and_wrong": int(np.sum(found.is_issue & (noisy != clean))),
-        "flagged": int(found.is_issue.sum()),
-        "errors": errors,
-        "accuracy": accuracy,
-        "report": str(report),
-    }
+    wrong, flagged = int(np.sum(noisy != clean)), int(found.is_issue.sum())
+    truly_wrong = int(np.sum(found.is_issue & (noisy != clean)))
     if as_json:
-        print_json(result)
-    else:
-        _show(result, estimates, found, network=network)
-    if open_page:
-        typer.launch(str(report.resolve()))
-
-
-def _networks(random_state: int) -> dict[str, Any]:
-    """Return a network trained with cross entropy and one with the forward correction, if torch is installed."""
-    from importlib.util import find_spec
-
-    from dualt.estimators import DEFAULT_ESTIMATOR
-
-    if find_spec("torch") is None:
-        return {}
-    from dualt.nn.classifier import RobustNetClassifier
-
-    settings: dict[str, Any] = {"n_jobs": 1, "random_state": random_state}
-    return {
-        "cross entropy": RobustNetClassifier(method="ce", **settings),
-        "forward": RobustNetClassifier(method="forward", estimator=DEFAULT_ESTIMATOR, **settings),
-    }
-
-
-def _show(
-    result: dict[str, Any], estimates: dict[str, TransitionEstimate], found: LabelIssues, *, network: bool
-) -> None:
-    from dualt.cli import picture
-    from dualt.estimators import DEFAULT_ESTIMATOR
-
-    out = picture.console()
-    accuracy = result["accuracy"]
-    out.print(
-        f"\n[bold]1. {len(found):,} images of digits; {result['wrong']:,} of their labels were made wrong"
-        f" ({result['noise']}).[/]\n   A classifier saw only those labels. What each estimator finds, against the"
-        " truth it did not see:\n"
-    )
-    out.print(picture.error_table(estimates, result["errors"]))
-    out.print(f"\n[bold]2. The default, {DEFAULT_ESTIMATOR}:[/]")
-    picture.show_estimate(out, estimates[DEFAULT_ESTIMATOR], 0.95)
-    out.print(
-        f"\n[bold]3. Wrong labels:[/] {result['flagged']:,} flagged, {result['flagged_and_wrong']:,} of them truly"
-        f" wrong. Review them in a browser: [bold]{result['report']}[/]"
-        f"\n[bold]4. The same classifier on clean test images:[/] plain {accuracy['plain']:.1%},"
-        f" noise-aware [bold]{accuracy['robust']:.1%}[/]"
-    )
-    if "forward" in accuracy:
-        out.print(
-            f"[bold]5. A network on the same images:[/] cross entropy {accuracy['cross entropy']:.1%},"
-            f" forward-corrected [bold]{accuracy['forward']:.1%}[/]"
+        print_json(
+            {
+                "noise": _NOISE,
+                "wrong": wrong,
+                "expected_wrong": found.expected_count,
+                "flagged": flagged,
+                "flagged_and_wrong": truly_wrong,
+                "accuracy": accuracy,
+                "errors": errors,
+                "report": str(_REPORT),
+            }
         )
-    else:
-        missing = "pip install 'dualt\\[train]'" if network else "left out (--no-network)"
-        out.print(f"[dim]5. A network on the same images: {missing}[/]")
-    picture.show_next(out, {"dualt issues data.csv --label label --text title": "the same for your own data"})
+        return
+    out = console()
+    out.print(
+        f"\n[bold]{len(found):,} images of digits; {wrong:,} of their labels were made wrong[/] ({_NOISE})."
+        " A classifier saw only those labels.\n"
+        f"\n[bold]1. Wrong labels:[/] {flagged:,} flagged, [bold]{truly_wrong:,}[/] of them truly wrong."
+        f" Review them in a browser: {_REPORT}"
+        f"\n[bold]2. The same classifier on clean test images:[/] plain {accuracy['plain']:.1%}, noise-aware"
+        f" [bold]{accuracy['robust']:.1%}[/]"
+        f"\n[bold]3. The transition matrix,[/] by the default estimator, {DEFAULT_ESTIMATOR}:"
+    )
+    show_estimate(out, estimates[DEFAULT_ESTIMATOR])
+    out.print("\n[bold]4. All estimators[/] against the truth that they did not see:\n")
+    out.print(error_table(estimates, errors))
+    show_next(out, {"dualt issues data.csv --label label --text title": "the same for your own data"})

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.guard import shared
-from dualt.cli.labelled import tell_missing, tell_verified
-from dualt.cli.options import Classes, Header, Json, LabelColumn, Level, print_json
-from dualt.cli.plain import say, typed
+from dualt.cli.inputs import warn_missing, warn_verified
+from dualt.cli.options import Classes, Json, LabelColumn, Level, shared
+from dualt.cli.terminal import again, print_json, say
 from dualt.errors import InputError, LabelsError
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ def evaluate(
         Path | None, typer.Option(help="Predictions of a second model, to tell which is better.")
     ] = None,
     label: LabelColumn = None,
-    header: Header = None,
     classes: Classes = None,
     level: Level = 0.95,
     as_json: Json = False,
@@ -61,8 +59,8 @@ def evaluate(
     sheet = None if verified is None else read_sheet(verified)
     audit = None if sheet is None else sheet.audit()
     is_table = labels.suffix.lower() in TABLES
-    given = io.load_labels(labels, column=label, header=header, missing=is_table)
-    models = {path: _predictions(path, given, header) for path in (predictions, against) if path is not None}
+    given = io.load_labels(labels, column=label, missing=is_table)
+    models = {path: _predictions(path, given) for path in (predictions, against) if path is not None}
     _check_lengths(models, len(given), labels)
     if is_table:
         given, models, audit = _labelled(given, models, audit)
@@ -77,12 +75,11 @@ def evaluate(
         print_json(found.to_dict())
         return
     if sheet is not None:
-        tell_verified(found.n_verified, sheet, verified)
+        warn_verified(found.n_verified, sheet, verified)
     _show(found)
     if found.audited is None:
-        line_1 = {} if header is None else {"--header" if header else "--no-header": True}
-        options = typed({"--label": label, **line_1, "-o": "audit.csv"})
-        say(f"To settle it: dualt audit {shlex.quote(str(labels))} {options}, then --verified audit.csv.")
+        named = shlex.join([str(labels), *(["--label", label] if label else []), "-o", "audit.csv"])
+        say(f"To settle it: dualt audit {named}, then {again(None, '--verified', 'audit.csv')}")
 
 
 def _noise(path: Path, names: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
@@ -131,13 +128,13 @@ def _labelled(
     if not missing.any():
         return given, {**models}, audit
     labelled = (~missing).nonzero()[0]
-    tell_missing(labelled, len(given))
+    warn_missing(labelled, len(given))
     if audit is not None:
         audit = audit.among(labelled)
     return given[labelled], {path: model[labelled] for path, model in models.items()}, audit
 
 
-def _predictions(path: Path, labels: NDArray[Any], header: bool | None) -> NDArray[Any]:
+def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
     """Read predicted classes (of a table the column `prediction`, or its only one), or probabilities."""
     import numpy as np
 
@@ -147,9 +144,9 @@ def _predictions(path: Path, labels: NDArray[Any], header: bool | None) -> NDArr
 
     if path.suffix.lower() not in TABLES:
         return io.load_labels(path)
-    asked = io.open_table(path, "prediction", header)
+    asked = io.open_table(path, "prediction")
     column = "prediction" if "prediction" in (asked.names or ()) else None
-    table = asked if column else io.open_table(path, header=header)
+    table = asked if column else io.open_table(path)
     given: list[str] = []
     try:
         place = label_place(table, column)

@@ -3,69 +3,73 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.groups import Data, Estimation, Page
-from dualt.cli.guard import shared
-from dualt.cli.learning import Learning
-from dualt.cli.options import Json, output_option, print_json
-from dualt.cli.plain import say, typed
-from dualt.errors import InputError
+from dualt.cli.inputs import estimate_examples, opened, write_page
+from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
+from dualt.cli.terminal import again, console, print_json, say, show_issues, show_next
+from dualt.errors import DualtError, InputError
+
+if TYPE_CHECKING:
+    from dualt.issues import LabelIssues
 
 
 @shared
 def issues(
-    estimation: Estimation,
     data: Data,
-    page: Page,
     learning: Learning,
+    estimation: Estimation,
+    transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
+    top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Flag labels that are right with less probability.")] = None,
     output: Annotated[Path | None, output_option(help="Write the flagged labels as .csv, .json or .parquet.")] = None,
     export: Annotated[
         str | None, typer.Option(metavar="TOOL", help="Write -o as tasks for label-studio, argilla or hf (datasets).")
     ] = None,
-    transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
-    top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Flag labels that are right with less probability.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Images for the page: a folder of files named by id or row, or a .npy.")
+    ] = None,
+    reviewed: Annotated[
+        Path | None, typer.Option(help="An earlier review, as the page downloads it: the page opens with it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.
 
-    As many are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise;
+    As many labels are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise;
     labels that the review of --reviewed has kept are not flagged again.
 
-    Without probabilities, a table whose --text or --features tell the class, or images in a folder per class, will do:
-    they are made as `dualt probs` makes them.
-
-    Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
+    DATA without probabilities is a table with --text or --features, or images in a folder per class: probabilities are
+    made as `dualt probs` makes them.
 
     Example: `dualt issues data.csv --label label --text title --report report.html`
+
+    Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
     """
     from dualt import io
-    from dualt.cli import picture
-    from dualt.issues import find_posterior_issues
     from dualt.issues.exchange import check_tool, export_issues, label_studio_interface
     from dualt.transition import match_transition
 
-    if transition is not None and not (estimation.is_default and estimation.settings is None):
+    if transition is not None and (estimation.estimator or estimation.settings or estimation.verified):
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     if export is not None:
         check_tool(export, output)
-    options = {"--transition": transition, "--top": top, "--threshold": threshold, "--reviewed": page.reviewed}
-    words = [learning.as_typed(data, page.text_column), estimation.as_typed(), typed(options)]
-    data = learning.completed(data, page.text_column)
-    with data.opened(page.text_column) as posterior:
+    with opened(data, learning) as examples:
         if transition is None:
-            source: Any = estimation.estimate(posterior)
+            source: Any = estimate_examples(examples, estimation)
         else:
-            source = match_transition(*io.load_named_transition(transition), posterior.coder.names)
-        found = find_posterior_issues(posterior, source, top=top, threshold=threshold)
-    found = data.describe(found, posterior, page)
-    decided = page.decided(found)
+            source = match_transition(*io.load_named_transition(transition), examples.posterior.coder.names)
+        found = examples.find_issues(source, top=top, threshold=threshold)
+    found = with_image_names(found, images)
+    decided = {} if reviewed is None else decided_rows(found, reviewed)
     found = found.without([row for row, label in decided.items() if label == found.class_names[found.given[row]]])
-    page.write(found, data.image_folder, level=estimation.level)
-    pictures = data.image_folder if found.images is None else page.images
+    if report is not None:
+        pictures = images or examples.images
+        write_page(report, found, pictures, learning.text, reviewed=decided, level=estimation.level)
+    pictures = examples.images if found.images is None else images
     if output is not None and export is not None:
         export_issues(output, found, export, pictures)
     elif output is not None:
@@ -73,18 +77,53 @@ def issues(
     if as_json:
         print_json(found.to_dict(estimation.level))
         return
-    out = picture.console()
-    picture.show_issues(out, found, estimation.level)
-    picture.show_next(out, _next_steps(" ".join(filter(None, words)), output, page.report, len(found.indices)))
+    out = console()
+    show_issues(out, found, estimation.level)
+    show_next(out, _next_steps(output, report, any_flagged=len(found.indices) > 0))
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
 
 
-def _next_steps(inputs: str, output: Path | None, report: Path | None, n_flagged: int) -> dict[str, str]:
-    if not n_flagged:
-        return {f"Written: {path}": "" for path in (output, report) if path is not None}
-    table = {f"dualt issues {inputs} -o issues.csv": "all of them, as a table"}
-    page = {f"dualt issues {inputs} --report report.html": "review them in a browser"}
-    steps = table if output is None else {f"The flagged labels are in {output}.": ""}
-    return steps | (page if report is None else {f"Review them in a browser: {report}": ""})
+def _next_steps(output: Path | None, report: Path | None, *, any_flagged: bool) -> dict[str, str]:
+    steps = {f"Written: {path}": "" for path in (output, report) if path is not None}
+    if any_flagged and output is None:
+        steps[again(None, "-o", "issues.csv")] = "all of them, as a table"
+    if any_flagged and report is None:
+        steps[again(None, "--report", "report.html")] = "review them in a browser"
+    elif any_flagged:
+        steps[f"Review them in a browser: {report}"] = ""
+    return steps
+
+
+def with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
+    """Return the issues with the file of each row, if `--images` is a folder."""
+    from dataclasses import replace
+
+    from dualt.report.matching import match_files
+
+    if images is None or not images.is_dir():
+        return found
+    files = match_files(images, len(found), found.ids, found.given_names)
+    return replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
+
+
+def decided_rows(found: LabelIssues, review: Path) -> dict[int, str]:
+    """Return the class that an earlier review decided for, by row."""
+    from dualt.audit import read_sheet
+    from dualt.issues.review import decided_labels, read_review
+
+    try:
+        decisions = read_review(review)
+    except InputError:
+        try:
+            read_sheet(review)
+        except DualtError:
+            pass
+        else:
+            raise InputError(
+                f"Expected a review of flagged labels for --reviewed, got {review}, which is an audit. Use it by"
+                f" --verified {review}, or add to it with `dualt audit`."
+            ) from None
+        raise
+    return decided_labels(decisions, found.given_names, found.ids)

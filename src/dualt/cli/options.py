@@ -1,27 +1,29 @@
-"""Single options that several commands share, and how commands read settings and print JSON."""
+"""Options that several commands share, and the base of every command."""
 
 from __future__ import annotations
 
 import ast
-import json
 import logging
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from dualt.cli.plain import say
-from dualt.errors import InputError
-from dualt.files import json_text
+from dualt.cli.terminal import notices, remember_running
+from dualt.errors import DualtError, InputError
+from dualt.files import check_outputs, check_writable_target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    pass
 
-    from dualt.issues import LabelIssues
-    from dualt.results import TransitionEstimate
-
-_log = logging.getLogger(__name__)
+_OUTPUTS = ("output", "report", "folder")
+_PAGES = (".html", ".htm")
+_CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 
 output_option = partial(typer.Option, "-o", "--output")
 Settings = Annotated[
@@ -33,11 +35,8 @@ Classes = Annotated[
     Path | None, typer.Option("--classes", help="Class names in column order, one per line. Default: the header's.")
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")]
-IdColumn = Annotated[str | None, typer.Option("--id", help="Name of the column of ids in a table.")]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="Whether line 1 of a table names its columns.  [default: by its look]"),
-]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Name of the id column in a table.")]
+Jobs = Annotated[int, typer.Option("--n-jobs", help="Number of threads or processes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt.")
@@ -45,7 +44,7 @@ DataDir = Annotated[
 
 
 def check_random_state(value: int) -> int:
-    """Refuse a seed that not everything random takes, before anything is read."""
+    """Refuse a seed that scikit-learn would not take, before anything is read."""
     from dualt.rng import check_scikit_seed
 
     return check_scikit_seed(value, "--random-state")
@@ -56,34 +55,91 @@ RandomState = Annotated[
 ]
 
 
-def save_report(
-    path: Path, found: LabelIssues, *, images: Any = None, text: Path | None = None, **options: Any
-) -> None:
-    """Write the page of the issues and their estimate, with what there is to look at."""
-    from dualt.report import image_previews, listed, text_previews
+class _PlainFlags:
+    """Shows flags in the help as flags, not as options that take a bool."""
 
-    if images is not None and text is not None:
-        raise InputError("Expected --images or --text, got both.")
-    if images is not None or text is not None:
-        shown = {*listed(found, reviewed=options.get("reviewed"), ids=found.ids).tolist()}
-        if options.get("audit") is not None:
-            shown.update(options["audit"].rows.tolist())
-        if text is not None:
-            previews = text_previews(text if found.texts is None else found.texts, shown, n_samples=len(found))
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Group(_PlainFlags, TyperGroup):
+    """A command with commands below it."""
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command: its outputs are checked before anything is read, and the library's notices go to stderr.
+
+    Parameters called output or report are files to be written; one called folder is written into.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        verbose = ctx.find_root().params.get("verbose")
+        with notices(logging.INFO if verbose else logging.WARNING):
+            remember_running(ctx)
+            _check_paths(ctx.params)
+            return super().invoke(ctx)
+
+
+def _check_paths(values: dict[str, Any]) -> None:
+    """Refuse an output that is an input or another output, or that cannot be written."""
+    from dualt.io import find_shards
+
+    written = {name: Path(values[name]).expanduser() for name in _OUTPUTS if values.get(name)}
+    read: list[Path] = []
+    for name, value in values.items():
+        if written and name not in _OUTPUTS and isinstance(value, (str, Path)):
+            # DATA of train and predict is a text: the name of a data set, or a path.
+            path = Path(value).expanduser()
+            try:
+                read += [path, *find_shards(path)]
+            except (DualtError, OSError):  # refused where it is read
+                read.append(path)
+    check_outputs(written.values(), read)
+    for name, path in written.items():
+        if name != "folder":
+            check_writable_target(path)
+        if name == "report" and path.suffix.lower() not in _PAGES:
+            raise InputError(f"Expected --report to end in {' or '.join(_PAGES)}, got {path}.")
+
+
+def shared(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with an option for every field of its groups: parameters whose type is a dataclass."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name in groups:
+            parameters += _parameters_of(groups[name])
         else:
-            names = found.ids if found.images is None else found.images
-            previews = image_previews(images, shown, n_samples=len(found), ids=names, labels=found.given_names)
-        options["previews"] = previews
-    found.to_report(path, **options)
+            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
-_CONSTANTS = {"true": "True", "false": "False", "none": "None"}
+def _parameters_of(group: Any) -> Iterator[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = Parameter.empty if field.default is MISSING else field.default
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
 
 
-def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """Return the options that `--set NAME=VALUE` gives; a value that is not a Python literal is taken as text."""
+def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
+    """Return the options given by `--set NAME=VALUE`; a value that is not a Python literal is taken as text."""
     options: dict[str, Any] = {}
-    for setting in settings:
+    for setting in settings or ():
         name, equals, value = setting.partition("=")
         if not equals:
             raise InputError(f"Expected --set NAME=VALUE, got {setting!r}.")
@@ -94,25 +150,81 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def print_json(content: Any) -> None:
-    """Print `content` as JSON on stdout; numbers that are not finite are null, with a notice."""
-    text = json_text(content)
-    if text != json.dumps(content, indent=1):
-        _log.warning("Numbers that are infinite, or not numbers, are null in the JSON.")
-    say(text)
+_probabilities = partial(typer.Option, rich_help_panel="Making probabilities from raw data")
+_estimate = partial(typer.Option, rich_help_panel="The estimate")
 
 
-def print_estimate(
-    chosen: TransitionEstimate, others: Mapping[str, TransitionEstimate], level: float, *, as_json: bool
-) -> None:
-    """Print an estimate, and others beside it if there are any: for people, or as JSON."""
-    if as_json:
-        compared = {"compared": {name: other.to_dict(level) for name, other in others.items()}} if others else {}
-        print_json(chosen.to_dict(level) | compared)
-        return
-    from dualt.cli import picture
+@dataclass(frozen=True)
+class Data:
+    """Probabilities and given labels, or raw data with labels."""
 
-    out = picture.console()
-    picture.show_estimate(out, chosen, level)
-    if others:
-        picture.show_comparison(out, others, level)
+    probs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="Probabilities (.npy, .npz, .csv, .tsv, .parquet, .jsonl), a table with labels, or images in a folder"
+            " per class; several files by a folder or 'pattern*'.",
+        ),
+    ]
+    labels: Annotated[
+        Path | None,
+        typer.Argument(metavar="[LABELS]", help="Given labels, if not in DATA: the same, .txt, or a folder per class."),
+    ] = None
+    label: LabelColumn = None
+    columns: Annotated[
+        str | None,
+        typer.Option("--probs", help="Columns of probabilities: 'p_*', where * is the class, or a list: 'cat,dog'."),
+    ] = None
+    id_column: IdColumn = None
+    classes: Classes = None
+    n_jobs: Jobs = 1
+    dask: Annotated[
+        str | None, typer.Option(help="Dask cluster that reads the files: tcp://host:8786, or local for two workers.")
+    ] = None
+
+    @property
+    def image_folder(self) -> Path | None:
+        """The folder of images, if the labels are a folder per class."""
+        from dualt.io import is_class_folder
+
+        folder = self.labels or self.probs
+        return folder if is_class_folder(folder) else None
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What a model learns from to make probabilities, out of fold, where DATA has none."""
+
+    text: Annotated[
+        str | None,
+        _probabilities(help="Column of texts to learn from and to show; or a file of lines, to show only."),
+    ] = None
+    features: Annotated[
+        str | None, _probabilities(help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'.")
+    ] = None
+    group: Annotated[str | None, _probabilities(help="Column of groups: rows of one group stay in one fold.")] = None
+    model: Annotated[
+        str | None, _probabilities(metavar="MODULE:FACTORY", help="Makes your own scikit-learn classifier.")
+    ] = None
+
+    @property
+    def text_column(self) -> str | None:
+        """The column of texts, unless `--text` names a file."""
+        return None if self.text is None or Path(self.text).is_file() else self.text
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """How the transition matrix is found."""
+
+    estimator: Annotated[
+        str | None, _estimate("--estimator", "-e", help="Estimator; `dualt estimate --compare` lists all.")
+    ] = None
+    settings: Settings = None
+    verified: Annotated[Path | None, _estimate(help="Labels checked by hand; see `dualt audit`.")] = None
+    level: Level = 0.95
+
+    def __post_init__(self) -> None:
+        from dualt.validation import check_fraction
+
+        check_fraction(self.level, "--level")

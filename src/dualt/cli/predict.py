@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dualt.cli.guard import shared
-from dualt.cli.options import Json, output_option, print_json
-from dualt.cli.plain import say
+from dualt.cli.options import Json, output_option, shared
+from dualt.cli.terminal import print_json, say
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write
 

@@ -1,20 +1,16 @@
-"""`dualt probs`: out-of-fold probabilities of data that have none."""
+"""`dualt probs`: out-of-fold probabilities for data that have none."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dualt.cli.groups import Data
-from dualt.cli.guard import shared
-from dualt.cli.learning import Learning
-from dualt.cli.options import Header, IdColumn, Json, LabelColumn, output_option, print_json
-from dualt.cli.raw_data import load_raw
-from dualt.errors import InputError
-from dualt.files import read_json
+from dualt.cli.inputs import learn, most_frequent, read_raw
+from dualt.cli.options import Data, IdColumn, Jobs, Json, LabelColumn, Learning, RandomState, output_option, shared
+from dualt.cli.terminal import console, print_json, progress, show_next
 
 
 @shared
@@ -27,51 +23,56 @@ def probs(
         Path, output_option(help="Ids, labels and probabilities as .csv or .parquet, or these alone as .npy.")
     ],
     learning: Learning,
+    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
+    size: Annotated[
+        int | None, typer.Option(help="Resize images to this many pixels a side. Default: 32 if larger than 48.")
+    ] = None,
     label: LabelColumn = None,
-    text: Annotated[str | None, typer.Option(help="Column of texts to learn from.")] = None,
     id_column: IdColumn = None,
-    header: Header = None,
-    n_jobs: Annotated[int, typer.Option(help="Number of folds that are fitted at once.")] = 1,
+    random_state: RandomState = 0,
+    n_jobs: Jobs = 1,
     as_json: Json = False,
 ) -> None:
     """Make the probabilities that the other commands read: out of fold, so that no model has seen what it judges.
 
-    A plain model is chosen for the data: logistic regression on words for --text; the same, or trees, on the columns of
-    --features; the same on features learnt without labels for images. Rows without a label get the probabilities of a
-    model of all others. Results are kept by content in $DUALT_CACHE, by default ~/.cache/dualt/probs; delete that
-    folder to clear it.
+    They are the mean of several models that suit the data and err differently; --text and --features may go together.
+    Rows without a label get the probabilities of models fitted on all others.
 
     Example: `dualt probs data.csv --label label --text title -o probs.csv`
     """
-    from dualt.io.load import check_probability_ending, read_npy, save_probabilities
-
-    check_probability_ending(output)
-    if text is not None and learning.features is not None:
-        raise InputError(
-            "Expected --text or --features, got both: our models learn from texts, or from numbers and categories."
-            " Leave one out, or name the texts among --features for a --model of your own."
-        )
-    source = Data(data, label=label, id_column=id_column, header=header, n_jobs=n_jobs)
-    raw = load_raw(source, text, learning)
-    made = learning.make(source, text, raw)
-    told = read_json(made.with_suffix(".json"))
-    save_probabilities(output, read_npy(made), told["class_names"], raw.beside)
-    if as_json:
-        print_json(told | {"output": str(output)})
-        return
     from rich.markup import escape
 
-    from dualt.cli import picture
+    from dualt.io.load import check_probability_ending, save_probabilities
 
-    out = picture.console()
+    check_probability_ending(output)
+    raw = read_raw(Data(data, label=label, id_column=id_column), learning, size)
+    with progress() as advance:
+        found = learn(raw, learning.model, cv=folds, n_jobs=n_jobs, random_state=random_state, on_progress=advance)
+    beside = {name: values for name, values in raw.beside.items() if name != learning.text}
+    save_probabilities(output, found.pred_probs, found.class_names, beside)
+    content = {
+        "class_names": list(found.class_names),
+        "model": " ".join(found.model.split()),
+        "folds": int(found.fold.max()) + 1,
+        "agreement": found.agreement,
+        "most_frequent": most_frequent(found),
+        "n_samples": len(found),
+        "n_labelled": int(found.labelled.sum()),
+        "output": str(output),
+    }
+    if as_json:
+        print_json(content)
+        return
+    out = console()
     out.print(
-        f"\nProbabilities of {told['n_samples']:,} rows and {len(told['class_names']):,} classes, out of fold in"
-        f" {told['folds']} folds, by {escape(told['model'])}.\nIt agrees with {told['agreement']:.0%} of the labels;"
-        f" the most frequent class has {told['most_frequent']:.0%}.\n"
+        f"\nProbabilities of {len(found):,} rows and {len(found.class_names):,} classes, out of fold in"
+        f" {content['folds']} folds, by {escape(str(content['model']))}.\nThey agree with {found.agreement:.0%} of the"
+        f" labels; the most frequent class has {content['most_frequent']:.0%}.\n"
     )
+    named = ["--id", id_column] if id_column else []
     if data.is_dir() or output.suffix.lower() == ".npy":
-        given = replace(source, probs=output, labels=data)
-    else:  # the labels are in the table of probabilities too, below a header
-        given = Data(output, label=list(raw.beside)[-1], id_column=id_column)
-    steps = {f"dualt issues {given.as_typed()}": "which labels are wrong", f"Written: {output}": ""}
-    picture.show_next(out, steps)
+        words = [str(output), str(data), *(["--label", label] if label else []), *named]
+    else:  # the labels are in the table of probabilities too
+        words = [str(output), "--label", list(beside)[-1], *named]
+    steps = {shlex.join(["dualt", "issues", *words]): "which labels are wrong", f"Written: {output}": ""}
+    show_next(out, steps)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.guard import shared
-from dualt.cli.options import Json, print_json
-from dualt.cli.plain import say
+from dualt.cli.options import Json, shared
+from dualt.cli.terminal import print_json, say
 from dualt.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualt.cli.guard import shared
-from dualt.cli.options import Json, RandomState, output_option, print_json
-from dualt.cli.plain import say
-from dualt.cli.progress import terminal
+from dualt.cli.options import Json, RandomState, output_option, shared
+from dualt.cli.terminal import print_json, progress, say
 from dualt.cli.trained import keep, show
 from dualt.cli.training import Samples, Training
 
@@ -93,24 +91,15 @@ def _resumable(folder: Path, *, overwrite: bool) -> Iterator[None]:
 def _progress(
     config: TrainingConfig, n_samples: int, *, shown: bool
 ) -> Iterator[Callable[[str, EpochRecord], None] | None]:
-    """Yield what is called after every epoch: a bar on stderr where that is a terminal, else nothing."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """Yield what is called after every epoch, which shows the progress of its stage."""
+    with progress(shown=shown) as advance:
 
-    console = terminal()
-    if not shown or console is None:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[state]}"), console=console) as bars:
-        tasks: dict[str, Any] = {}
-
-        def advance(stage: str, record: EpochRecord) -> None:
-            if stage not in tasks:
-                for done in bars.tasks:  # a fold, or whoever runs out of patience, stops before the end of its schedule
-                    bars.update(done.id, total=done.completed)
-                tasks[stage] = bars.add_task(stage, total=config.recipe_of(stage, n_samples).epochs, state="")
+        def on_epoch(stage: str, record: EpochRecord) -> None:
             scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
             words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]
-            bars.update(tasks[stage], completed=record.epoch + 1, state=" ".join([f"loss {record.loss:.3f}", *words]))
+            epochs = config.recipe_of(stage, n_samples).epochs
+            note = ", ".join([f"epoch {record.epoch + 1} of {epochs}", f"loss {record.loss:.3f}", *words])
+            if advance is not None:
+                advance(stage, record.epoch + 1, epochs, note)
 
-        yield advance
+        yield on_epoch if shown else None

@@ -52,25 +52,25 @@ def _write_report(run: RobustRun, dataset: Dataset, split: Split, path: Path) ->
     """Write the page of the estimate and the labels it finds wrong, with the images if there are any."""
     import numpy as np
 
-    from dualt.cli.options import save_report
+    from dualt.cli.inputs import write_page
     from dualt.nn.all_rows import issues_of_all_rows
 
     found = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
     images = None
     if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
         images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
-    save_report(path, found, images=images, title=dataset.name)
+    write_page(path, found, images, title=dataset.name)
 
 
 def show(run: RobustRun, content: dict[str, Any], output: Path) -> None:
     """Print what came out, and where it is."""
     from rich.markup import escape
 
-    from dualt.cli import picture
+    from dualt.cli import terminal
 
-    out = picture.console()
+    out = terminal.console()
     if run.estimate is not None and run.distrust is None:
-        picture.show_estimate(out, run.estimate, 0.95)
+        terminal.show_estimate(out, run.estimate, 0.95)
     elif run.distrust is not None:
         out.print(f"[bold]No noise rate can be claimed[/]: {escape(run.distrust)}.", soft_wrap=True)
         if run.config.method != "ce" and run.method == "ce":

@@ -92,7 +92,7 @@ def render_report(
         Decisions of an earlier review: the class name by row number (an int, as in the download) or by id (a str).
         These examples are on the list, and the page opens with the decisions.
     level
-        Confidence of the intervals; by default 0.95, or that of the file if the estimate was loaded.
+        Confidence of the intervals; by default 0.95.
     title
         Shown on top and in the browser's tab.
     limit

@@ -1,0 +1,421 @@
+"""Opens the data of a command: probabilities and labels, or raw data from which probabilities are made."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dualt.cli.options import Data, Estimation, Learning, parse_settings
+from dualt.cli.terminal import progress
+from dualt.errors import DualtError, InputError, LabelsError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from pandas import DataFrame
+
+    from dualt.audit import Sheet
+    from dualt.crossfit import OutOfFold
+    from dualt.issues import LabelIssues
+    from dualt.results import TransitionEstimate
+    from dualt.rows import NoisyPosterior
+
+_log = logging.getLogger(__name__)
+# Rows that a notice lists.
+_LISTED = 12
+# Images of one size up to this are used as they are; others are resized to this many pixels a side.
+_LARGEST_SIDE, _USUAL_SIDE = 48, 32
+# Data frames write 7 as 7.0 where one value of the column is missing.
+_WHOLE = re.compile(r"^(-?\d+)\.0$", re.ASCII)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """The rows of a command: their posterior, and what they are called and show.
+
+    The posterior has the rows with a label; `labelled` are their positions among all `n_rows` (None: all have one).
+    `images` is the folder per class that they came in.
+    """
+
+    posterior: NoisyPosterior
+    n_rows: int
+    labelled: NDArray[np.intp] | None = None
+    ids: Sequence[str] | None = None
+    texts: Sequence[str] | None = None
+    images: Path | None = None
+
+    def find_issues(self, source: Any = None, **options: Any) -> LabelIssues:
+        """Return the label issues of all rows; `source` is an estimate or a matrix."""
+        from dualt.issues import find_posterior_issues
+
+        found = find_posterior_issues(self.posterior, source, **options)
+        if self.labelled is not None:
+            found = found.spread(self.labelled, self.n_rows)
+        return replace(found, ids=self.ids, texts=self.texts)
+
+
+@contextmanager
+def opened(data: Data, learning: Learning | None = None) -> Iterator[Examples]:
+    """Open the data; within the block, progress is shown and the cluster of `--dask` is connected."""
+    from dualt.rows.cluster import connected
+
+    learning = learning or Learning()
+    with progress() as advance, connected(data.dask) if data.dask else nullcontext():
+        on_rows = advance and partial(advance, "reading rows")
+        if _needs_model(data, learning):
+            yield _learnt(data, learning, advance, on_rows)
+        else:
+            yield _given(data, learning, on_rows)
+
+
+def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionEstimate:
+    """Estimate the matrix, corrected by verified labels where there are any."""
+    from dualt.audit import read_sheet
+    from dualt.estimators import estimate_posterior, estimate_verified
+
+    posterior = examples.posterior
+    chosen = estimate_posterior(posterior, estimation.estimator, **parse_settings(estimation.settings))
+    if estimation.verified is None:
+        return chosen
+    sheet = read_sheet(estimation.verified)
+    audit = sheet.audit()
+    if examples.labelled is not None:
+        audit = audit.among(examples.labelled)
+    corrected = estimate_verified(posterior, chosen, audit)
+    warn_verified(len(corrected.audit or ()), sheet, estimation.verified)
+    return corrected
+
+
+def warn_missing(labelled: NDArray[np.intp], n_rows: int) -> None:
+    """Say on stderr which rows, if any, have no label and are left out."""
+    import numpy as np
+
+    missing = np.setdiff1d(np.arange(n_rows), labelled).tolist()
+    if missing:
+        shown = ", ".join(map(str, missing[:_LISTED])) + (", …" if len(missing) > _LISTED else "")
+        _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
+
+
+def warn_verified(n_verified: int, sheet: Sheet, path: Path | None) -> None:
+    """Say on stderr how many rows of an audit's file are filled in."""
+    _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet.rows):,}", path)
+
+
+def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
+    """Return the examples of files that have probabilities."""
+    from dualt import io
+    from dualt.io.image_folder import check_array_order
+    from dualt.rows import NoisyPosterior
+
+    folder = data.image_folder
+    if folder is not None:
+        check_array_order(data.probs, folder)
+    # Dask's workers look for the files from their own working folder.
+    probs, labels = (path.absolute() if data.dask and path else path for path in (data.probs, data.labels))
+    ignored = [name for name in (data.id_column, learning.text_column) if name]
+    # With images, --id names the column of DATA that has their files.
+    label = data.label if folder is None else data.id_column
+    shards = io.open_shards(probs or data.probs, labels, label=label, columns=data.columns, ignored=ignored)
+    names = shards.class_names
+    names = names if data.classes is None else _rename_classes(data.classes, names, data.probs)
+    labelled, n_rows = io.labelled_rows(shards.blocks)
+    if labelled is not None:
+        warn_missing(labelled, n_rows)
+        if data.dask:
+            raise LabelsError("Expected a label in every row with --dask, got rows without.")
+    if data.dask:
+        from dualt.rows.dask import DaskPosterior
+
+        whole = NoisyPosterior.from_blocks(io.divide(shards.blocks), names, on_progress=on_progress)
+        posterior: NoisyPosterior = DaskPosterior.of(whole)
+    else:
+        posterior = NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
+    ids = read_column(data, data.id_column, n_rows) if folder is None else io.read_class_folder(folder).files
+    return Examples(posterior, n_rows, labelled, ids, read_column(data, learning.text_column, n_rows), folder)
+
+
+def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
+    """Return a column of ids or texts, from the tables of labels if they have it, else of probabilities.
+
+    Ids that both have must be the same, in the same order.
+    """
+    from dualt import io
+    from dualt.io.image_folder import FILE_COLUMN
+    from dualt.io.tables import ENDINGS
+    from dualt.validation import check_same_length
+
+    if name is None:
+        return None
+    folder = data.image_folder
+    sources = [source for source in dict.fromkeys((data.labels, data.probs)) if source not in (None, folder)]
+    found = {source: [file for file in io.find_shards(source) if file.suffix.lower() in ENDINGS] for source in sources}
+    tables = [files for files in found.values() if files]
+    having = [files for files in tables if name in (io.open_table(files[0], name).names or ())]
+    if not having:
+        io.load_texts((tables or [sources])[0][0], name)  # says what it has instead
+    read = [[text for file in files for text in io.load_texts(file, name)] for files in having]
+    for own in read[: 2 if name == data.id_column else 1]:
+        check_same_length(n_rows, len(own))
+        for row, (mine, theirs) in enumerate(zip(own, read[0], strict=True)):
+            if _WHOLE.sub(r"\1", mine) != _WHOLE.sub(r"\1", theirs):
+                raise InputError(
+                    f"Expected the same ids in the same order in {data.probs} and {data.labels}, got {mine[:80]!r} and"
+                    f" {theirs[:80]!r} at row {row}. Sort both by {name!r}."
+                )
+    if folder is None:
+        return read[0]
+    # The rows of the probabilities are put in the order of the images that they name.
+    files = [text for file in having[0] for text in io.load_texts(file, data.id_column or FILE_COLUMN)]
+    return [text for _, text in sorted(zip(io.read_class_folder(folder).rows_of(files), read[0], strict=True))]
+
+
+def _rename_classes(path: Path, header: Sequence[str] | None, table: Path) -> tuple[str, ...]:
+    """Return the class names of a file, which replace those of a table's columns.
+
+    A name that the table has for another column is refused: probabilities would pass for those of another class.
+    """
+    from dualt.io import load_class_names
+    from dualt.labels import shorten
+
+    names = load_class_names(path)
+    if header is None or len(names) != len(header):  # another number is refused where columns are read
+        return names
+    for place, (name, own) in enumerate(zip(names, header, strict=True)):
+        if name != own and name in header:
+            raise InputError(
+                f"Expected the class names of {path} in the order of the columns of {table} ({shorten(header)}), got"
+                f" {name!r} for column {place}, which is {own!r}. Leave --classes out: the columns have names."
+            )
+    return names
+
+
+class Raw(NamedTuple):
+    """Examples and labels as `cross_fit` takes them, the columns that name the rows, and its other options."""
+
+    examples: Any
+    labels: Any
+    beside: dict[str, Sequence[Any]]
+    options: dict[str, Any]
+
+
+def _learnt(data: Data, learning: Learning, on_steps: Any, on_rows: Any) -> Examples:
+    """Return the examples of raw data, with the probabilities that models make out of fold."""
+    import numpy as np
+
+    from dualt import io
+    from dualt.rows import as_posterior
+
+    if data.labels is not None or data.columns is not None or data.dask is not None:
+        raise InputError(
+            "Expected one table or folder with labels to learn from, got LABELS, --probs or --dask as well."
+            " Leave out --features, --group and --model where there are probabilities."
+        )
+    raw = read_raw(data, learning)
+    found = learn(raw, learning.model, n_jobs=data.n_jobs, on_progress=on_steps)
+    models = f"{len(found.members)} models" if len(found.members) > 1 else "a model"
+    _log.warning(
+        "%s has no probabilities: they were made out of fold, in %s folds, by %s; they agree with %.0f%% of the"
+        " labels.",
+        data.probs, int(found.fold.max()) + 1, models, 100 * found.agreement,
+    )  # fmt: skip
+    _log.info("Models: %s", found.model)
+    if found.agreement <= most_frequent(found):
+        _log.warning(
+            "That is no better than always naming the most frequent class: what follows means little. Give more to"
+            " learn from (--text, --features), or a better model (--model)."
+        )
+    names = None if data.classes is None else io.load_class_names(data.classes)
+    if names is None or {*names} == {*found.class_names}:
+        names = found.class_names
+    labelled = np.flatnonzero(found.labelled)
+    warn_missing(labelled, len(found))
+    labels = np.asarray(raw.labels)[labelled]
+    posterior = as_posterior(found[labelled], labels, names, n_jobs=data.n_jobs, on_progress=on_rows)
+    folder = data.image_folder
+    ids = raw.beside.get("file") if folder else raw.beside.get(data.id_column or "")
+    texts = None if learning.text_column is None else raw.beside.get(learning.text_column)
+    every = labelled if len(labelled) < len(found) else None
+    return Examples(posterior, len(found), every, ids, texts, folder)
+
+
+def most_frequent(found: OutOfFold) -> float:
+    """Return the share of the most frequent label."""
+    import numpy as np
+
+    counts = np.bincount(found.given[found.labelled])
+    return float(counts.max() / counts.sum())
+
+
+def learn(raw: Raw, model: str | None, **options: Any) -> OutOfFold:
+    """Return out-of-fold probabilities of raw data; `model` is `module:factory` of one's own classifier."""
+    from dualt.crossfit import cross_fit
+
+    own = None if model is None else _load_model(model)
+    try:
+        return cross_fit(raw.examples, raw.labels, model=own, **raw.options, **options)
+    except (ValueError, TypeError, AttributeError) as error:
+        if model is None or type(error).__module__.startswith("dualt"):
+            raise
+        raise InputError(f"The model of {model} could not be fitted: {error}") from error
+
+
+def read_raw(data: Data, learning: Learning, size: int | None = None) -> Raw:
+    """Read what is learnt from: images in a folder per class, or columns of one table."""
+    from dualt import io
+
+    if data.image_folder is not None:
+        if learning.text or learning.features or learning.group:
+            raise InputError("Expected --text, --features and --group with a table, got one with a folder of images.")
+        return _read_images(data.image_folder, size)
+    if io.is_sharded(data.probs):
+        raise InputError(f"Expected one table, or images in a folder per class, got {data.probs}.")
+    return _read_raw_table(data, learning)
+
+
+def _read_images(folder: Path, size: int | None) -> Raw:
+    from dualt import io
+    from dualt.datasets.folder import load_images
+    from dualt.datasets.images import image_size_and_mode
+    from dualt.io.image_folder import FILE_COLUMN
+
+    if io.is_class_folder(folder / "train"):
+        raise InputError(f"Expected a folder per class in {folder}, got train. Pass {folder / 'train'}.")
+    images = io.read_class_folder(folder)
+    paths = [folder / file for file in images.files]
+    if size is None:
+        sizes = {image_size_and_mode(path)[0] for path in paths}
+        size = None if len(sizes) == 1 and max(*sizes.pop()) <= _LARGEST_SIDE else _USUAL_SIDE
+    beside: dict[str, Sequence[Any]] = {FILE_COLUMN: images.files, "label": images.labels.tolist()}
+    return Raw(load_images(paths, size=size), images.labels, beside, {"kind": "images"})
+
+
+def _read_raw_table(data: Data, learning: Learning) -> Raw:
+    import numpy as np
+    import pandas as pd
+
+    from dualt import io
+    from dualt.io.table_columns import choose_columns, label_place
+
+    text = learning.text_column
+    table = io.open_table(data.probs, data.label or text or data.id_column)
+    at = label_place(table, data.label)
+    label = table.names[at] if table.names else "label"
+    features: list[str] = []
+    if learning.features is not None:
+        others = [name for name in (data.label, data.id_column, learning.group, text) if name]
+        places, _ = choose_columns(table, others, learning.features)
+        features = [table.names[place] for place in places if table.names and table.names[place] != text]
+    elif text is None:
+        raise InputError(
+            f"Expected a column of {data.probs} to learn from, got none. Name it with --text, or columns of numbers"
+            " and categories with --features."
+        )
+    if label in (text, *features):
+        raise InputError(f"The features include the label column {label!r}. Choose other columns to learn from.")
+    beside: dict[str, Sequence[Any]] = {"index": range(len(table.frame))}
+    for name in filter(None, (data.id_column, text)):
+        beside[name] = table.read_texts(table.position(name))
+    beside[label] = table.read_texts(at)
+    options: dict[str, Any] = {"kind": "text"}
+    if learning.group is not None:
+        options["groups"] = np.array(table.read_texts(table.position(learning.group)), dtype=object)
+    examples: Any = beside[text] if text is not None else None
+    if features:
+        columns = table.read_columns([table.position(name) for name in features])
+        examples = pd.DataFrame(dict(zip(features, columns, strict=True)))
+        if learning.model is not None:
+            examples = _as_numbers(examples)
+        options["kind"] = "table"
+    if features and text is not None:
+        examples = pd.DataFrame({text: beside[text], **dict(zip(features, columns, strict=True))})
+        options |= {"kind": None, "text": text}
+    return Raw(examples, table.read_column(at), beside, options)
+
+
+def _as_numbers(table: DataFrame) -> Any:
+    """Return an array for a user's model: of numbers if all cells are, else of objects."""
+    import pandas as pd
+
+    numbers = {name: pd.to_numeric(table[name], errors="coerce") for name in table}
+    whole = {name: column.notna() | (table[name] == "") for name, column in numbers.items()}
+    return pd.DataFrame({name: numbers[name] if whole[name].all() else table[name] for name in table}).to_numpy()
+
+
+def _needs_model(data: Data, learning: Learning) -> bool:
+    """Whether there are no probabilities, and so a model has to make them."""
+    if learning.features or learning.group or learning.model:
+        return True
+    if data.labels is not None or data.columns is not None:
+        return False
+    if data.image_folder is not None:
+        return True
+    return learning.text_column is not None and not _has_probabilities(data, learning)
+
+
+def _has_probabilities(data: Data, learning: Learning) -> bool:
+    """Whether the other columns of a table are probabilities: numbers that sum to one in most rows."""
+    import numpy as np
+
+    from dualt import io
+    from dualt.io.table_columns import choose_columns, label_place
+    from dualt.io.tables import ENDINGS
+
+    if io.is_sharded(data.probs) or data.probs.suffix.lower() not in ENDINGS:
+        return True
+    text = learning.text_column or ""
+    table = io.open_table(data.probs, data.label or text)
+    table.position(text)
+    label = (table.names or ())[label_place(table, data.label)]
+    try:
+        places, _ = choose_columns(table, [label, text, *([data.id_column] if data.id_column else [])])
+        sums = table.read_numbers(places).sum(axis=1)
+    except DualtError:
+        return False
+    return len(places) > 1 and bool(np.mean(np.abs(sums - 1) < 0.05) > 0.5)
+
+
+def _load_model(spec: str) -> Any:
+    """Return the classifier that `module:factory` makes; modules of the working folder are found."""
+    from dualt.crossfit.folds import check_classifier
+
+    module, _, name = spec.partition(":")
+    if not (module and name):
+        raise InputError(f"Expected --model module:factory, such as my_models:make, got {spec!r}.")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        factory: Callable[[], Any] = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"Expected {name} in the module {module} for --model: {error}.") from error
+    try:
+        made = factory()
+    except TypeError as error:
+        raise InputError(f"Expected a factory without arguments in --model {spec}: {error}.") from error
+    return check_classifier(made)
+
+
+def write_page(path: Path, found: LabelIssues, images: Any = None, text: Any = None, **options: Any) -> None:
+    """Write the page of the issues and their estimate, with what there is to look at."""
+    from dualt.report import image_previews, listed, text_previews
+
+    if images is not None and text is not None:
+        raise InputError("Expected --images or --text, got both.")
+    if images is not None or text is not None:
+        shown = {*listed(found, reviewed=options.get("reviewed"), ids=found.ids).tolist()}
+        if options.get("audit") is not None:
+            shown.update(options["audit"].rows.tolist())
+        if text is not None:
+            previews = text_previews(Path(text) if found.texts is None else found.texts, shown, n_samples=len(found))
+        else:
+            names = found.ids if found.images is None else found.images
+            previews = image_previews(images, shown, n_samples=len(found), ids=names, labels=found.given_names)
+        options["previews"] = previews
+    found.to_report(path, **options)
