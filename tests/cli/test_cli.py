@@ -87,7 +87,7 @@ def test_python_m_dualt_is_dualt():
     wrong = python("-m", "dualt", "estimate", "absent.npy", "labels.npy")
     assert wrong.returncode == 2
     assert wrong.stdout == ""
-    assert wrong.stderr == "error: No such file: absent.npy.\n"
+    assert wrong.stderr == "error: No such file: labels.npy.\n"
 
 
 def test_help_answers_without_loading_the_heavy_libraries():

@@ -149,14 +149,14 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     """
     from dualt import io
     from dualt.io.image_folder import FILE_COLUMN
-    from dualt.io.tables import ENDINGS
+    from dualt.io.tables import TABLES
     from dualt.validation import check_same_length
 
     if name is None:
         return None
     folder = data.image_folder
     sources = [source for source in dict.fromkeys((data.labels, data.probs)) if source not in (None, folder)]
-    found = {source: [file for file in io.find_shards(source) if file.suffix.lower() in ENDINGS] for source in sources}
+    found = {source: [file for file in io.find_shards(source) if file.suffix.lower() in TABLES] for source in sources}
     tables = [files for files in found.values() if files]
     having = [files for files in tables if name in (io.open_table(files[0], name).names or ())]
     if not having:
@@ -366,9 +366,9 @@ def _has_probabilities(data: Data, learning: Learning) -> bool:
 
     from dualt import io
     from dualt.io.table_columns import choose_columns, label_place
-    from dualt.io.tables import ENDINGS
+    from dualt.io.tables import TABLES
 
-    if io.is_sharded(data.probs) or data.probs.suffix.lower() not in ENDINGS:
+    if io.is_sharded(data.probs) or data.probs.suffix.lower() not in TABLES:
         return True
     text = learning.text_column or ""
     table = io.open_table(data.probs, data.label or text)
