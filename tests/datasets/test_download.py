@@ -3,7 +3,6 @@
 import hashlib
 import io
 import re
-import sys
 import tarfile
 import threading
 from functools import partial
@@ -13,7 +12,7 @@ import pytest
 
 from dualt.datasets import REGISTRY, download
 from dualt.datasets.published import SOURCES, RemoteFile
-from dualt.errors import FileError, MissingExtraError, UnknownNameError
+from dualt.errors import FileError, UnknownNameError
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -126,13 +125,6 @@ def test_names():
         download("cifar-10")
     with pytest.raises(FileError, match=r"on request.*github\.com/Cysu.*/nowhere/clothing1M/noisy_train_key_list"):
         download("clothing1m", "/nowhere")
-
-
-def test_without_pooch_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(MissingExtraError, match=r"dualt\[train\]"):
-        download("mnist", tmp_path)
-    assert left_below(tmp_path) == []
 
 
 def test_every_source_is_encrypted_checked_and_where_its_loader_looks():

@@ -2,7 +2,6 @@
 
 import gzip
 import struct
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -85,19 +84,6 @@ def test_bad_files_are_refused_by_name(tmp_path, content, message, compressed):
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("compressed", [True, False])
-def test_a_lying_header_is_refused_before_memory_is_taken(tmp_path, compressed):
-    content = bytes([0, 0, 8, 3]) + struct.pack(">III", 10_000, 10_000, 10_000) + bytes(84)
-    path = tmp_path / ("liar.gz" if compressed else "liar")
-    path.write_bytes(gzip.compress(content) if compressed else content)
-    tracemalloc.start()
-    with pytest.raises(FileError, match=r"1,000,000,000,000 bytes.*got 84"):
-        read_idx(path, 3)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 1 << 20
-
-
 def test_a_gzip_stream_cut_short_is_refused(tmp_path):
     path = tmp_path / "cut.gz"
     rng = np.random.default_rng(0)
@@ -109,7 +95,7 @@ def test_a_gzip_stream_cut_short_is_refused(tmp_path):
 def test_labels_must_match_images(tmp_path):
     write_mnist(tmp_path)
     (tmp_path / "MNIST/raw/train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(np.zeros(5))))
-    with pytest.raises(FileError, match=r"as many labels as images, got 6 .* and 5"):
+    with pytest.raises(FileError, match=r"as many labels as images, got 5 for 6"):
         load_dataset("mnist", tmp_path)
     (tmp_path / "MNIST/raw/train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(np.full(6, 10))))
     with pytest.raises(FileError, match=r"labels from 0 to 9 .*got 10"):

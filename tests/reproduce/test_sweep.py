@@ -92,7 +92,7 @@ def test_a_record_has_spec_versions_and_results(tmp_path):
     for run in runs:
         record = records[run.identity]
         assert record["spec"] == json.loads(json.dumps(run.to_dict()))
-        assert {"format", "versions", "git_revision", "seconds", "finished", "n_samples"} <= record.keys()
+        assert {"format", "versions", "seconds", "finished", "n_samples"} <= record.keys()
         assert ("l1_error" in record) == (run.estimator is not None)
         assert ("test_accuracy" in record) == (run.method is not None)
         if run.method is not None:

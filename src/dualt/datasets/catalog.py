@@ -22,7 +22,7 @@ from dualt.datasets.published import (
 from dualt.datasets.synthetic import load_synthetic
 from dualt.datasets.table_files import load_npz, load_table
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.io.load import TABLES
+from dualt.io.tables import TABLES
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def image_size_and_mode(path: Path) -> tuple[tuple[int, int], Mode]:
 @contextmanager
 def opened_image(path: Path) -> Iterator[Any]:
     """Open an image file with Pillow; raise `FileError` with its path if that, or decoding in the block, fails."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     Image.init()
     try:
@@ -116,6 +116,6 @@ def opened_image(path: Path) -> Iterator[Any]:
                 image = Image.open(stream, formats=sorted(_FORMATS & Image.OPEN.keys()))
             yield image
     except Exception as error:  # Pillow's plugins raise OSError, SyntaxError, ValueError, struct.error...
-        unknown = isinstance(error, Image.UnidentifiedImageError)
+        unknown = isinstance(error, UnidentifiedImageError)
         reason = "it is empty, damaged or of no known image format" if unknown else error
         raise FileError(f"Cannot read the image {path}: {reason}. Replace or remove it.") from error

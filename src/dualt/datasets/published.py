@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import math
 import os
 import tarfile
 import tempfile
@@ -99,21 +100,21 @@ def load_fashion_mnist(root: str | Path | None = None) -> Dataset:
 
 
 def _load_idx(name: str, folder: Path, class_names: tuple[str, ...], moments: Moments) -> Dataset:
-    arrays: list[NDArray[np.uint8]] = []
-    for part in ("train", "t10k"):
-        paths = []
-        for kind in ("images-idx3", "labels-idx1"):
-            path = folder / f"{part}-{kind}-ubyte"
-            paths.append(path if path.is_file() else path.with_name(f"{path.name}.gz"))
-            _check_present(name, paths[-1])
-        images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
-        if len(images) != len(labels):
-            raise FileError(
-                f"Expected as many labels as images, got {len(images):,} in {paths[0]} and {len(labels):,} in"
-                f" {paths[1]}."
-            )
-        arrays += [images, _class_numbers(labels, len(class_names), paths[1])]
-    return Dataset(name, *arrays, class_names, published=moments)
+    train_x, train_y = _read_idx_pair(name, folder, "train", len(class_names))
+    test_x, test_y = _read_idx_pair(name, folder, "t10k", len(class_names))
+    return Dataset(name, train_x, train_y, test_x, test_y, class_names, published=moments)
+
+
+def _read_idx_pair(name: str, folder: Path, part: str, n_classes: int) -> tuple[NDArray[np.uint8], Labels]:
+    paths = []
+    for kind in ("images-idx3", "labels-idx1"):
+        path = folder / f"{part}-{kind}-ubyte"
+        paths.append(path if path.is_file() else path.with_name(f"{path.name}.gz"))
+        _check_present(name, paths[-1])
+    images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
+    if len(images) != len(labels):
+        raise FileError(f"Expected as many labels as images, got {len(labels):,} for {len(images):,} in {paths[0]}.")
+    return images, _class_numbers(labels, n_classes, paths[1])
 
 
 def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
@@ -130,9 +131,9 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
         raise FileError(
             f"Expected an idx file, beginning {magic.hex()}, in {path}, got {content[:4].hex() or 'nothing'}."
         )
-    shape = np.frombuffer(content, ">u4", n_dimensions, 4).astype(np.int64).tolist()
-    data = np.frombuffer(content, np.uint8, offset=start)
-    expected = int(np.prod(shape, dtype=object))
+    shape: list[int] = np.frombuffer(content, ">u4", n_dimensions, 4).tolist()
+    data: NDArray[np.uint8] = np.frombuffer(content, np.uint8, offset=start)
+    expected = math.prod(shape)
     if expected == 0 or data.size != expected:
         raise FileError(f"Expected {expected:,} bytes of data in {path}, got {data.size:,}. Download it again.")
     return data.reshape(shape)
@@ -141,19 +142,20 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
 def load_cifar10(root: str | Path | None = None) -> Dataset:
     """Objects of 10 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-10-batches-bin`."""
     folder = data_root(root) / "cifar-10-batches-bin"
-    train, test = [folder / f"data_batch_{number}.bin" for number in range(1, 6)], [folder / "test_batch.bin"]
+    batches = [folder / f"data_batch_{number}.bin" for number in range(1, 6)]
+    train_x, train_y = _read_cifar("cifar10", batches, 1, 10)
+    test_x, test_y = _read_cifar("cifar10", [folder / "test_batch.bin"], 1, 10)
     moments = Moments((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
-    arrays = [array for paths in (train, test) for array in _read_cifar("cifar10", paths, 1, 10)]
-    return Dataset("cifar10", *arrays, _CIFAR10_NAMES, published=moments)
+    return Dataset("cifar10", train_x, train_y, test_x, test_y, _CIFAR10_NAMES, published=moments)
 
 
 def load_cifar100(root: str | Path | None = None) -> Dataset:
     """Objects of 100 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-100-binary`."""
     folder = data_root(root) / "cifar-100-binary"
+    train_x, train_y = _read_cifar("cifar100", [folder / "train.bin"], 2, 100)
+    test_x, test_y = _read_cifar("cifar100", [folder / "test.bin"], 2, 100)
     moments = Moments((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
-    parts = ([folder / "train.bin"], [folder / "test.bin"])
-    arrays = [array for paths in parts for array in _read_cifar("cifar100", paths, 2, 100)]
-    return Dataset("cifar100", *arrays, _CIFAR100_NAMES, published=moments)
+    return Dataset("cifar100", train_x, train_y, test_x, test_y, _CIFAR100_NAMES, published=moments)
 
 
 def _read_cifar(name: str, paths: Sequence[Path], label_bytes: int, n_classes: int) -> tuple[NDArray[np.uint8], Labels]:
@@ -188,9 +190,10 @@ def load_clothing1m(root: str | Path | None = None, *, train: str = "noisy_train
         The authors' parts to train and to test on: `noisy_train`, `clean_train`, `clean_val` or `clean_test`.
     """
     folder = data_root(root) / "clothing1M"
-    arrays = [array for part in (train, test) for array in _read_clothing1m(folder, part)]
+    (train_x, train_y), (test_x, test_y) = (_read_clothing1m(folder, part) for part in (train, test))
     moments = Moments((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # of ImageNet
-    return Dataset("clothing1m", *arrays, _CLOTHING_NAMES, train.startswith("noisy"), moments)
+    noisy = train.startswith("noisy")
+    return Dataset("clothing1m", train_x, train_y, test_x, test_y, _CLOTHING_NAMES, noisy, moments)
 
 
 def _read_clothing1m(folder: Path, part: str) -> tuple[LazyImages, Labels]:

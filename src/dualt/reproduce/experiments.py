@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from dualt.errors import FileError, InputError, UnknownNameError
 
@@ -212,7 +212,7 @@ def _checked(key: str, value: Any, name: str) -> Any:
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         words = " or ".join(kind.__name__ for kind in expected)
         raise InputError(f"Expected {key} of type {words} in {name}, got {value!r}.")
-    return float(value) if float in expected and not isinstance(value, dict) else value
+    return float(cast("float", value)) if float in expected and not isinstance(value, dict) else value
 
 
 def check_names(kind: str, given: Iterable[str], known: Collection[str]) -> None:

@@ -239,11 +239,6 @@ def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
 
 def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
     if spec.matrix is not None:
-        if len(spec.matrix) != n_classes:
-            shape = f"{len(spec.matrix)}×{len(spec.matrix)}"
-            raise InputError(
-                f"Expected a {n_classes}×{n_classes} matrix for {spec.dataset}, got {shape} in {spec.noise}."
-            )
         return check_transition(spec.matrix, n_classes)
     return None if spec.noise == GIVEN else from_name(spec.noise, n_classes, random_state=spec.seed)
 

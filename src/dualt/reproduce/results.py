@@ -303,8 +303,9 @@ def deviations(experiment: Experiment) -> list[str]:
     published = {name: getattr(recipe, name) for name in _RECIPE}
     pairs: list[tuple[str, Any, Any]] = []
     for name in (field for field in FIELDS if field not in _NOT_COMPARED):
-        values = (getattr(one, name) for one in (experiment, paper))
-        pairs.append((name, *(published.get(name) if value is None else value for value in values)))
+        own, other = (getattr(one, name) for one in (experiment, paper))
+        default = published.get(name)
+        pairs.append((name, default if own is None else own, default if other is None else other))
     if not {*experiment.sizes} <= {*paper.sizes}:
         pairs.append(("sizes", ", ".join(f"{size:g}" for size in experiment.sizes), None))
     tables = {

@@ -8,7 +8,6 @@ import logging
 import os
 import platform
 import shutil
-import subprocess
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -131,6 +130,7 @@ def run_sweep(
         for run in missing:
             by_posterior.setdefault(run.posterior, []).append(run)
         groups = [*by_posterior.values()]
+        finished: Iterator[tuple[Record, str]]
         if dask is None and n_jobs == 1:
             finished = (each for group in groups for each in do_runs(group, out, data_dir, on_epoch=tell))
         else:
@@ -221,7 +221,6 @@ def _header(run: RunSpec) -> Record:
         "id": run.identity,
         "spec": run.to_dict(),
         "versions": _versions(),
-        "git_revision": _git_revision(),
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
 
@@ -230,14 +229,3 @@ def _header(run: RunSpec) -> Record:
 def _versions() -> dict[str, str]:
     found = {name: metadata.version(name) for name in ("dualt", "numpy", "torch")}
     return {"python": platform.python_version(), **found}
-
-
-@cache
-def _git_revision() -> str | None:
-    """Return the revision of the source tree, if it is one."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip() or None

@@ -71,14 +71,6 @@ def test_annotators_err_where_classes_meet_and_towards_the_class_that_is_near():
     assert (others.argmax(axis=1) == distance.argmin(axis=1)).mean() > 0.8
 
 
-def test_softer_annotators_err_more_evenly():
-    spread = []
-    for softness in (0.5, 1, 4):
-        _, distributions = noise.weak_annotators(X, Y, 0.2, softness=softness)
-        spread.append((1 - distributions[np.arange(len(Y)), Y]).std())
-    assert spread == sorted(spread, reverse=True)
-
-
 def test_part_dependent_noise_without_sharpness_is_uniform_and_with_it_follows_the_features():
     _, even = noise.part_dependent(X, Y, 0.3, sharpness=0)
     rows = np.arange(len(Y))
@@ -175,15 +167,6 @@ def test_a_class_without_examples_is_a_column_and_a_row(kind):
 def test_bad_input_is_refused(kind, features, labels, rate, error, message):
     with pytest.raises(error, match=message):
         kind(features, labels, rate)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"n_annotators": 0}, "n_annotators"), ({"n_seen": 0.5}, "n_seen"), ({"softness": 0}, "softness")],
-)
-def test_bad_options_of_annotators_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        noise.weak_annotators(X, Y, 0.2, **options)
 
 
 def test_other_bad_input_is_refused():
