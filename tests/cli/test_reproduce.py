@@ -9,19 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import typer
 from typer.testing import CliRunner
 
-from dualt.cli import _Commands
-from dualt.cli.reproduce import reproduce
+from dualt.cli import app
 from dualt.reproduce import PAPER_EXPERIMENTS, read_records
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reproduce"))
 from tiny_data import write_all
-
-app = typer.Typer(cls=_Commands, pretty_exceptions_enable=False)
-app.command()(reproduce)
-app.callback()(lambda: None)
 
 
 def run(command, out, *sets, code=0, data=None):
@@ -135,8 +129,7 @@ def test_stopped_it_says_how_to_continue(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dualt.reproduce.run_sweep", stop)
-    monkeypatch.setattr(sys, "argv", ["/some/where/dualt", "reproduce", "figure2", "--set", "sizes=[60, 80]"])
-    assert "dualt reproduce figure2 --set 'sizes=[60, 80]'" in run("figure2", tmp_path, code=130).stderr
+    assert "run the same command" in run("figure2", tmp_path, code=130).stderr
 
 
 def test_all_leaves_out_what_has_none_of_the_data_sets(tmp_path):

@@ -90,7 +90,7 @@ def kept(out):
 
 def test_control_c_while_a_record_is_written(out, reproduced):
     error = reproduce(out, fault="interrupt-at-fsync", at=6, code=130)
-    assert "To continue: dualt reproduce figure2" in error
+    assert "run the same command" in error
     assert not [file for file in content(out) if file.endswith(".tmp")]
     before = kept(out)
     assert records(out).items() <= records(reproduced).items()
@@ -102,7 +102,5 @@ def test_control_c_while_a_record_is_written(out, reproduced):
 def test_a_sweep_without_room_blames_no_run(out):
     """A record of failure would keep it from being done again."""
     error = reproduce(out, fault="limit-files", at=4000, code=2)
-    starts, told = error.splitlines()
-    assert starts == "0 of 10 runs: starts"
-    assert "the same command continues" in told
+    assert "the same command continues" in one_line(error)
     assert content(out) == {}

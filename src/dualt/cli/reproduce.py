@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dualt.cli.options import Json, shared
-from dualt.cli.terminal import print_json, say
+from dualt.cli.terminal import print_json, progress, say
 from dualt.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,12 +61,7 @@ def reproduce(
     wanted = _experiments(experiment, profile, datasets, change or [])
     for one in wanted:
         runs_of(one)
-    try:
-        answers = [_reproduce(one, out, n_jobs, dask, show=show, quiet=as_json) for one in wanted]
-    except KeyboardInterrupt:
-        again = shlex.join(["dualt", *sys.argv[1:]])
-        say(f"\nStopped. The finished runs are kept in {out}. To continue: {again}", fg="yellow", err=True)
-        raise typer.Exit(130) from None
+    answers = [_reproduce(one, out, n_jobs, dask, show=show, quiet=as_json) for one in wanted]
     if not any(answers):
         what = f"records to show in {out}" if show else "the data of the experiment"
         raise InputError(f"Expected {what}, got none. Nothing was written.")
@@ -117,12 +110,13 @@ def _reproduce(
             return {}
         if GIVEN in experiment.noise:
             say("given: labels as they are; errors of matrices are unknown", fg="yellow", err=True)
+        with progress(shown=not quiet) as advance:
 
-        def advance(done: int, total: int, label: str) -> None:
-            if "epoch" not in label:
-                say(f"{done} of {total} runs: {label}", err=True)
+            def tell(done: int, total: int, label: str) -> None:
+                if advance is not None:
+                    advance(experiment.name, done, total, f"{done} of {total} runs: {label}")
 
-        run_sweep(runs, out, n_jobs=n_jobs, dask=dask, on_progress=None if quiet else advance)
+            run_sweep(runs, out, n_jobs=n_jobs, dask=dask, on_progress=tell)
     results = results_of(experiment, read_records(out))
     if not any(result.n_seeds or result.failed for result in results):
         say(f"left out: {out} has no record of {experiment.name} ({experiment.profile})", fg="yellow", err=True)
