@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,11 +11,6 @@ from dualt.cli.options import Classes, IdColumn, Json, LabelColumn, output_optio
 from dualt.cli.terminal import print_json, say
 from dualt.errors import InputError
 from dualt.files import check_writable_target, keep_backup
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dualt.issues import Decision
 
 
 @shared
@@ -49,10 +43,8 @@ def apply_review(
 ) -> None:
     """Put the decisions of a review into the labels; each label must still be the one that was reviewed.
 
-    Rows that have moved since are found by --id, if every row has its own id.
-
-    A table comes back with every row, column and cell it had, except for the corrected labels. Images stay where they
-    are: -o names a table of the files (from) and where they belong (to).
+    A table comes back with every row, column and cell value, except for the corrected labels. Rows that have moved since
+    are found by --id. Images stay where they are: -o names a table of the files (from) and where they belong (to).
 
     Example: `dualt apply-review data.csv suspects-review.csv --label label -o corrected.csv`
     """
@@ -60,42 +52,28 @@ def apply_review(
 
     decisions = issues.read_review(review)
     names = io.load_class_names(classes) if classes else None
+    written: dict[str, Any] = {}
     if io.is_class_folder(labels):
-        if in_place or output is None:
+        if output is None or in_place:
             raise InputError("Expected -o with a name for the CSV of moves, for a folder of images.")
-        images = io.read_class_folder(labels)
+        images, target = io.read_class_folder(labels), output
         moved = issues.apply_review(images.labels, decisions, class_names=names or images.names, ids=images.files)
         io.save_moves(output, io.plan_moves(images, moved.tolist()))
-        _summarize(decisions, output, as_json=as_json)
-        return
-    if (output is None) != in_place:
-        raise InputError("Expected either -o with a name for the corrected file, or --in-place.")
-    target = labels if output is None else output
-    check_writable_target(target)
-    given = io.load_labels(labels, column=label, missing=True)
-    ids = io.load_texts(labels, id_column) if id_column else None
-    decisions = decisions if ids is None else _follow_ids(decisions, ids)
-    corrected = issues.apply_review(given, decisions, class_names=names, ids=ids)
-    backup = keep_backup(labels) if in_place else None
-    io.save_corrected(target, corrected, labels, given, column=label)
-    _summarize(decisions, target, backup, as_json=as_json)
-
-
-def _follow_ids(decisions: list[Decision], ids: list[str]) -> list[Decision]:
-    """Return the decisions at the rows that have their ids now, if each row and each decision has its own id."""
-    rows = {each: row for row, each in enumerate(ids)}
-    places = [rows.get(decision.id) if decision.id else None for decision in decisions]
-    if len(rows) < len(ids) or None in places or len({*places}) < len(places):
-        return decisions
-    return [replace(decision, index=rows[decision.id], labels="") for decision in decisions]
-
-
-def _summarize(decisions: Sequence[Decision], target: Path, backup: Path | None = None, *, as_json: bool) -> None:
+    else:
+        if (output is None) != in_place:
+            raise InputError("Expected either -o with a name for the corrected file, or --in-place.")
+        target = labels if output is None else output
+        check_writable_target(target)
+        given = io.load_labels(labels, column=label, missing=True)
+        ids = io.load_texts(labels, id_column) if id_column else None
+        corrected = issues.apply_review(given, decisions, class_names=names, ids=ids)
+        if in_place:
+            written = {"backup": str(keep_backup(labels))}
+        io.save_corrected(target, corrected, labels, given, column=label)
     changed = sum(decision.old != decision.new for decision in decisions)
     if as_json:
-        kept = {} if backup is None else {"backup": str(backup)}
-        print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **kept})
-    else:
-        kept_as = "" if backup is None else f"; as it was: {backup}"
-        plural = "" if len(decisions) == 1 else "s"
-        say(f"{len(decisions):,} label{plural} reviewed, {changed:,} changed; written to {target}{kept_as}")
+        print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **written})
+        return
+    kept_as = f"; as it was: {written['backup']}" if written else ""
+    plural = "" if len(decisions) == 1 else "s"
+    say(f"{len(decisions):,} label{plural} reviewed, {changed:,} changed; written to {target}{kept_as}")

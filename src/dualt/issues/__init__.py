@@ -1,9 +1,8 @@
 """Which labels are wrong: their scores, the tables of them, and what a review decided."""
 
-from dualt.issues.applied_review import apply_review
 from dualt.issues.files import issue_rows, save_issues
 from dualt.issues.label_issues import LabelIssues
-from dualt.issues.review import Decision, read_review
+from dualt.issues.review import Decision, apply_review, read_review
 from dualt.issues.scores import find_label_issues, find_posterior_issues
 from dualt.issues.training_dynamics import TrainingDynamics
 from dualt.labels import labels_digest

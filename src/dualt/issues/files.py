@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualt.errors import FileError, naming_extra
+from dualt.errors import FileError
 from dualt.files import atomic_write, json_text
-from dualt.io.cells import guard_cell, write_rows
+from dualt.io.tables import write_table
 
 if TYPE_CHECKING:
     from dualt.issues.label_issues import LabelIssues
 
-# Numbers become Python's so many rows at a time, which takes a few megabytes.
-_AT_A_TIME = 1 << 14
-# A matrix of more classes is told by its largest entries: as many as one of this many classes has.
+# With more classes, the largest entries of a matrix stand for it: as many as one with this many classes has.
 _MATRIX_CLASSES = 100
 _COLUMNS = ("index", "given", "suggested", "probability_right", "suggested_probability")
 
 
+def issue_columns(issues: LabelIssues) -> dict[str, Sequence[Any]]:
+    """Return the flagged labels, most suspect first, as columns: class names, row numbers, ids, texts and images."""
+    rows, names = issues.indices, np.array(issues.class_names, dtype=object)
+    scores = (issues.probability_right[rows], issues.suggested_probability[rows])
+    found = (issues.row_numbers[rows], names[issues.given[rows]], names[issues.suggested[rows]])
+    columns = dict(zip(_COLUMNS, (*found, *(score.astype(np.float64).round(6) for score in scores)), strict=True))
+    more = {"id": issues.row_ids, "text": issues.texts, "image": issues.images}
+    described = {name: [each[row] for row in rows.tolist()] for name, each in more.items() if each is not None}
+    return {name: column.tolist() for name, column in columns.items()} | described
+
+
 def issue_rows(issues: LabelIssues) -> Iterator[dict[str, Any]]:
-    """Yield the flagged labels, most suspect first, with class names, under the row numbers of the table."""
-    names, indices, numbers = issues.class_names, issues.indices, issues.row_numbers
-    more = described(issues)
-    for low in range(0, len(indices), _AT_A_TIME):
-        rows = indices[low : low + _AT_A_TIME]
-        scores = (issues.given, issues.suggested, issues.probability_right, issues.suggested_probability)
-        columns = (rows.tolist(), *(column[rows].tolist() for column in (numbers, *scores)))
-        for row, index, given, suggested, right, probability in zip(*columns, strict=True):
-            cells = (index, names[given], names[suggested], round(right, 6), round(probability, 6))
-            yield dict(zip(_COLUMNS, cells, strict=True)) | {name: values[row] for name, values in more.items()}
+    """Yield the flagged labels, most suspect first."""
+    columns = issue_columns(issues)
+    yield from (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
 def counted_pairs(issues: LabelIssues) -> dict[str, Any]:
     """Return the expected numbers of examples by given label and true class.
 
-    `by_pair[given][true]` for up to 100 classes. For more, of which all pairs would fill hundreds of megabytes,
+    `by_pair[given][true]` for up to 100 classes. For more, where all pairs would fill hundreds of megabytes,
     `largest_pairs`: the ten thousand pairs of different classes with the largest numbers, largest first.
     """
     n_classes, names = len(issues.class_names), issues.class_names
@@ -58,43 +59,15 @@ def counted_pairs(issues: LabelIssues) -> dict[str, Any]:
     }
 
 
-def described(issues: LabelIssues) -> dict[str, Sequence[str]]:
-    """Return what is known of the examples besides their labels: columns of ids, texts and images."""
-    columns = {"id": issues.row_ids, "text": issues.texts, "image": issues.images}
-    return {name: column for name, column in columns.items() if column is not None}
-
-
 def save_issues(path: str | Path, issues: LabelIssues, level: float | None = None) -> None:
-    """Write the flagged labels as a `.csv` or `.parquet` table, or with all that `to_dict` has as `.json`."""
+    """Write the flagged labels as a `.csv` or `.parquet` table, or everything in `to_dict` as `.json`."""
     path = Path(path)
-    writers: dict[str, Callable[[IO[Any], LabelIssues], None]] = {
-        ".csv": _write_csv,
-        ".json": partial(_write_json, level=level),
-        ".parquet": _write_parquet,
-    }
-    write = writers.get(path.suffix.lower())
-    if write is None:
-        raise FileError(f"Expected a name that ends in {', '.join(writers)}, got {path.name!r}.")
-    with atomic_write(path, "wb" if write is _write_parquet else "w") as stream:
-        write(stream, issues)
+    if path.suffix.lower() == ".json":
+        with atomic_write(path) as stream:
+            stream.write(f"{json_text(issues.to_dict(level))}\n")
+    elif path.suffix.lower() in (".csv", ".parquet"):
+        import pandas as pd
 
-
-def _write_csv(stream: IO[str], issues: LabelIssues) -> None:
-    """Write a table in which no class name can act as a formula of a spreadsheet."""
-    write_rows(stream, [(*_COLUMNS, *described(issues))])
-    rows = (row.values() for row in issue_rows(issues))
-    write_rows(stream, ([guard_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows))
-
-
-def _write_json(stream: IO[str], issues: LabelIssues, level: float | None) -> None:
-    stream.write(json_text(issues.to_dict(level)))
-    stream.write("\n")
-
-
-def _write_parquet(stream: IO[bytes], issues: LabelIssues) -> None:
-    with naming_extra("A Parquet file"):
-        import pyarrow as pa
-        from pyarrow import parquet
-
-    rows, names = list(issue_rows(issues)), (*_COLUMNS, *described(issues))
-    parquet.write_table(pa.table({name: [row[name] for row in rows] for name in names}), stream)
+        write_table(path, pd.DataFrame(issue_columns(issues)), guarded=True)
+    else:
+        raise FileError(f"Expected a name that ends in .csv, .json, .parquet, got {path.name!r}.")

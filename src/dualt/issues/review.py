@@ -1,164 +1,233 @@
-"""Decisions of a review, read from the page's CSV or the export of a labelling tool."""
+"""Decisions of a review, read from the page's CSV or the export of a labelling tool, and put into the labels.
+
+A decision carries the row and, where there is one, the id of an example, and its old label: it is refused where the
+data have another label there.
+"""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from dualt.errors import FileError, InputError, LabelsError
-from dualt.files import open_input
-from dualt.io.cells import find_delimiter, is_row_number, unguard_cell
-from dualt.io.tables import JSON_LINES
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.errors import InputError, LabelsError
+from dualt.io.tables import read_table
 from dualt.issues.exchange import read_answers
-from dualt.validation import class_name
+from dualt.label_arrays import as_label_array, is_missing
+from dualt.labels import LabelCoder, whole_values
+from dualt.rows.row_names import positions, row_numbers
+from dualt.validation import as_array, class_name, index_of
 
 HEADER = ("index", "old", "new")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A person looked at example `index`, labelled `old`, and says that its class is `new`.
+    """A person looked at example `index`, labelled `old`, and decided that its class is `new`.
 
-    `id` is what the example is called, and `labels` the digest of all labels at that time; both are empty if the
-    review does not tell. `line` says where in the review that is, and `unit` what is counted there.
+    `id` is the example's own name, if it has one; `number` counts the rows (or, as `unit` says, tasks) of the review.
     """
 
     index: int
     old: str
     new: str
-    line: int
+    number: int
     id: str = ""
-    labels: str = ""
-    unit: str = "line"
+    unit: str = "row"
 
     @property
     def where(self) -> str:
         """Its place, for messages."""
-        return f"{self.unit} {self.line}"
+        return f"{self.unit} {self.number} of the review"
 
 
 def read_review(path: str | Path) -> list[Decision]:
-    """Read a CSV with the columns ``index,old,new`` and perhaps ``id,labels``, as the report page writes it.
+    """Read a table with the columns ``index,old,new`` and perhaps ``id``, as the report page writes it.
 
-    Other columns are ignored. Cells that were guarded against spreadsheets (`dualt.io.cells`) come back as they
-    were. A row whose new label equals the old one is a label that was looked at and kept. A `.json` or `.jsonl` file is
-    the export of a labelling tool; see `dualt.issues.exchange`.
+    Other columns are ignored. A row without a new label is undecided, and left out; one whose new label equals the old
+    one was looked at and kept. A `.json` or `.jsonl` file is the export of a labelling tool; see `exchange`.
 
     Raises
     ------
     FileError
         If the file cannot be read.
     InputError
-        If it is not such a table, or decides an example in two ways; the message gives the line.
+        If it is not such a table, or decides an example in two ways.
     """
     path = Path(path)
+    exported = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
     decisions: dict[int, Decision] = {}
-    for decision in _exported(path) if path.suffix.lower() in (".json", *JSON_LINES) else _listed(path):
+    for number, row in read_answers(path) if exported else _table_rows(path):
+        index = str(row["index"]).strip()
+        if not (index.isascii() and index.isdigit() and len(index) < 16):
+            what = "task" if exported else "row"
+            raise InputError(f"Expected a row number as index in {what} {number} of {path}, got {index[:40]!r}.")
+        old, new = (class_name(row[name]) for name in ("old", "new"))
+        # Tools that number their tasks call that number id.
+        name = str(row.get("example", row.get("id")) or "")
+        decision = Decision(int(index), old, new, number, name, "task" if exported else "row")
         first = decisions.setdefault(decision.index, decision)
-        if (first.old, first.new, first.id) != (decision.old, decision.new, decision.id):
+        if (first.old, first.new, first.id) != (old, new, name):
             raise InputError(
-                f"Expected one decision per example, got two for example {decision.index}, on {first.where}"
-                f" and {decision.where} of {path}. Delete one of the two."
+                f"Expected one decision per example, got two for example {index} in {path}: {first.unit}s {first.number}"
+                f" and {number}. Delete one of the two."
             )
     return list(decisions.values())
 
 
-def _exported(path: Path) -> Iterator[Decision]:
-    for number, task in read_answers(path):
-        index, texts = str(task["index"]), {name: _told(task.get(name)) for name in ("old", "new", "labels")}
-        if not is_row_number(index):
-            raise InputError(f"Expected a row number as index in task {number} of {path}, got {index[:40]!r}.")
-        # Tools that number their tasks call that number id.
-        called = str(task.get("example", task.get("id")) or "")
-        yield Decision(int(index), line=number, id=called, unit="task", **texts)
-
-
-def _told(value: Any) -> str:
-    return "" if value is None else class_name(value)
-
-
-def _listed(path: Path) -> Iterator[Decision]:
-    try:
-        with open_input(path, "r") as stream:
-            yield from _decisions(stream, path)
-    except UnicodeDecodeError as error:
-        raise InputError(f"Expected {path} to be UTF-8 text: {error}. Save the review as UTF-8.") from None
-    except csv.Error as error:
-        raise InputError(f"Expected {path} to be a CSV file: {error}.") from None
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
-
-
-def _decisions(stream: IO[str], path: Path) -> Iterator[Decision]:
-    reader = csv.reader(stream, strict=True, delimiter=find_delimiter(stream))
-    header = next(reader, [])
-    names = [cell.strip().lower() for cell in header]
-    if not {*HEADER} <= {*names}:
+def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    frame = read_table(path, guarded=True).fillna("")
+    frame.columns = [str(name).strip().lower() for name in frame.columns]
+    if not {*HEADER} <= {*frame.columns}:
         raise InputError(
-            f"Expected the header {','.join(HEADER)} on line 1 of {path}, got {','.join(header)!r}."
-            " Pass the file that the report page's download button gave."
+            f"Expected the header {','.join(HEADER)} in {path}, got {','.join(frame.columns)!r}. Pass the file that the"
+            " report page's download button gave."
         )
-    line = reader.line_num + 1
-    for cells in reader:
-        decision = _decision(names, cells, line, path) if cells else None
-        # A tool's table has all tasks; the page's has those that were decided.
-        if decision is not None and (decision.new or "example" not in names):
-            yield decision
-        line = reader.line_num + 1
-
-
-def _decision(names: list[str], cells: list[str], line: int, path: Path) -> Decision:
-    if len(cells) != len(names):
-        raise InputError(f"Expected the cells {', '.join(names)} on line {line} of {path}, got {len(cells)}.")
-    content = dict(zip(names, cells, strict=True))
-    index = content["index"].strip()
-    if not is_row_number(index):
-        raise InputError(f"Expected a row number as index on line {line} of {path}, got {content['index'][:40]!r}.")
-    texts = {name: unguard_cell(content[name]) for name in ("old", "new")}
-    called = unguard_cell(content.get("example", content.get("id", "")))
-    return Decision(int(index), line=line, labels=content.get("labels", "").strip(), id=called, **texts)
+    yield from ((number, row) for number, row in enumerate(frame.to_dict("records"), start=1) if row["new"] != "")
 
 
 def decided_labels(
     decisions: Sequence[Decision], given: Sequence[str], ids: Sequence[Any] | None = None
 ) -> dict[int, str]:
-    """Return the label that was decided for each reviewed row, by row number.
+    """Return the label that was decided for each reviewed row; decisions on ids that are gone are left out.
 
-    An example is found by its id if the review has one and `ids` are passed, else by its row number, which also tells
-    examples of one id apart; of ids that are gone nothing is said. Its given label, a class name, must be the old one,
-    or the new one if the review was applied.
+    The given label, a class name, must be the old one, or the new one if the review was applied.
+    """
+    found = {}
+    for decision, row in zip(decisions, _locate(decisions, len(given), ids), strict=True):
+        if row < 0 and ids is not None and decision.id:
+            continue
+        now = given[row] if row >= 0 else "no such row"
+        if now not in (decision.old, decision.new):
+            raise LabelsError(
+                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} or {decision.new!r},"
+                f" as in {decision.where}, got {now!r}. The review was made for other labels."
+            )
+        found[row] = decision.new
+    return found
+
+
+def apply_review(
+    labels: Any,
+    decisions: Sequence[Decision],
+    *,
+    class_names: Sequence[Any] | None = None,
+    ids: Sequence[str] | None = None,
+) -> NDArray[Any]:
+    """Return `labels` with every decision put in, or raise and change nothing.
+
+    Parameters
+    ----------
+    labels
+        The given labels that were reviewed: numbers, strings or one-hot rows. The result is of the same kind; missing
+        labels stay NaN among numbers, and are empty among strings. A series is reviewed under the row numbers that its
+        index has kept.
+    decisions
+        From `read_review`.
+    class_names
+        Names of the classes in column order. Needed where the review has names and the labels are numbers, or where a
+        new label is a class that no example has yet.
+    ids
+        Ids of all examples: a decision with an id is applied where that id is now.
 
     Raises
     ------
     LabelsError
-        If a label is neither: the review was made for other labels.
+        If an example does not exist, its label is no longer `old`, or a label is no known class.
     """
-    rows: dict[str, list[int]] = {}
-    for row, each in enumerate(ids or ()):
-        rows.setdefault(str(each), []).append(row)
-    found = {}
-    for decision in decisions:
-        row = decision.index
-        if ids is not None and decision.id:
-            places = rows.get(decision.id, [])
-            if not places:
-                continue
-            if row not in places and len(places) > 1:
+    array = as_label_array(_filled(labels))
+    there = ~is_missing(array)
+    if not there.any():
+        raise LabelsError("Expected at least one label, got none.")
+    coder = _coder(array[there], class_names)
+    # A review has truth values as True and False, or as 1 and 0, like the data that it was made from.
+    codes = {name: code for names in (coder.numbers or (), coder.names) for code, name in enumerate(names)}
+    current = np.full(len(array), -1, np.intp)
+    current[there] = coder.encode(array[there])
+    rows = _locate(decisions, len(array), ids, row_numbers(index_of(labels)))
+    for decision, row in zip(decisions, rows, strict=True):
+        for name in (decision.old, decision.new):
+            if name not in codes:
                 raise LabelsError(
-                    f"Expected one example of the id {decision.id!r} on {decision.where} of the review, which is no"
-                    f" longer example {row}, got {len(places)}. Rows that move need ids of their own."
+                    f"Expected a class among the labels, got {name!r} in {decision.where}. Pass the class names, in column"
+                    " order, that the report was made with."
                 )
-            row = row if row in places else places[0]
-        now = given[row] if row < len(given) else "no such row"
-        if now not in (decision.old, decision.new):
+        now = "no such row" if row < 0 else "no label" if current[row] < 0 else coder.names[current[row]]
+        if row < 0 or current[row] != codes[decision.old]:
             raise LabelsError(
-                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} or {decision.new!r},"
-                f" as on {decision.where} of the review, got {now!r}. The review was made for other labels."
+                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} as in {decision.where},"
+                f" got {now!r}. The labels changed since the review, or it was made for others. Nothing was changed."
             )
-        found[row] = decision.new
-    return found
+    new = np.array([codes[decision.new] for decision in decisions], dtype=np.intp)
+    return _replaced(array, np.array(rows, dtype=np.intp), new, coder)
+
+
+def _locate(
+    decisions: Sequence[Decision], n_rows: int, ids: Sequence[Any] | None, numbers: NDArray[Any] | None = None
+) -> list[int]:
+    """Return where each example is now: by its id if the review and the data have ids, else by its row; −1 if gone."""
+    index = np.array([decision.index for decision in decisions], dtype=np.intp)
+    rows = np.where(index < n_rows, index, -1) if numbers is None else positions(numbers, index)
+    by_id: dict[str, list[int]] = {}
+    for row, each in enumerate(ids if ids is not None else ()):
+        by_id.setdefault(str(each), []).append(row)
+    for place, decision in enumerate(decisions):
+        if ids is None or not decision.id:
+            continue
+        found = by_id.get(decision.id, [])
+        if rows[place] not in found:
+            if len(found) > 1:
+                raise LabelsError(
+                    f"Expected one example with the id {decision.id!r} of {decision.where}, got {len(found)}, none at"
+                    f" row {decision.index}. Rows that move need ids of their own."
+                )
+            rows[place] = found[0] if found else -1
+    if len({*rows[rows >= 0].tolist()}) < (rows >= 0).sum():
+        raise LabelsError("Expected one decision per example, got two ids of the review in one row.")
+    return [int(row) for row in rows]
+
+
+def _filled(labels: Any) -> Any:
+    """Return labels with empty texts, or NaN among numbers, where one is missing."""
+    array = as_array(labels, "labels as numbers, strings or one-hot rows", LabelsError)
+    if array.dtype.kind != "O" or not (missing := is_missing(array)).any():
+        return labels
+    numbers = all(isinstance(label, (int, float)) for label in array[~missing].tolist())
+    return np.where(missing, np.nan, array).astype(np.float64) if numbers else np.where(missing, "", array)
+
+
+def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder:
+    """Return the coder of the named classes, or of those that occur."""
+    if class_names is not None:
+        return LabelCoder.for_labels(array, len(class_names), class_names)
+    if array.ndim == 2:
+        return LabelCoder.for_labels(array, array.shape[1])
+    if array.dtype.kind == "b":
+        return LabelCoder.for_labels(array, 2, ("False", "True"))
+    found = np.unique(array)
+    whole = whole_values(found) if array.dtype.kind == "f" else found
+    return LabelCoder(tuple(map(str, whole.tolist())), by_name=True)
+
+
+def _replaced(array: NDArray[Any], rows: NDArray[np.intp], new: NDArray[np.intp], coder: LabelCoder) -> NDArray[Any]:
+    """Return a copy with new classes in these rows, in the kind of the others."""
+    corrected: NDArray[Any] = array.copy()
+    values: NDArray[Any] = new
+    if array.ndim == 2:
+        values = np.eye(array.shape[1], dtype=array.dtype)[new]
+    elif coder.by_name and array.dtype.kind in "biuf":
+        texts = [coder.label_texts[code] for code in new.tolist()]
+        odd = [text for text in texts if not text.lstrip("-").isdigit()]
+        if odd:
+            raise LabelsError(f"Expected new labels that are numbers, like the others, got {odd[0]!r}.")
+        values = np.array(texts, dtype=np.int64)
+    elif coder.by_name:
+        values = np.array(coder.names)[new]
+        if array.dtype.kind == "U":  # a longer name must not be cut to the width of the old ones
+            corrected = array.astype(np.promote_types(array.dtype, values.dtype))
+    corrected[rows] = values
+    return corrected
