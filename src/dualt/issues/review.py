@@ -73,8 +73,8 @@ def read_review(path: str | Path) -> list[Decision]:
         first = decisions.setdefault(decision.index, decision)
         if (first.old, first.new, first.id) != (old, new, name):
             raise InputError(
-                f"Expected one decision per example, got two for example {index} in {path}: {first.unit}s {first.number}"
-                f" and {number}. Delete one of the two."
+                f"Expected one decision per example, got two for example {index} in {path}:"
+                f" {first.unit}s {first.number} and {number}. Delete one of the two."
             )
     return list(decisions.values())
 
@@ -153,14 +153,15 @@ def apply_review(
         for name in (decision.old, decision.new):
             if name not in codes:
                 raise LabelsError(
-                    f"Expected a class among the labels, got {name!r} in {decision.where}. Pass the class names, in column"
-                    " order, that the report was made with."
+                    f"Expected a class among the labels, got {name!r} in {decision.where}. Pass the class names, in"
+                    " column order, that the report was made with."
                 )
         now = "no such row" if row < 0 else "no label" if current[row] < 0 else coder.names[current[row]]
         if row < 0 or current[row] != codes[decision.old]:
             raise LabelsError(
-                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} as in {decision.where},"
-                f" got {now!r}. The labels changed since the review, or it was made for others. Nothing was changed."
+                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} as in"
+                f" {decision.where}, got {now!r}. The labels changed since the review, or it was made for others."
+                " Nothing was changed."
             )
     new = np.array([codes[decision.new] for decision in decisions], dtype=np.intp)
     return _replaced(array, np.array(rows, dtype=np.intp), new, coder)
