@@ -43,8 +43,8 @@ def apply_review(
 ) -> None:
     """Put the decisions of a review into the labels; each label must still be the one that was reviewed.
 
-    A table comes back with every row, column and cell value, except for the corrected labels. Rows that have moved since
-    are found by --id. Images stay where they are: -o names a table of the files (from) and where they belong (to).
+    A table comes back with every row, column and cell value, except for the corrected labels. Rows that have moved are
+    found by --id. Images stay where they are: -o names a table of the files (from) and where they belong (to).
 
     Example: `dualt apply-review data.csv suspects-review.csv --label label -o corrected.csv`
     """
