@@ -18,10 +18,11 @@ SEVERAL_PEOPLE = (
 )
 
 
-def as_label_array(labels: Any) -> NDArray[Any]:
+def as_label_array(labels: Any, *, missing: bool = False) -> NDArray[Any]:
     """Return labels as an array of numbers or of strings, without copying arrays.
 
-    Objects become numbers where they all are, else strings; a missing one is refused.
+    Objects become numbers where they all are, else strings. None, NaN and pandas' NA among them are refused, unless
+    `missing`: then they are NaN among numbers, else the empty string.
     """
     _refuse_named_columns(labels)
     array = as_array(labels, "labels as numbers, strings or one-hot rows", LabelsError)
@@ -32,7 +33,7 @@ def as_label_array(labels: Any) -> NDArray[Any]:
     if array.size == 0:
         raise LabelsError("Expected at least one label, got none.")
     if array.dtype.kind in "OST":  # objects, bytes, and NumPy's strings of any length
-        array = _from_objects(array.astype(object))
+        array = _from_objects(array.astype(object), missing)
     if array.dtype.kind not in ("biufU" if array.ndim == 1 else "biuf"):
         several = SEVERAL_PEOPLE if array.ndim == 2 and array.dtype.kind == "U" else ""
         raise LabelsError(
@@ -51,11 +52,17 @@ def _refuse_named_columns(labels: Any) -> None:
         )
 
 
-def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
+def _from_objects(array: NDArray[Any], missing: bool) -> NDArray[Any]:
     width = array.size // len(array)
-    values = [_plain(value, place // width) for place, value in enumerate(array.ravel().tolist())]
-    numbers = all(isinstance(value, (int, float, np.number, np.bool_)) for value in values)
-    flat = np.array(values) if numbers else as_text_array([str(value) for value in values])
+    values = [
+        None if missing and is_missing_value(value) else _plain(value, place // width)
+        for place, value in enumerate(array.ravel().tolist())
+    ]
+    there = [value for value in values if value is not None]
+    if there and all(isinstance(value, (int, float, np.number, np.bool_)) for value in there):
+        flat = np.array([np.nan if value is None else value for value in values])
+    else:
+        flat = as_text_array(["" if value is None else str(value) for value in values])
     return flat.reshape(array.shape)
 
 

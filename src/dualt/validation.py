@@ -23,7 +23,8 @@ ClassNames: TypeAlias = Iterable[Any]
 # numbers of up to four decimals lands on it, where float32 and float64 would decide by their last bits.
 ROW_SUM_TOLERANCE = 0.01255
 _TRANSITION_TOLERANCE = 1e-3
-_MOST_CLASSES = 1 << 24
+# A matrix of this many classes takes 0.8 GB; an estimate holds several.
+_MOST_CLASSES = 10_000
 _ONE_CLASS_EACH = (
     " If these are the labels: they come second. If they are predictions: pass probabilities (predict_proba); with hard"
     " predictions only the estimator spade is defined, of one-hot rows."
@@ -245,11 +246,14 @@ def check_fraction(value: Any, name: str, *, inclusive: bool = False) -> float:
 
 
 def check_n_classes(n_classes: Any) -> int:
-    """Return `n_classes` if it is a whole number of at least two, and so few that some machine holds their matrix."""
+    """Return `n_classes` if it is a whole number of at least two, and a matrix of them fits memory."""
     if not _is_count(n_classes, 2):
         raise InputError(f"Expected at least two classes, a whole number, got {n_classes!r}.")
     if n_classes > _MOST_CLASSES:
-        raise InputError(f"Expected at most {_MOST_CLASSES:,} classes, got {int(n_classes):,}.")
+        raise InputError(
+            f"Expected at most {_MOST_CLASSES:,} classes, got {int(n_classes):,}: one transition matrix would take"
+            f" {8 * int(n_classes) ** 2 / 1e9:.1f} GB. Merge rare classes, or estimate groups of classes one by one."
+        )
     return int(n_classes)
 
 
@@ -268,12 +272,13 @@ def _is_count(value: Any, least: int) -> bool:
 
 
 def check_n_jobs(n_jobs: Any) -> int:
-    """Return the number of threads: as scikit-learn has it, None means 1, −1 all cores, −2 all but one."""
+    """Return the number of threads, at most one per core: None means 1, −1 all cores, −2 all but one."""
     if n_jobs is None:
         return 1
     if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise InputError(f"Expected n_jobs, a whole number of at least 1 or −1 for all cores, got {n_jobs!r}.")
-    return int(n_jobs) if n_jobs > 0 else max((os.cpu_count() or 1) + 1 + int(n_jobs), 1)
+    cores = os.cpu_count() or 1
+    return min(int(n_jobs), cores) if n_jobs > 0 else max(cores + 1 + int(n_jobs), 1)
 
 
 def check_indices(indices: Any, n_samples: int) -> NDArray[np.intp]:

@@ -17,9 +17,7 @@ from dualt import kernels
 from dualt.errors import DualtError, InputError, LabelsError
 from dualt.labels import LabelCoder
 from dualt.rows import scan
-from dualt.rows.sample import priority
-from dualt.rows.scan import CONFIDENCE_UNIT
-from dualt.rows.summary import summarize
+from dualt.rows.summary import CONFIDENCE_UNIT, priority, summarize
 from dualt.transition import chunk_rows
 from dualt.validation import check_probability_chunk
 

@@ -5,9 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from contextlib import ExitStack
 from itertools import pairwise
 
 import numpy as np
@@ -17,10 +14,10 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt.cli import app
-from dualt.errors import DualtWarning, InputError, LabelsError, ProbabilitiesError, TrainingError
+from dualt.errors import DualtWarning, InputError, LabelsError, ProbabilitiesError
 from dualt.io import open_shards
 from dualt.rows import NoisyPosterior, as_posterior
-from dualt.rows.dask import DaskPosterior, compute, delayed
+from dualt.rows.dask import DaskPosterior
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -297,7 +294,7 @@ def test_verified_labels_may_be_names_where_the_given_ones_travel_as_numbers():
 
 
 def test_a_cluster_that_is_not_there_is_named(shards, monkeypatch):
-    monkeypatch.setattr("dualt.rows.cluster._TIMEOUT", "1s")
+    monkeypatch.setattr("dualt.rows.dask._TIMEOUT", "1s")
     result = run(shards / "probs", shards / "labels", "--dask", "tcp://127.0.0.1:9")
     assert result.exit_code == 2
     assert "Expected a Dask scheduler at tcp://127.0.0.1:9" in result.stderr
@@ -305,11 +302,11 @@ def test_a_cluster_that_is_not_there_is_named(shards, monkeypatch):
 
 
 def test_a_cluster_without_workers_or_of_another_version_is_refused(cluster, shards, monkeypatch):
-    monkeypatch.setattr("dualt.rows.cluster.__version__", "9.9")
+    monkeypatch.setattr("dualt.rows.dask.__version__", "9.9")
     result = run(shards / "probs", shards / "labels", "--dask", cluster.scheduler_address)
     assert result.exit_code == 2
     assert f"Expected dualt 9.9 on every worker, got {dualt.__version__}" in result.stderr
-    monkeypatch.setattr("dualt.rows.cluster._TIMEOUT_OF_WORKERS", "1s")
+    monkeypatch.setattr("dualt.rows.dask._TIMEOUT_OF_WORKERS", "1s")
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
         result = run(shards / "probs", shards / "labels", "--dask", empty.scheduler_address)
     assert result.exit_code == 2
@@ -324,27 +321,6 @@ def test_verified_rows_are_known_to_the_issues_of_a_cluster():
     np.testing.assert_allclose(frame["probability_right"], known["probability_right"], atol=1e-5)
     np.testing.assert_array_equal(frame["suggested"].to_numpy()[rows], known["suggested"].to_numpy()[rows])
     assert (frame["is_issue"] == known["is_issue"]).mean() > 0.99
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("lost", "message"), [("worker", "has no workers"), ("scheduler", "no scheduler|lost|cancel")])
-def test_a_cluster_that_is_killed_ends_the_work(tmp_path, monkeypatch, caplog, lost, message):
-    """It is waited for, with a word, but not for ever."""
-    monkeypatch.setattr("dualt.rows.cluster._PATIENCE", 2.0)
-    known = ["--scheduler-file", tmp_path / "scheduler.json"]
-    roles = {"scheduler": ["--port", "0", "--no-dashboard"], "worker": ["--no-nanny", "--no-dashboard"]}
-    with ExitStack() as stack:
-        processes = {}
-        for role, options in roles.items():
-            command = [sys.executable, "-m", "dask", role, *options, *known]
-            processes[role] = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-            stack.callback(processes[role].kill)
-        client = stack.enter_context(distributed.Client(scheduler_file=tmp_path / "scheduler.json", timeout=30))
-        client.wait_for_workers(1, timeout=30)
-        threading.Timer(1.0, processes[lost].kill).start()
-        with pytest.raises(TrainingError, match=f"The Dask cluster failed: .*({message})"):
-            compute(delayed(time.sleep)(60))
-    assert lost != "worker" or "The Dask cluster has no workers. Waiting up to 2 seconds" in caplog.text
 
 
 def in_partitions(values, n_partitions=3):

@@ -6,10 +6,7 @@ from hypothesis import strategies as st
 from dualt import kernels
 from dualt.errors import InputError
 from dualt.labels import LabelCoder
-from dualt.rows.anchors import AnchorTracker
-from dualt.rows.sample import lowest_priority, priority, sample_rows
-from dualt.rows.scan import CONFIDENCE_UNIT
-from dualt.rows.summary import summarize
+from dualt.rows.summary import CONFIDENCE_UNIT, AnchorTracker, lowest_priority, priority, sample_rows, summarize
 from tests.strategies import posteriors
 
 
@@ -133,7 +130,7 @@ def test_the_sample_does_not_depend_on_the_cut(lengths, size):
 
 
 def test_a_guess_that_leaves_too_few_rows_is_made_good(monkeypatch):
-    monkeypatch.setattr("dualt.rows.sample.priority", lambda number: np.full(len(number), 2**32 - 2, np.uint32))
+    monkeypatch.setattr("dualt.rows.summary.priority", lambda number: np.full(len(number), 2**32 - 2, np.uint32))
     monkeypatch.setattr(kernels, "library", None)
     assert sample_rows(0, 10_000, 10).tolist() == list(range(10))
 

@@ -105,7 +105,7 @@ def _named(
     error: InputError, models: Mapping[Path, NDArray[Any]], judge: Callable[[NDArray[Any]], NoisyAccuracy]
 ) -> InputError:
     """Return an error with the file of predictions that it is about, if it comes with those of one of two models."""
-    from dualt.rows.blocks import in_block
+    from dualt.rows.posterior import in_block
 
     def is_wrong(model: NDArray[Any]) -> bool:
         try:

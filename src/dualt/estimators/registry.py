@@ -20,7 +20,6 @@ from dualt.estimators.t import t_estimator
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
-from dualt.rows.labelled import with_labels
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary, SummaryOnly
 from dualt.validation import ClassNames, check_class_names
@@ -94,8 +93,8 @@ def estimate_transition(
         A classifier's probabilities of the *given* label, best out-of-fold. Array, memory map, list or
         data frame.
     noisy_labels : (n_samples,)
-        Given labels: class numbers from 0, class names, or one-hot rows. None may be missing, unless the
-        probabilities are those of `dualt.cross_fit`: then such a row is left out.
+        Given labels: class numbers from 0, class names, or one-hot rows. Rows whose label is missing (None, NaN or
+        the empty text) are left out.
     estimator
         One of `dualt.estimators.ESTIMATORS`; by default `clean-count`.
     class_names
@@ -124,10 +123,12 @@ def estimate_transition(
            [0.2, 0.8]])
     """
     check_order(verified, pred_probs, noisy_labels)
-    probs, labels, _ = with_labels(pred_probs, noisy_labels, verified)
-    posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
+    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
     estimate = estimate_posterior(posterior, estimator, **options)
-    return estimate if verified is None else estimate_verified(posterior, estimate, verified)
+    if verified is None:
+        return estimate
+    audit, rows = as_audit(verified), posterior.labelled
+    return estimate_verified(posterior, estimate, audit if rows is None else audit.among(rows))
 
 
 def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, **options: Any) -> TransitionEstimate:

@@ -22,7 +22,7 @@ from dualt.io.table_columns import NotNumbersError, Table, choose_columns, has_h
 from dualt.io.tables import TABLES, TEXT, find_dialect, reading, table_chunks
 from dualt.label_arrays import as_label_array, is_missing
 from dualt.probabilities import scale_rounded
-from dualt.rows.blocks import Block, Rows, in_block
+from dualt.rows.posterior import Block, Rows, in_block, rows_with_label
 from dualt.validation import check_probability_shape, check_same_length
 
 # Tables of up to this many bytes together are parsed once and kept in memory; larger ones are parsed in every pass.
@@ -376,14 +376,6 @@ def _varying(paths: Sequence[Path]) -> dict[tuple[Any, ...], Path]:
     places = [place for place, found in enumerate(zip(*parts, strict=True)) if len({*found}) > 1]
     keys = (tuple(int(part[at]) if part[at].isdecimal() else part[at] for at in places) for part in parts)
     return dict(zip(keys, paths, strict=True))
-
-
-def rows_with_label(low: int, high: int, missing: Sequence[int], start: int) -> slice | NDArray[np.intp]:
-    """Return the places, counted from `start`, of the rows from `low` to `high` that are not `missing`."""
-    first, last = np.searchsorted(missing, (low, high))
-    if first == last:
-        return slice(low - start, high - start)
-    return np.setdiff1d(np.arange(low, high), missing[first:last]) - start
 
 
 def labelled_rows(blocks: Iterable[Block]) -> tuple[NDArray[np.intp] | None, int]:

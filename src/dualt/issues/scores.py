@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.audit import Audit, AuditResult, check_order
+from dualt.audit import Audit, AuditResult, as_audit, check_order
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues.frames import Cut, Scores, lazy_issue_frame
@@ -19,7 +19,6 @@ from dualt.issues.training_dynamics import TrainingDynamics, rank_dynamics
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
-from dualt.rows.labelled import with_labels
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
 from dualt.validation import ClassNames, check_count, check_fraction, check_transition, index_of
 
@@ -85,7 +84,7 @@ def find_label_issues(
         Out-of-fold probabilities of the given label. Or the `TrainingDynamics` of one training run: these are in
         sample, so that without a `transition` labels are ranked by their mean margin, and no matrix is estimated.
     noisy_labels : (n_samples,)
-        None may be missing, unless the probabilities are those of `dualt.cross_fit`: then such a row is never flagged.
+        A row whose label is missing (None, NaN or the empty text) is never flagged.
     transition
         A matrix or an estimate; by default it is estimated first.
     estimator
@@ -129,15 +128,16 @@ def find_label_issues(
         class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
     check_order(verified, pred_probs, noisy_labels)
-    probs, labels, rows = with_labels(pred_probs, noisy_labels, verified)
-    posterior = as_posterior(probs, labels, class_names, n_jobs=n_jobs)
+    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
+    rows = posterior.labelled
     if verified is not None:
+        verified = as_audit(verified) if rows is None else as_audit(verified).among(rows)
         if transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         transition, estimator = estimate_verified(posterior, estimate_posterior(posterior, estimator), verified), None
     if not isinstance(posterior, DaskPosterior):
         found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
-        found = found if rows is None else found.spread(rows, len(pred_probs))
+        found = found if rows is None else found.spread(rows, posterior.n_given)
         index = index_of(pred_probs)
         return replace(found, index=index_of(noisy_labels) if index is None else index)
     known = _prepare(posterior, transition, estimator, threshold, top)

@@ -22,7 +22,7 @@ from dualt.errors import FileError, InputError, TrainingError
 from dualt.files import json_text, open_input
 from dualt.reproduce.measuring import Posterior
 from dualt.reproduce.runs import FORMAT, PosteriorSpec, RunSpec
-from dualt.rows.cluster import connected
+from dualt.rows.dask import connected
 
 log = logging.getLogger(__name__)
 

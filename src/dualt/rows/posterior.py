@@ -1,30 +1,33 @@
-"""Probabilities and given labels as the estimators see them: a summary, and rows to be read again."""
+"""Probabilities and given labels as the estimators see them: blocks of rows, a summary, and rows to be read again.
+
+A posterior stands on a sequence of blocks (arrays or files), whose rows are numbered through all of them. Where the
+data were cut into blocks changes no count of the first pass; later passes read chunks that end where blocks end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.labels import Codes, LabelCoder
-from dualt.rows.blocks import Block, block_starts, check_blocks, coder_for, cut, in_block
 from dualt.rows.counts import count_pairs
 from dualt.rows.floats import as_rows, working_dtype
-from dualt.rows.sample import sample_rows
-from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample, summarize
-from dualt.rows.threads import ordered_map
+from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample, sample_rows, summarize
 from dualt.transition import chunk_rows
-from dualt.validation import ClassNames, check_n_jobs
+from dualt.validation import ClassNames, check_n_classes, check_n_jobs
 
+Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 Chunk: TypeAlias = tuple[NDArray[Any], Codes]
-# Told how many rows of how many a pass has read.
+# Called with how many rows of how many a pass has read.
 Progress: TypeAlias = Callable[[int, int], None]
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 # From (probabilities, label codes) to pairs of classes, each as one number.
 PairsOf: TypeAlias = Callable[[NDArray[Any], Codes], NDArray[np.intp]]
@@ -35,6 +38,152 @@ _PART_ENTRIES, _LEAST_ENTRIES = 1 << 27, 1 << 22
 _CODES_BYTES = 1 << 28
 # Chunks that a thread takes in one go.
 _CHUNKS_AT_ONCE = 8
+# Rows of an array that are copied at a time where some of them have no label.
+_COPIED_ROWS = 1 << 16
+
+
+class Block(Protocol):
+    """Consecutive rows of probabilities and their given labels.
+
+    What its properties say is known before it is read: from an array's shape, a file's header. It can be read
+    any number of times and holds nothing open in between. One that names files pickles as their paths.
+    """
+
+    @property
+    def name(self) -> str:
+        """What to call it in an error: a path, or nothing."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows with a label, and of classes."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the probabilities as they are stored."""
+
+    @property
+    def missing(self) -> Sequence[int]:
+        """Places of the rows without a label, ascending; they are left out."""
+
+    def read(self) -> Iterator[Rows]:
+        """Yield (probabilities, labels) from the first row to the last, as many at a time as fit memory.
+
+        Arrays or memory maps, the labels as `as_label_array` returns them. All at once if they need no memory.
+        """
+
+    def read_labels(self) -> Iterator[NDArray[Any]]:
+        """Yield the labels alone."""
+
+
+@dataclass(frozen=True)
+class ArrayBlock:
+    """A block of two arrays or memory maps of the same length; rows that are `missing` a label are left out."""
+
+    pred_probs: NDArray[Any]
+    noisy_labels: NDArray[Any]
+    name: str = ""
+    missing: Sequence[int] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows with a label, and of classes."""
+        n_rows, n_classes = self.pred_probs.shape
+        return n_rows - len(self.missing), n_classes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the probabilities."""
+        return self.pred_probs.dtype
+
+    def read(self) -> Iterator[Rows]:
+        """Yield both arrays, or copies of some rows at a time if others have no label."""
+        if not len(self.missing):
+            yield self.pred_probs, self.noisy_labels
+            return
+        for low in range(0, len(self.pred_probs), _COPIED_ROWS):
+            places = rows_with_label(low, min(low + _COPIED_ROWS, len(self.pred_probs)), self.missing)
+            if len(self.noisy_labels[places]):
+                yield self.pred_probs[places], self.noisy_labels[places]
+
+    def read_labels(self) -> Iterator[NDArray[Any]]:
+        """Yield the labels."""
+        yield np.delete(self.noisy_labels, self.missing) if len(self.missing) else self.noisy_labels
+
+
+def rows_with_label(low: int, high: int, missing: Sequence[int], start: int = 0) -> slice | NDArray[np.intp]:
+    """Return the places, counted from `start`, of the rows from `low` to `high` that are not `missing`."""
+    first, last = np.searchsorted(missing, (low, high))
+    if first == last:
+        return slice(low - start, high - start)
+    return np.setdiff1d(np.arange(low, high), missing[first:last]) - start
+
+
+def block_starts(blocks: Sequence[Block]) -> list[int]:
+    """Return the row number at which each block starts, and the number of all rows."""
+    return list(accumulate((block.shape[0] for block in blocks), initial=0))
+
+
+def cut(block: Block, start: int, rows: int) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+    """Yield (number of the first row, probabilities, labels) of at most `rows` rows at a time.
+
+    `start` is the number of the block's first row.
+    """
+    for probs, labels in block.read():
+        for low in range(0, len(probs), rows):
+            yield start + low, probs[low : low + rows], labels[low : low + rows]
+        start += len(probs)
+        del probs, labels  # before the block makes the next
+
+
+def in_block(error: InputError, block: str, start: int = 0) -> InputError:
+    """Return the same error with the name of the block, whose first row has the number `start`."""
+    counted = f" (Its first row counts as {start:,}.)" if start else ""
+    return type(error)(f"In {block}: {error}{counted}") if block else error
+
+
+def check_blocks(blocks: Sequence[Block]) -> None:
+    """Refuse no blocks, and blocks that do not have the same classes and the same precision."""
+    if not blocks:
+        raise InputError("Expected at least one block of rows, got none.")
+    first = blocks[0]
+    check_n_classes(first.shape[1])
+    for block in blocks:
+        if block.shape[1] != first.shape[1]:
+            raise InputError(
+                f"Expected {first.shape[1]} columns of probabilities in {block.name} as in {first.name},"
+                f" got {block.shape[1]}."
+            )
+        if working_dtype(block.dtype) != working_dtype(first.dtype):
+            raise InputError(
+                f"Expected probabilities of one precision, got {first.dtype} in {first.name} and {block.dtype} in"
+                f" {block.name}. Save them all as one type."
+            )
+
+
+def coder_for(blocks: Sequence[Block], class_names: ClassNames | None = None) -> LabelCoder:
+    """Return the coder of the labels of all blocks; without names, textual classes are those that occur in any."""
+    kinds = [next(block.read_labels())[:1].copy() for block in blocks]
+    textual = [labels for labels in kinds if labels.dtype.kind not in "biuf"]
+    example = (textual or kinds)[0]
+    if textual and class_names is None:
+        found = {str(name) for block in blocks for labels in block.read_labels() for name in np.unique(labels)}
+        example = np.array(sorted(found))
+    return LabelCoder.for_labels(example, blocks[0].shape[1], class_names)
+
+
+def ordered_map(
+    function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int, at_once: int = 1
+) -> Iterator[Result]:
+    """Yield `function(item)` of every item, in order, computed in `n_jobs` threads; few items wait in memory."""
+    if n_jobs == 1:
+        return map(function, items)
+    from joblib import Parallel, delayed
+
+    threads = Parallel(
+        n_jobs, prefer="threads", batch_size=at_once, pre_dispatch=2 * at_once * n_jobs, return_as="generator"
+    )
+    results: Iterator[Result] = threads(delayed(function)(item) for item in items)
+    return results
 
 
 class _Part(NamedTuple):
@@ -63,7 +212,7 @@ class NoisyPosterior:
     n_jobs
         How many threads read the rows.
     on_progress
-        Told how many rows of how many a pass has read.
+        Called with how many rows of how many a pass has read.
     out_of_fold
         Whether the classifier had not seen the rows whose probabilities these are; None if that is not known.
     start, sampled
@@ -106,6 +255,22 @@ class NoisyPosterior:
     def n_samples(self) -> int:
         """Number of rows."""
         return self.block_starts[-1]
+
+    @cached_property
+    def labelled(self) -> NDArray[np.intp] | None:
+        """Positions of the rows in the data that were passed, some of which had no label; None if all had one."""
+        if not any(len(block.missing) for block in self.blocks):
+            return None
+        missing, start = [], 0
+        for block in self.blocks:
+            missing.append(start + np.asarray(block.missing, np.intp))
+            start += block.shape[0] + len(block.missing)
+        return np.delete(np.arange(start), np.concatenate(missing))
+
+    @property
+    def n_given(self) -> int:
+        """Number of rows that were passed, with and without a label."""
+        return self.n_samples + sum(len(block.missing) for block in self.blocks)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -1,4 +1,4 @@
-"""One pass over probabilities and labels: what it keeps for the estimators, small and mergeable.
+"""One pass over probabilities and labels: rows are checked and counted, and a small, mergeable summary is kept.
 
 Rows that are kept (anchors and the sample) are remembered by number during the pass, and fetched from their block
 at its end.
@@ -15,19 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt import kernels
 from dualt.errors import InputError
 from dualt.labels import Codes, LabelCoder
-from dualt.rows.anchors import AnchorTracker
-from dualt.rows.floats import rows_at, working_dtype
-from dualt.rows.sample import lowest_priority, sample_rows
-from dualt.rows.scan import CONFIDENCE_UNIT, Scan
-from dualt.validation import check_same_length
+from dualt.rows.counts import add_counts
+from dualt.rows.floats import as_rows, rows_at, working_dtype
+from dualt.transition import chunk_rows
+from dualt.validation import ROW_SUM_TOLERANCE, check_probability_chunk, check_same_length
 
 # Merging a few costs little more than merging two.
 MERGED_TOGETHER = 8
+# Self-confidences are summed as whole multiples of this, so that sums do not depend on the order.
+CONFIDENCE_UNIT = 2.0**-24
 _KEPT_ENTRIES = 1 << 21
 _SAMPLE_ROWS = 1 << 15
 _LOOKED_AT = 256
+_HIGHEST = 2**32 - 1
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,35 +245,6 @@ class SummaryOnly:
     summary: PosteriorSummary
 
 
-def concatenate(parts: Iterable[PosteriorSummary]) -> PosteriorSummary:
-    """Return the summary of the rows of parts that number theirs from 0, one part after the other.
-
-    Counts and anchors are those of one pass over all rows. The sample is uniform: each part gives its share of
-    it. It is that of one pass as long as all rows fit; to have it so beyond that, tell `summarize` where each
-    part starts, and merge.
-    """
-    return reduce(_append, parts)
-
-
-def _append(first: PosteriorSummary, second: PosteriorSummary) -> PosteriorSummary:
-    before, total, size = first.n_samples, first.n_samples + second.n_samples, first.sample_size
-    second = replace(
-        second,
-        anchor_index=np.where(second.anchor_index >= 0, second.anchor_index + before, -1),
-        sample_index=second.sample_index + before,
-    )
-    if total > size:
-        share = round(size * before / total)
-        # Drawn anew: by the hash of their numbers, rows that were lucky in one merge would be so in the next.
-        rng = np.random.default_rng([before, total])
-        first, second = _drawn(first, share, rng), _drawn(second, size - share, rng)
-    return first.merge(second)
-
-
-def _drawn(summary: PosteriorSummary, size: int, rng: np.random.Generator) -> PosteriorSummary:
-    return _keep(summary, np.sort(rng.choice(len(summary.sample_index), size, replace=False)))
-
-
 def _keep(summary: PosteriorSummary, places: NDArray[np.intp]) -> PosteriorSummary:
     """Return the summary with a sample of only the rows at these places of it."""
     return replace(
@@ -278,3 +253,162 @@ def _keep(summary: PosteriorSummary, places: NDArray[np.intp]) -> PosteriorSumma
         sample_labels=summary.sample_labels[places],
         sample_rows=summary.sample_rows[places],
     )
+
+
+class Scan:
+    """The running state of the pass.
+
+    Attributes
+    ----------
+    counts : (n_classes, n_classes)
+        `counts[l, j]`: rows that are largest at class l and have the label j.
+    sums : (n_classes,)
+        Sums of p[j] over the rows with label j, in units of `CONFIDENCE_UNIT`.
+    """
+
+    def __init__(self, anchors: AnchorTracker) -> None:
+        n_classes = len(anchors.floor)
+        self.anchors = anchors
+        self.counts = np.zeros((n_classes, n_classes), np.int64)
+        self.sums = np.zeros(n_classes, np.int64)
+        self._hits = np.empty(kernels.GROUP * n_classes + anchors.capacity, np.int64)
+
+    def read(self, probs: NDArray[Any], codes: NDArray[Any], start: int) -> None:
+        """Read rows and their class indices; `start` is the number of the first."""
+        dtype = self.anchors.floor.dtype
+        rows, low = chunk_rows(probs.shape[1], dtype.itemsize), 0
+        # Where nothing has to be converted, the kernel reads many chunks in one call.
+        direct = kernels.library and probs.dtype == dtype and probs.flags.c_contiguous
+        while low < len(probs):
+            some = slice(low, low + (max(rows, _ROWS_AT_ONCE) if direct else rows))
+            chunk, labels = as_rows(probs[some], dtype), codes[some].astype(np.intp, copy=False)
+            done = self._read_compiled(chunk, labels, start + low) if kernels.library else 0
+            if done < len(chunk):  # there is no kernel, or it has come to a row in doubt
+                rest = slice(done, done + rows)
+                self._read_chunk(chunk[rest], labels[rest], start + low + done)
+                done = min(done + rows, len(chunk))
+            low += done
+
+    def _read_chunk(self, chunk: NDArray[Any], labels: Codes, start: int) -> None:
+        check_probability_chunk(chunk, start)
+        predicted, n_classes = chunk.argmax(axis=1), len(self.sums)
+        add_counts(self.counts.reshape(-1), predicted * n_classes + labels)
+        own = chunk[np.arange(len(chunk)), labels]
+        # Whole numbers, whose sum stays below 2^53: bincount adds them exactly, in whatever order.
+        self.sums += np.bincount(labels, np.rint(own / CONFIDENCE_UNIT), n_classes).astype(np.int64)
+        self.anchors.read(chunk, start)
+
+    def _read_compiled(self, chunk: NDArray[Any], labels: Codes, start: int) -> int:
+        """Return how many rows the compiled kernel read: all, or those before some that may be bad."""
+        n_classes, done, full = chunk.shape[1], 0, True
+        while full and done < len(chunk):
+            rest = chunk[done:]
+            n_rows, n_hits = kernels.scan_rows(
+                rest,
+                labels[done:],
+                self.anchors.floor,
+                tolerance=ROW_SUM_TOLERANCE,
+                unit=CONFIDENCE_UNIT,
+                counts=self.counts,
+                sums=self.sums,
+                hits=self._hits,
+            )
+            places = self._hits[:n_hits]
+            rows, columns = np.divmod(places, n_classes)
+            self.anchors.keep(columns, rest.ravel()[places], rows + (start + done))
+            done += n_rows
+            full = n_hits + kernels.GROUP * n_classes > len(self._hits)
+        return done
+
+
+class AnchorTracker:
+    """The `n_anchors` largest entries of every column of a stream of chunks.
+
+    Entries that exceed `floor`, the worst entry kept of their column, gather in a buffer. It is sorted when it holds
+    `capacity` of them, which raises the floor.
+    """
+
+    def __init__(self, n_classes: int, n_anchors: int, dtype: np.dtype[Any], floor: NDArray[Any] | None = None) -> None:
+        self.capacity = 8 * n_anchors * n_classes
+        self.floor = np.full(n_classes, -1, dtype) if floor is None else floor.astype(dtype)
+        self._n_anchors = n_anchors
+        self._kept: list[tuple[NDArray[np.intp], NDArray[Any], NDArray[np.int64]]] = []
+        self._buffered = 0
+
+    def read(self, chunk: NDArray[Any], start: int) -> None:
+        """Take candidates from a chunk, whose first row has the number `start`."""
+        rows, columns = (chunk > self.floor).nonzero()
+        self.keep(columns, chunk[rows, columns], rows + start)
+
+    def keep(self, column: NDArray[np.intp], value: NDArray[Any], row: NDArray[np.int64]) -> None:
+        """Take entries that exceed the floor of their column, in the order of their rows, as candidates."""
+        self._kept.append((column, value, row))
+        self._buffered += len(row)
+        if self._buffered > self.capacity:
+            self._compact()
+
+    def _compact(self) -> NDArray[np.intp]:
+        """Keep the best of each column only, sorted, and return their ranks."""
+        column, value, row = (np.concatenate(arrays) for arrays in zip(*self._kept, strict=True))
+        # Equal entries stay in the order of their rows; small integers are sorted in linear time.
+        order = np.lexsort((-value, column.astype(np.min_scalar_type(len(self.floor)))))
+        column, value, row = column[order], value[order], row[order]
+        sizes = np.bincount(column, minlength=len(self.floor))
+        rank = np.arange(len(column)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        best = rank < self._n_anchors
+        column, value, row, rank = column[best], value[best], row[best], rank[best]
+        last = rank == self._n_anchors - 1
+        self.floor = self.floor.copy()
+        self.floor[column[last]] = value[last]
+        self._kept, self._buffered = [(column, value, row)], 0
+        return rank
+
+    def best(self) -> NDArray[np.int64]:
+        """Return row numbers (n_classes, n_anchors), best first; −1 where there are fewer."""
+        rank = self._compact()
+        ((column, _, row),) = self._kept
+        index = np.full((len(self.floor), self._n_anchors), -1, np.int64)
+        index[column, rank] = row
+        return index
+
+
+def sample_rows(start: int, n_rows: int, size: int) -> NDArray[np.int64]:
+    """Return which of the rows `start` … `start + n_rows − 1` to sample: the `size` with the lowest hash, ascending."""
+    # Below the guess are some ten standard deviations more rows than needed, which leaves few to be sorted.
+    guess = min(int((size + 10 * size**0.5 + 10) / n_rows * (_HIGHEST + 1)), _HIGHEST)
+    number = _below(guess, start, n_rows)
+    if len(number) < min(size, n_rows):
+        number = _below(_HIGHEST, start, n_rows)
+    return number[lowest_priority(number, size)]
+
+
+def _below(ceiling: int, start: int, n_rows: int) -> NDArray[np.int64]:
+    """Return those of `n_rows` row numbers from `start` whose hash is at most `ceiling`."""
+    found = []
+    for low in range(start, start + n_rows, _ROWS_AT_ONCE):
+        high = min(low + _ROWS_AT_ONCE, start + n_rows)
+        number = np.arange(low, high)
+        found.append(number[priority(number) <= np.uint32(ceiling)])
+    return np.concatenate(found)
+
+
+def lowest_priority(number: NDArray[np.int64], size: int) -> NDArray[np.intp]:
+    """Return the places of the `size` rows that come first by the hash of their number."""
+    if len(number) <= size:
+        return np.arange(len(number))
+    # The number itself settles ties of the hash, which start beyond 2^32 rows.
+    key = (priority(number).astype(np.uint64) << np.uint64(32)) + (number & 0xFFFFFFFF).astype(np.uint64)
+    return np.flatnonzero(key <= np.partition(key, size - 1)[size - 1])
+
+
+def priority(number: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Hash row numbers to uniform 32-bit integers (the finaliser of MurmurHash3, one to one below 2^32)."""
+    mixed = number.astype(np.uint32)
+    if len(number) and number.max() > _HIGHEST:
+        mixed ^= ((number >> 32) * 0x9E3779B1).astype(np.uint32)
+    mixed ^= mixed >> np.uint32(16)
+    mixed *= np.uint32(0x85EBCA6B)
+    mixed ^= mixed >> np.uint32(13)
+    mixed *= np.uint32(0xC2B2AE35)
+    mixed ^= mixed >> np.uint32(16)
+    return mixed

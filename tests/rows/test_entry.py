@@ -1,0 +1,82 @@
+"""What looks like probabilities and labels becomes a posterior: aligned, without the rows that have no label."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dualt
+from dualt.errors import InputError, LabelsError
+from dualt.rows import as_posterior
+
+RNG = np.random.default_rng(0)
+CLEAN = RNG.integers(0, 3, 600)
+PROBS = RNG.dirichlet(np.full(3, 0.3), 600) * 0.4 + 0.6 * np.eye(3)[CLEAN]
+GIVEN = np.where(RNG.random(600) < 0.2, (CLEAN + 1) % 3, CLEAN)
+MISSING = np.array([0, 7, 8, 300, 599])
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+def without_some(kind):
+    if kind == "NaN":
+        labels = GIVEN.astype(float)
+        labels[MISSING] = np.nan
+        return labels
+    labels = NAMES[GIVEN].astype(object)
+    labels[MISSING] = None if kind == "None" else ""
+    return pd.Series(labels) if kind == "series" else labels.astype(str) if kind == "text" else labels
+
+
+@pytest.mark.parametrize("kind", ["NaN", "None", "empty", "text", "series"])
+def test_rows_without_a_label_are_left_out(kind):
+    labels, names = without_some(kind), None if kind == "NaN" else NAMES
+    kept = np.delete(np.arange(600), MISSING)
+    posterior = as_posterior(PROBS, labels, names)
+    np.testing.assert_array_equal(posterior.labelled, kept)
+    assert posterior.n_given == 600
+    assert posterior.summary == as_posterior(PROBS[kept], GIVEN[kept]).summary
+    estimate = dualt.estimate_transition(PROBS, labels, class_names=names)
+    np.testing.assert_array_equal(estimate.transition, dualt.estimate_transition(PROBS[kept], GIVEN[kept]).transition)
+    issues = dualt.find_label_issues(PROBS, labels, class_names=names)
+    assert len(issues) == 600
+    assert not issues.is_issue[MISSING].any()
+    np.testing.assert_array_equal(issues.is_issue[kept], dualt.find_label_issues(PROBS[kept], GIVEN[kept]).is_issue)
+
+
+def test_verified_rows_are_positions_among_all_rows_that_were_passed():
+    kept = np.delete(np.arange(600), MISSING)
+    rows = RNG.permutation(kept)[:200]
+    found = dualt.estimate_transition(PROBS, without_some("NaN"), verified=(rows, CLEAN[rows]))
+    places = np.searchsorted(kept, rows)
+    wanted = dualt.estimate_transition(PROBS[kept], GIVEN[kept], verified=(places, CLEAN[rows]))
+    np.testing.assert_allclose(found.transition, wanted.transition)
+    with pytest.raises(LabelsError, match="row 0, which has none"):
+        dualt.estimate_transition(PROBS, without_some("NaN"), verified=(np.arange(100), CLEAN[:100]))
+
+
+def test_no_label_at_all_is_refused():
+    with pytest.raises(LabelsError, match="at least one label"):
+        as_posterior(PROBS, np.full(600, np.nan))
+
+
+def test_labels_are_aligned_by_index_and_verified_rows_never_mistaken():
+    order = RNG.permutation(600)
+    frame, labels = pd.DataFrame(PROBS).iloc[order], pd.Series(GIVEN)
+    wanted = dualt.estimate_transition(PROBS[order], GIVEN[order])
+    np.testing.assert_array_equal(dualt.estimate_transition(frame, labels).transition, wanted.transition)
+    rows = RNG.permutation(600)[:200]
+    with pytest.raises(InputError, match=r"same order.*labels\.loc\[probs\.index\]"):
+        dualt.estimate_transition(frame, labels, verified=(rows, CLEAN[rows]))
+    found = dualt.estimate_transition(frame, labels.loc[frame.index], verified=(rows, CLEAN[order][rows]))
+    assert abs(found.noise_rate - (GIVEN != CLEAN).mean()) < 0.06
+    with pytest.raises(InputError, match="another index"):
+        dualt.estimate_transition(frame, labels.set_axis(np.arange(600) + 1))
+
+
+def test_more_classes_than_a_matrix_can_have_are_refused_before_any_work():
+    probs = np.broadcast_to(np.float32(1 / 20_000), (6_000, 20_000))
+    with pytest.raises(InputError, match=r"at most 10,000 classes, got 20,000.*3\.2 GB"):
+        dualt.estimate_transition(probs, np.zeros(6_000, int))
+
+
+def test_no_more_threads_than_cores():
+    assert as_posterior(PROBS, GIVEN, n_jobs=1_000_000).n_jobs <= 1_000
