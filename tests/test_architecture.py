@@ -103,7 +103,7 @@ def test_a_file_that_breaks_the_order_is_found(tmp_path):
         "io/load.py": "from dualt.io.tables import open_table",
         "io/tables.py": "import dualt.io.load",
         "utils.py": "",
-        "cli/__init__.py": "import dualt.rows.blocks",
+        "cli/__init__.py": "import dualt.rows.posterior",
     }.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)

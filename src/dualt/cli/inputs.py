@@ -65,7 +65,7 @@ class Examples:
 @contextmanager
 def opened(data: Data, learning: Learning | None = None) -> Iterator[Examples]:
     """Open the data; within the block, progress is shown and the cluster of `--dask` is connected."""
-    from dualt.rows.cluster import connected
+    from dualt.rows.dask import connected
 
     learning = learning or Learning()
     with progress() as advance, connected(data.dask) if data.dask else nullcontext():
