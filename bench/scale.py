@@ -103,8 +103,7 @@ def measure_stream(folder: Path, repeats: int) -> dict[str, Any]:
 def measure_dask(folder: Path, repeats: int) -> tuple[float, float]:
     """Return seconds of dual-t with two threads, and with two Dask workers on this machine."""
     from dualt.estimators import estimate_posterior
-    from dualt.rows.dask import connected
-    from dualt.rows.dask import DaskPosterior
+    from dualt.rows.dask import DaskPosterior, connected
 
     def on_workers() -> Any:
         return estimate_posterior(DaskPosterior.of(opened(folder)), "dual-t")
