@@ -101,6 +101,18 @@ def check_expansion(n_bytes: int, path: Path) -> None:
         )
 
 
+def make_folder(folder: str | Path) -> Path:
+    """Create a folder and its parents, unless they exist, and return it."""
+    folder = Path(folder)
+    if folder.is_file():
+        raise FileError(f"Expected the name of a folder, got the file {folder}. Name another.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    return folder
+
+
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a temporary file beside `path`; rename it to `path` if the block ends well, else remove it.

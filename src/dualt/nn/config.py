@@ -1,57 +1,108 @@
-"""The one training configuration, behind `dualt train`, `RobustNetClassifier` and the experiments."""
+"""The training configuration of `dualt train`, `RobustNetClassifier` and the experiments; importable without torch."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
-from torch import nn
 
 from dualt.errors import InputError, UnknownNameError
-from dualt.estimators import DEFAULT_ESTIMATOR
-from dualt.nn.methods import METHODS, RegisteredMethod, check_options, find_method
-from dualt.nn.training import Machine, Recipe
-from dualt.nn.training.augment import AUGMENTATIONS
-from dualt.nn.training.loop import Augment
-from dualt.nn.training.recipe import Optimizer, Precision
-from dualt.results import TransitionEstimate
 from dualt.validation import check_count, check_fraction
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from dualt.nn.loop import Precision
+    from dualt.nn.methods import RegisteredMethod
+    from dualt.nn.recipe import Optimizer, Recipe
+    from dualt.nn.samples import Augment
+    from dualt.results import TransitionEstimate
 
 RecipeName: TypeAlias = Literal["default", "paper"]
 
 AUTO = "auto"
-# k folds cost (k − 1) trainings at most; for large data two, which cost no more than the network itself.
+# Number of folds by number of samples: k folds cost at most k − 1 trainings.
 _FOLDS = ((20_000, 5), (100_000, 3))
 _FEWEST_FOLDS = 2
-# Batches of a 32nd of the data, within these limits; epochs for so many steps, within theirs.
+# Batches have a 32nd of the samples, within these limits; epochs give this many steps, within theirs.
 _BATCHES, _BATCH_SIZES = 32, (16, 128)
 _STEPS, _EPOCHS = 700, (15, 60)
 _RATE = 2e-3
-# Weight decay, over the number of samples: a prior on the weights, as in ridge regression, which matters less the more
-# samples there are.
+# Weight decay times the number of samples: like the prior of ridge regression, it matters less with more samples.
 _DECAY = 2.0
-# A method that refines a trained network starts more gently.
+# For methods that refine a trained network.
 _REFINING_RATE = 5e-4
+# A run may be resumed with other values of these.
+_ANY_TIME = ("device", "n_jobs", "recipes")
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrainingConfig:
-    """What a training run is, beside its data.
+    """Settings of a training run, besides its data.
 
-    The fields are the parameters of `RobustNetClassifier`, and are explained there. One is here alone: `recipes` per
-    stage (`ce` and the methods) instead of what `recipe` names.
+    Parameters
+    ----------
+    network
+        Name in `dualt.nn.networks.NETWORKS`, or a function `(input_shape, n_classes, **options) -> nn.Module`.
+    method
+        Name in `dualt.nn.methods.METHODS`, or `"auto"`: Forward if the estimate says that one class is mistaken for
+        another, else DivideMix, or plain cross entropy if hardly any labels are wrong. If the estimate cannot be
+        trusted, cross entropy replaces every method that needs a matrix.
+    estimator
+        Name in `dualt.estimators.ESTIMATORS`: how the transition matrix is estimated. `None`: the library's default.
+    transition
+        A known matrix (its rows in the order of the sorted classes) or an estimate, instead of an estimator.
+    recipe
+        `"default"`: Adam with a one-cycle schedule and enough steps for the data. `"paper"`: every stage as published,
+        and dual-T on the training part itself.
+    epochs
+        Of every stage of training. `None`: 15 to 60, for at least 700 steps; with the paper's recipe, as published.
+    batch_size
+        `None`: a 32nd of the samples, from 16 to 128; with the paper's recipe, as published.
+    optimizer
+        `"sgd"` or `"adam"`, for every stage; `None`: as in the recipe.
+    learning_rate, momentum, weight_decay
+        For the method, and for earlier stages with the same optimizer; `None`: as in the recipe.
+    validation_fraction
+        Share of the samples set aside to choose the best epoch, with their noisy labels. The networks of the folds are
+        trained on them too.
+    patience
+        Stop a stage after this many epochs without a better validation accuracy.
+    folds
+        Number of folds for out-of-fold probabilities of all samples; 1: probabilities of the training part by the
+        network trained on it, as in the paper. `None`: 5 up to 20,000 samples, 3 up to 100,000, else 2; with the
+        paper's recipe 1.
+    method_options
+        Such as `{"volume_weight": 1e-3}` for `volminnet`.
+    network_options
+        Such as `{"hidden": (64, 64), "dropout": 0.2, "batch_norm": True}` for `mlp`, and
+        `{"width": 0.25, "stem": "imagenet"}` for `resnet18`.
+    weights
+        Pre-trained weights: a `.safetensors` file, or `"imagenet"`.
+    augment
+        `"shift"` or `"shift-flip"`, or a function of a batch of images and a generator.
+    device
+        `"auto"` is a GPU if there is one; else a device of torch.
+    precision
+        `"float32"`, or `"bf16"` for mixed precision.
+    n_jobs
+        Number of CPU threads; `None` leaves torch's setting.
+    recipes
+        A `Recipe` by stage (`ce` and the methods), instead of the one that `recipe` names.
+    random_state
+        Seed.
     """
 
     network: str | Callable[..., nn.Module] = "mlp"
     method: str = AUTO
     estimator: str | None = None
     transition: ArrayLike | TransitionEstimate | None = None
-    network_options: Mapping[str, Any] | None = None
-    method_options: Mapping[str, Any] | None = None
-    weights: str | Path | None = None
+    _: KW_ONLY
     recipe: RecipeName = "default"
     epochs: int | None = None
     batch_size: int | None = None
@@ -59,22 +110,30 @@ class TrainingConfig:
     learning_rate: float | None = None
     momentum: float | None = None
     weight_decay: float | None = None
-    patience: int | None = None
-    recipes: Mapping[str, Recipe] = field(default_factory=dict)
     validation_fraction: float = 0.2
+    patience: int | None = None
     folds: int | None = None
+    method_options: Mapping[str, Any] | None = None
+    network_options: Mapping[str, Any] | None = None
+    weights: str | Path | None = None
     augment: str | Augment | None = None
     device: str = "auto"
     precision: Precision = "float32"
     n_jobs: int | None = None
+    recipes: Mapping[str, Recipe] | None = None
     random_state: int = 0
 
     def __post_init__(self) -> None:
+        from dualt.nn.methods import METHODS, check_options
+        from dualt.nn.samples import AUGMENTATIONS
+
         if self.recipe not in ("default", "paper"):
             raise InputError(f"Expected recipe 'default' or 'paper', got {self.recipe!r}.")
+        if self.precision not in ("float32", "bf16"):
+            raise InputError(f"Expected precision 'float32' or 'bf16', got {self.precision!r}.")
         if self.method == AUTO:
             if self.method_options:
-                raise InputError("Expected options of a method that is named, got method 'auto'.")
+                raise InputError("Expected a named method for method_options, got method 'auto'.")
         elif self.method not in METHODS:
             raise UnknownNameError("method", self.method, (AUTO, *METHODS))
         else:
@@ -88,86 +147,54 @@ class TrainingConfig:
         if isinstance(self.augment, str) and self.augment not in AUGMENTATIONS:
             raise UnknownNameError("augmentation", self.augment, AUGMENTATIONS)
 
-    @property
-    def machine(self) -> Machine:
-        """What to train on."""
-        return Machine(self.device, self.precision, self.n_jobs)
 
-    @property
-    def augmentation(self) -> Augment | None:
-        """What is applied to the samples of every training batch."""
-        return AUGMENTATIONS[self.augment] if isinstance(self.augment, str) else self.augment
+def estimator_name(config: TrainingConfig) -> str:
+    """Return the estimator of the matrix: the library's default, or dual-T in the paper's recipe."""
+    from dualt.estimators import DEFAULT_ESTIMATOR
 
-    @property
-    def estimator_name(self) -> str:
-        """The estimator that finds the matrix: the library's default, or dual-T in the paper's recipe."""
-        return self.estimator or ("dual-t" if self.recipe == "paper" else DEFAULT_ESTIMATOR)
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What a run must be resumed with, beside what its checkpoints hold, as plain numbers and strings."""
-        return {
-            "method": self.method,
-            "method_options": dict(self.method_options or {}),
-            "estimator": self.estimator_name,
-            "known_matrix": self.transition is not None,
-            "network": network_name(self.network),
-            "network_options": dict(self.network_options or {}),
-            "weights": None if self.weights is None else str(self.weights),
-            "augment": getattr(self.augment, "__name__", self.augment),
-            "recipe": self.recipe,
-            "folds": self.folds,
-            "validation_fraction": self.validation_fraction,
-            "random_state": self.random_state,
-        }
-
-    def recipe_of(self, stage: str, n_samples: int) -> Recipe:
-        """Return the recipe of a stage that trains on a data set of `n_samples`."""
-        name = method_of(stage)
-        chosen = self._unchanged(name, n_samples)
-        changes: dict[str, Any] = {
-            "batch_size": self.batch_size, "patience": self.patience, "optimizer": self.optimizer
-        }  # fmt: skip
-        own = chosen if self.method == AUTO else self._unchanged(self.method, n_samples)
-        # A rate belongs to its optimizer.
-        if self.optimizer is not None or chosen.optimizer == own.optimizer:
-            changes |= {name: getattr(self, name) for name in ("learning_rate", "momentum", "weight_decay")}
-        return chosen.changed(self.epochs, **changes)
-
-    def _unchanged(self, name: str, n_samples: int) -> Recipe:
-        entry = find_method(name)
-        if name in self.recipes or self.recipe == "paper":
-            return self.recipes.get(name, entry.recipe)
-        return default_recipe(n_samples, entry, self.batch_size)
-
-    def n_folds(self, n_samples: int) -> int:
-        """Return in how many folds the posterior of `n_samples` is learned; 1: on themselves."""
-        folds = self.folds
-        if folds is None and (self.recipe == "paper" or self.transition is not None):
-            folds = 1
-        elif folds is None:
-            folds = next((number for limit, number in _FOLDS if n_samples <= limit), _FEWEST_FOLDS)
-            folds = min(folds, n_samples)
-        if not 1 <= folds <= n_samples:
-            raise InputError(f"Expected from 1 to {n_samples:,} folds, got {folds}.")
-        return folds
+    return config.estimator or ("dual-t" if config.recipe == "paper" else DEFAULT_ESTIMATOR)
 
 
-def method_of(stage: str) -> str:
-    """Return the method of a stage: those of folds have a number behind it."""
-    return stage.partition("-fold-")[0]
+def resume_options(config: TrainingConfig) -> dict[str, Any]:
+    """Return the settings with which a run must be resumed, as plain numbers, strings and lists."""
+
+    def plain(value: Any) -> Any:
+        if callable(value):
+            return getattr(value, "__name__", type(value).__name__)
+        return str(value) if isinstance(value, Path) else np.asarray(getattr(value, "transition", value)).tolist()
+
+    values = {each.name: getattr(config, each.name) for each in fields(config) if each.name not in _ANY_TIME}
+    plain_values: dict[str, Any] = json.loads(json.dumps(values, default=plain))
+    return plain_values
 
 
-def network_name(network: str | Callable[..., nn.Module]) -> str:
-    """Return what a network is called, also one of the user's own."""
-    return network if isinstance(network, str) else getattr(network, "__name__", "own")
+def recipe_of(config: TrainingConfig, stage: str, n_samples: int) -> Recipe:
+    """Return the recipe of a stage that is trained on `n_samples`."""
+    chosen = _unchanged_recipe(config, method_of(stage), n_samples)
+    changes: dict[str, Any] = {name: getattr(config, name) for name in ("batch_size", "patience", "optimizer")}
+    own = chosen if config.method == AUTO else _unchanged_recipe(config, config.method, n_samples)
+    # A learning rate goes with its optimizer.
+    if config.optimizer is not None or chosen.optimizer == own.optimizer:
+        changes |= {name: getattr(config, name) for name in ("learning_rate", "momentum", "weight_decay")}
+    return chosen.changed(config.epochs, **changes)
+
+
+def _unchanged_recipe(config: TrainingConfig, method: str, n_samples: int) -> Recipe:
+    from dualt.nn.methods import find_method
+
+    entry, recipes = find_method(method), config.recipes or {}
+    if method in recipes or config.recipe == "paper":
+        return recipes.get(method, entry.recipe)
+    return default_recipe(n_samples, entry, config.batch_size)
 
 
 def default_recipe(n_samples: int, entry: RegisteredMethod, batch_size: int | None = None) -> Recipe:
-    """Return a recipe that trains a network on few or many samples: enough steps, and batches to suit.
+    """Return a recipe for small and large data: enough steps, and batches to match.
 
-    Adam under a one-cycle schedule: for a network without batch norm the rate that suits SGD depends on the data.
+    Adam with a one-cycle schedule, because without batch norm a good learning rate for SGD depends on the data.
     """
+    from dualt.nn.recipe import Recipe
+
     smallest, largest = _BATCH_SIZES
     size = batch_size or min(largest, max(smallest, n_samples // _BATCHES))
     steps_per_epoch = max(1, -(-n_samples // size))
@@ -181,3 +208,26 @@ def default_recipe(n_samples: int, entry: RegisteredMethod, batch_size: int | No
         schedule="one-cycle",
         ramp=max(2, round(entry.ramp * epochs)) if entry.recipe.ramp else 0,
     )
+
+
+def n_folds(config: TrainingConfig, n_samples: int) -> int:
+    """Return the number of folds for the probabilities of `n_samples`; 1: in sample."""
+    folds = config.folds
+    if folds is None and (config.recipe == "paper" or config.transition is not None):
+        folds = 1
+    elif folds is None:
+        folds = next((number for limit, number in _FOLDS if n_samples <= limit), _FEWEST_FOLDS)
+        folds = min(folds, n_samples)
+    if not 1 <= folds <= n_samples:
+        raise InputError(f"Expected from 1 to {n_samples:,} folds, got {folds}.")
+    return folds
+
+
+def method_of(stage: str) -> str:
+    """Return the method of a stage: `ce` for `ce-fold-2`."""
+    return stage.partition("-fold-")[0]
+
+
+def network_name(network: str | Callable[..., nn.Module]) -> str:
+    """Return the name of a network or of the function that builds it."""
+    return network if isinstance(network, str) else getattr(network, "__name__", "own")

@@ -1,8 +1,4 @@
-"""Losses corrected for label noise, as pure functions: forward, backward, reweighted and revised.
-
-All but the backward loss take any number of axes in front, of logits (…, n, C), labels (…, n) and matrices (…, C, C):
-many batches at once, each with a mean of its own.
-"""
+"""Losses corrected for label noise, as pure functions: forward, backward, reweighted and revised."""
 
 from __future__ import annotations
 
@@ -17,34 +13,27 @@ from dualt.errors import InputError, TransitionError
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
 Rows: TypeAlias = Literal["simplex", "published"]
 
-# Stands for log 0: far below any logit, so that exp of it vanishes, yet finite, so that no difference is NaN.
+# Stands for log 0: far below any logit, so that its exp vanishes, yet finite, so that no difference is NaN.
 _LOG_ZERO = -1e3
-# A class that is never labelled right has no bound on its weight 1 / transition[y, y], which must yet be a number.
+# The weight 1 / transition[y, y] is unbounded where a class is never labelled correctly; cap its logarithm.
 _LARGEST_LOG_WEIGHT = 50.0
-# Above, exp is no float32. What multiplies a zero only matters as its gradient, which a weight may multiply once more.
+# Above this, exp overflows float32. Terms that are multiplied by zero matter only through their gradient, which may be
+# multiplied by another weight, so they get a lower cap.
 _LARGEST_LOG, _LARGEST_LOG_OF_ZEROS = 80.0, 30.0
-# torch counts samples with this label as a loss of zero, by default −100; we have none to leave out.
+# torch ignores samples with this label (by default −100). We ignore none: a label outside the classes is an error.
 _IGNORED = -(2**62)
 
 
 def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return −log softmax(logits)[label] of every sample, (…, n) for logits (…, n, C)."""
-    if logits.ndim == 2:  # one batch, without two reshapings that cost as much as the loss of a small one
-        return F.cross_entropy(logits, labels, reduction="none", ignore_index=_IGNORED)
-    losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=_IGNORED)
-    return losses.view(labels.shape)
-
-
-def mean_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean of `cross_entropies` over samples, for one batch in fewer steps."""
-    return F.cross_entropy(logits, labels) if logits.ndim == 2 else cross_entropies(logits, labels).mean(-1)
+    """Return −log softmax(logits)[label] for every sample, (n,)."""
+    return F.cross_entropy(logits, labels, reduction="none", ignore_index=_IGNORED)
 
 
 def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
     """−log (softmax(logits) @ transition)[label].
 
-    Computed in log space, so that neither a certain network nor a zero in the matrix gives infinity. A label that the
-    matrix calls impossible costs a constant and moves nothing. No gradient flows to `transition`.
+    Computed in log space, so that neither a confident network nor a zero in the matrix gives infinity. A label that is
+    impossible under the matrix costs a constant and has no gradient. No gradient flows to `transition`.
 
     References
     ----------
@@ -61,7 +50,7 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
 
 
 def forward_loss_from(logits: Tensor, labels: Tensor, log_columns: Tensor, reduction: Reduction = "mean") -> Tensor:
-    """`forward_loss` with log transition[:, label] of every sample, (n, C), through which gradients flow."""
+    """`forward_loss` with log transition[:, label] for every sample, (n, C), through which gradients flow."""
     losses = cross_entropies(logits, labels) + _log_weights(logits, labels, log_columns)
     return reduce_losses(losses, reduction)
 
@@ -71,20 +60,20 @@ def _log_columns(transition: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
 
 
 def columns_of(matrix: Tensor, labels: Tensor) -> Tensor:
-    """Return matrix[:, label] of every sample, (…, n, C)."""
-    return torch.take_along_dim(matrix.transpose(-1, -2), labels.unsqueeze(-1), -2)
+    """Return matrix[:, label] for every sample, (n, C)."""
+    return matrix.T.index_select(0, labels)
 
 
 def _log_weights(logits: Tensor, labels: Tensor, log_columns: Tensor) -> Tensor:
-    """Return log β = log p_y − log (p @ transition)_y = z_y − log Σ_i exp(z_i + log T_iy): no softmax is formed."""
-    own = log_columns.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    """Return log β = log p_y − log (p @ transition)_y = z_y − log Σ_i exp(z_i + log T_iy), without a softmax."""
+    own = log_columns.gather(1, labels[:, None]).squeeze(1)
     return -cross_entropies(logits + log_columns, labels) - own
 
 
 def backward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
     """Σ_j (transition⁻¹)[label, j] · (−log softmax(logits)[j]).
 
-    Its expectation over the noise is the cross entropy on the clean label; single values may be negative.
+    Its expectation over the noise is the cross entropy with the clean label; single values may be negative.
 
     References
     ----------
@@ -94,16 +83,16 @@ def backward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reducti
 
 
 def backward_losses(logits: Tensor, labels: Tensor, inverse: Tensor) -> Tensor:
-    """`backward_loss` of every sample, with the inverse prepared."""
+    """`backward_loss` of every sample, given the inverse."""
     return -(inverse.to(logits).index_select(0, labels) * logits.log_softmax(1)).sum(1)
 
 
 def invert(transition: Tensor) -> Tensor:
-    """Return the inverse in double precision, or refuse a singular matrix."""
+    """Return the inverse in double precision; a singular matrix is refused."""
     matrix = transition.detach().double()
     if torch.linalg.matrix_rank(matrix) < len(matrix):
         raise TransitionError(
-            "Expected a matrix that can be inverted, got a singular one: two classes leave the same labels."
+            "Expected an invertible matrix, got a singular one: two classes have the same noisy labels."
             " Use forward_loss, which needs no inverse."
         )
     inverse: Tensor = torch.linalg.inv(matrix)
@@ -126,8 +115,8 @@ def reweighted_loss(
     labels : (n,)
     transition : (C, C)
     max_weight
-        Largest β allowed. β is at most 1 / transition[y, y], which is large for a class that is rarely
-        labelled right.
+        Upper bound on β. Without it, β is at most 1 / transition[y, y], which is large for a class that is rarely
+        labelled correctly.
 
     References
     ----------
@@ -140,9 +129,8 @@ def reweighted_loss(
     >>> reweighted_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), transition)
     tensor(0.6931)
     """
-    losses = cross_entropies(logits, labels)
     weights = importance_weights(logits, labels, transition, max_weight=max_weight)
-    return reduce_losses(weights * losses, reduction)
+    return reduce_losses(weights * cross_entropies(logits, labels), reduction)
 
 
 @torch.no_grad()
@@ -166,7 +154,7 @@ def revised_loss(
 ) -> Tensor:
     """β · cross entropy with β = p_y / (p @ (transition + slack))_y; gradients flow through β too.
 
-    The slack is added once, not once more for every sample of the batch.
+    The slack is added once, not once for every sample of the batch.
 
     Parameters
     ----------
@@ -174,8 +162,8 @@ def revised_loss(
     labels : (n,)
     transition, slack : (C, C)
     rows
-        `"simplex"` keeps the revised rows non-negative and their sum at one; `"published"` takes the
-        sum as it comes, so that weights may turn negative.
+        `"simplex"` keeps the revised rows non-negative with sum one; `"published"` uses the sum of both matrices
+        unchanged, so that weights may become negative.
 
     References
     ----------
@@ -189,36 +177,36 @@ def revised_loss(
 def _revised_weights(logits: Tensor, labels: Tensor, columns: Tensor) -> Tensor:
     """Return β = exp(z_y − m) / Σ_i exp(z_i − m) T_iy, which is the same for every m.
 
-    No softmax is formed, in which p_y may be no float. Not in logarithms as `_log_weights`: gradients flow to entries
-    that are zero, or negative. With m, the largest z_i + log |T_iy|, the largest term of the sum is 1.
+    No softmax is formed, in which p_y may underflow. Unlike `_log_weights` this does not take logarithms, because
+    gradients must flow to entries that are zero or negative. With m = max_i z_i + log |T_iy|, the largest term is 1.
     """
-    top = (logits + columns.abs().log()).detach().amax(-1, keepdim=True)
+    top = (logits + columns.abs().log()).detach().amax(1, keepdim=True)
     limits = torch.where(columns == 0, _LARGEST_LOG_OF_ZEROS, _LARGEST_LOG).to(logits)
     terms = torch.minimum(logits - top, limits).exp()
-    own = (logits.gather(-1, labels.unsqueeze(-1)) - top).squeeze(-1)
-    given = (terms * columns).sum(-1)
-    # Far from zero, so that the gradient stays finite where a label is impossible, or terms of both signs cancel.
+    own = (logits.gather(1, labels[:, None]) - top).squeeze(1)
+    given = (terms * columns).sum(1)
+    # Away from zero, so that the gradient stays finite where a label is impossible or terms of both signs cancel.
     given = torch.where(given.abs() < 1e-30, 1.0, given)
     return own.clamp_max(_LARGEST_LOG_WEIGHT).exp() / given
 
 
 def revised_transition(transition: Tensor, slack: Tensor, *, rows: Rows = "simplex") -> Tensor:
-    """Return transition + slack, by default clipped at zero and with rows that sum to one."""
+    """Return transition + slack, by default clipped at zero with rows that sum to one."""
     total = transition + slack
     if rows == "published":
         return total
     if rows != "simplex":
         raise InputError(f"Expected rows 'simplex' or 'published', got {rows!r}.")
     positive = total.clamp_min(0)
-    sums = positive.sum(-1, keepdim=True)
-    # A row that the slack has wiped out says nothing: the given one stands.
+    sums = positive.sum(1, keepdim=True)
+    # A row that the slack has reduced to zero keeps its given values.
     return torch.where(sums > 0, positive / sums.clamp_min(1e-30), transition)
 
 
 def reduce_losses(losses: Tensor, reduction: Reduction) -> Tensor:
-    """Return the mean or the sum over samples, the last axis, or the losses themselves."""
+    """Return the mean or the sum over samples, or the losses themselves."""
     if reduction == "none":
         return losses
     if reduction not in ("mean", "sum"):
         raise InputError(f"Expected reduction 'mean', 'sum' or 'none', got {reduction!r}.")
-    return losses.mean(-1) if reduction == "mean" else losses.sum(-1)
+    return losses.mean() if reduction == "mean" else losses.sum()

@@ -1,4 +1,4 @@
-"""What DivideMix is made of: labels that are probably right by their losses, targets for the others, and the loss."""
+"""The parts of DivideMix: probabilities that labels are right, targets for the other samples, and the loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_ROUNDS, _ENOUGH = 100, 1e-6
 def small_loss_probability(losses: ArrayLike) -> NDArray[np.float64]:
     """Return P(component of the smaller losses | loss) under a mixture of two Gaussians, fitted by EM.
 
-    Losses are first scaled to 0–1. Equal losses cannot be told apart: all of them count as small.
+    Losses are first scaled to 0–1. If all losses are equal, all count as small.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def small_loss_probability(losses: ArrayLike) -> NDArray[np.float64]:
 
 
 def sharpened(probs: Tensor, temperature: float = 0.5) -> Tensor:
-    """Return p^(1/temperature), scaled to sum to one: what is likely becomes likelier."""
+    """Return p^(1/temperature), scaled to sum to one."""
     powers = probs ** (1 / temperature)
     return powers / powers.sum(1, keepdim=True)
 
@@ -49,7 +49,7 @@ def sharpened(probs: Tensor, temperature: float = 0.5) -> Tensor:
 def divided_targets(
     labels: Tensor, clean: Tensor, own: Tensor, guess: Tensor, *, threshold: float = 0.5, temperature: float = 0.5
 ) -> Tensor:
-    """Return targets (n, C): co-refined labels where they are probably right, co-guessed ones elsewhere.
+    """Return targets (n, C): co-refined labels where they are probably right, co-guessed labels elsewhere.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def divided_targets(
     own, guess : (n, C)
         Probabilities of the network itself, and the mean of both networks.
     threshold, temperature
-        From where on a label counts as right, and of the sharpening.
+        Probability above which a label counts as right; temperature of the sharpening.
     """
     given = torch.zeros_like(own).scatter_(1, labels[:, None], 1.0)
     weight = clean[:, None].to(own.dtype)
@@ -76,7 +76,7 @@ def mixmatch_loss(
     ----------
     logits, targets : (n, C)
     labelled : (n,)
-        Which rows have a label; each term is a mean over its own rows, nothing if there are none.
+        Which rows have a label. Each term is a mean over its own rows, zero if there are none.
     prior : (C,)
         Expected share of each class.
     unlabelled_weight

@@ -1,4 +1,4 @@
-"""The corrected losses as modules: they check the matrix once, move with `.to(device)` and keep it in `state_dict`."""
+"""The corrected losses as modules, which check the matrix once and hold it as a buffer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_matrix(transition: Any) -> Tensor:
 
 
 def _check_labels(labels: Tensor, n_classes: int) -> None:
-    """Refuse labels that are no classes, as −100, which torch's cross entropy leaves out."""
+    """Refuse labels outside the classes, such as −100, which torch's cross entropy ignores."""
     outside = ((labels < 0) | (labels >= n_classes)).flatten().nonzero()
     if len(outside):
         place = int(outside[0])
@@ -59,11 +59,11 @@ class _TransitionLoss(nn.Module):
             raise InputError(
                 f"Expected logits of {n_classes} classes, as the transition matrix has, got {logits.shape[-1]}."
             )
-        # Under autocast logits come in half precision, too coarse for a logarithm of the matrix.
+        # Under autocast logits are in half precision, too coarse for logarithms of the matrix.
         exact = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
         try:
             losses = self._losses(exact, labels)
-        except (IndexError, RuntimeError):  # torch looks at every label anyway: to look before would cost each step
+        except (IndexError, RuntimeError):  # torch checks every label anyway; checking before would slow down each step
             _check_labels(labels, n_classes)
             raise
         return reduce_losses(losses, self.reduction)

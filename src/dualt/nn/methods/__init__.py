@@ -23,10 +23,20 @@ from dualt.nn.methods import (
     total_variation,
     volminnet,
 )
-from dualt.nn.methods.base import check_labels_possible
-from dualt.nn.training import Method, Recipe
+from dualt.nn.methods.base import Batch, Method, Network, check_labels_possible
+from dualt.nn.recipe import Recipe
 
-__all__ = ["METHODS", "RegisteredMethod", "build_method", "check_labels_possible", "check_options", "find_method"]
+__all__ = [
+    "METHODS",
+    "Batch",
+    "Method",
+    "Network",
+    "RegisteredMethod",
+    "build_method",
+    "check_labels_possible",
+    "check_options",
+    "find_method",
+]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,12 @@
-"""What several methods share: a matrix that is given or learned, small losses to select."""
+"""What a method is (a batch in, one loss per network out), and what several methods share."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,19 +17,76 @@ from torch.nn import functional as F  # noqa: N812
 from dualt.errors import InputError, TransitionError
 from dualt.nn.losses.corrected import columns_of, forward_loss_from
 from dualt.nn.losses.modules import as_matrix
-from dualt.nn.training import Batch, Method, Recipe
+from dualt.nn.prediction import Network
+from dualt.nn.recipe import Recipe
+from dualt.nn.samples import Part
 from dualt.validation import check_n_classes
 
-# The authors' settings of Decoupling, MentorNet and Co-teaching.
+# The authors' settings for Decoupling, MentorNet and Co-teaching.
 SELECTION_RECIPE = Recipe(
     epochs=200, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, linear_from=80, ramp=10, report="last-ten"
 )
 
 
+class Batch(NamedTuple):
+    """What a method gets: samples, given labels, the epoch (from 0), a random generator, and the recipe's ramp.
+
+    `rows` is the row of each sample in the training part, for methods with a memory per sample. `look_again` augments
+    the samples anew (`None` without augmentation). `evaluating` is a context in which the networks predict without
+    dropout, batch statistics and gradients.
+    """
+
+    x: Tensor
+    labels: Tensor
+    epoch: int
+    rng: np.random.Generator
+    ramp: float = 1.0
+    rows: Tensor | None = None
+    look_again: Callable[[], Tensor] | None = None
+    evaluating: Callable[[], AbstractContextManager[None]] | None = None
+
+
+class Method(nn.Module, ABC):
+    """A way to learn from noisy labels; its parameters are trained along with the networks.
+
+    Attributes
+    ----------
+    n_networks
+        Number of networks that learn together.
+    options
+        What it was built with, besides a matrix; a checkpoint is resumed only with the same options.
+    transition
+        The matrix that it was given, or `None`.
+    """
+
+    n_networks = 1
+    options: Mapping[str, Any] = {}
+    transition: Tensor | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("transition", None, persistent=False)
+
+    def begin_epoch(self, networks: Sequence[Network], part: Part, ramp: float) -> None:
+        """Look at the whole training part before an epoch; the networks are in evaluation mode."""
+
+    @abstractmethod
+    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
+        """Return one loss per network; a network whose loss is `None` is left unchanged."""
+
+    def to_noisy(self, probs: Tensor) -> Tensor:
+        """Return the probabilities of the given label, to compare with noisy validation labels."""
+        return probs
+
+    @property
+    def learned_transition(self) -> Tensor | None:
+        """The matrix as learned so far; `None` if the method learns none."""
+        return None
+
+
 class TransitionMethod(Method):
     """A method whose network predicts the clean class, and the given label through a matrix."""
 
-    replicable = True
     transition: Tensor
 
     def __init__(self, transition: Any) -> None:
@@ -42,27 +102,25 @@ class LearningMethod(Method):
     """A method that learns the matrix along with the network, by the forward loss and a weighted penalty.
 
     Row i of the matrix is 1 at i and σ(√C·weight − log C) elsewhere, divided by its sum. So the diagonal entry is
-    the largest of its row, and classes do not change places. Where the weights are zero, at the start and where
-    weight decay pulls them, the matrix is half-way between the identity and pure noise.
+    the largest of its row, and classes do not swap. Where the weights are zero, at the start and where weight decay
+    pulls them, the matrix is half-way between the identity and uniform noise.
     """
-
-    replicable = True
 
     def __init__(self, n_classes: int, penalty_weight: float) -> None:
         super().__init__()
         if not (isinstance(penalty_weight, (int, float)) and 0 <= penalty_weight < math.inf):
-            raise InputError(f"Expected the weight of the penalty to be a number from 0 on, got {penalty_weight!r}.")
+            raise InputError(f"Expected a penalty weight of at least 0, got {penalty_weight!r}.")
         self.penalty_weight = penalty_weight
         self.weight = nn.Parameter(torch.zeros(check_n_classes(n_classes), n_classes))
 
     @property
     def log_transition(self) -> Tensor:
         """Logarithms of the matrix, with gradients."""
-        n_classes = self.weight.shape[-1]
-        # Each row learns from a C-th of the samples: √C makes a step as large as if it were from all of them.
+        n_classes = len(self.weight)
+        # Each row learns from one C-th of the samples: √C makes its steps as large as if it learned from all of them.
         others = F.logsigmoid(math.sqrt(n_classes) * self.weight - math.log(n_classes))
         diagonal = torch.eye(n_classes, dtype=torch.bool, device=self.weight.device)
-        return others.masked_fill(diagonal, 0).log_softmax(-1)
+        return others.masked_fill(diagonal, 0).log_softmax(1)
 
     @property
     def learned_transition(self) -> Tensor:
@@ -79,26 +137,23 @@ class LearningMethod(Method):
 
 
 class SelectionMethod(Method):
-    """A method that forgets the samples with the largest losses.
+    """A method that ignores the samples with the largest losses.
 
-    The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal, and rises to it linearly over
-    the ramp of the recipe.
+    The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal; it rises linearly to that value
+    over the ramp of the recipe.
     """
-
-    replicable = True
-    rate: Tensor
 
     def __init__(self, transition: Any) -> None:
         super().__init__()
-        self.register_buffer("rate", 1 - as_matrix(transition).diagonal().mean(), persistent=False)
+        self.rate = float(1 - as_matrix(transition).diagonal().mean())
 
-    def forget_rate(self, batch: Batch) -> Tensor:
-        """Return the share of the batch to forget."""
+    def forget_rate(self, batch: Batch) -> float:
+        """Return the share of the batch to ignore."""
         return self.rate * batch.ramp
 
 
 def check_labels_possible(transition: NDArray[np.float64], labels: Tensor) -> None:
-    """Refuse a matrix that gives a label no probability at all although it occurs."""
+    """Refuse a matrix with a zero column for a label that occurs."""
     counts = np.bincount(labels.cpu().numpy(), minlength=len(transition))
     impossible = (counts > 0) & (transition.sum(axis=0) == 0)
     if impossible.any():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
-from dualt.nn.losses.corrected import mean_cross_entropy
-from dualt.nn.training import Batch, Method, Network, Recipe
+from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.recipe import Recipe
 
 RECIPE = Recipe(epochs=100, learning_rate=0.01, milestones=(50,))
 
@@ -15,8 +16,6 @@ RECIPE = Recipe(epochs=100, learning_rate=0.01, milestones=(50,))
 class CrossEntropy(Method):
     """−log softmax(f(x))[label]."""
 
-    replicable = True
-
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean cross entropy of the batch."""
-        return [mean_cross_entropy(networks[0](batch.x), batch.labels)]
+        return [F.cross_entropy(networks[0](batch.x), batch.labels)]

@@ -1,4 +1,4 @@
-"""Co-teaching: two networks, each learns from the samples that the other finds easy."""
+"""Co-teaching: two networks, each learns from the samples with a small loss in the other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from dualt.nn.losses.corrected import cross_entropies
-from dualt.nn.losses.selection import mean_of_small
-from dualt.nn.methods.base import SELECTION_RECIPE, SelectionMethod
-from dualt.nn.training import Batch, Network
+from dualt.nn.losses.selection import small_loss_selection
+from dualt.nn.methods.base import SELECTION_RECIPE, Batch, Network, SelectionMethod
 
 RECIPE = SELECTION_RECIPE
 
@@ -26,7 +25,7 @@ class CoTeaching(SelectionMethod):
     n_networks = 2
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean loss of each network over what its peer keeps."""
+        """Return the mean loss of each network over the samples that its peer keeps."""
         rate = self.forget_rate(batch)
         first, second = (cross_entropies(network(batch.x), batch.labels) for network in networks)
-        return [mean_of_small(first, second, rate), mean_of_small(second, first, rate)]
+        return [first[small_loss_selection(second, rate)].mean(), second[small_loss_selection(first, rate)].mean()]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
-from dualt.nn.losses.corrected import cross_entropies
-from dualt.nn.losses.selection import mean_where
-from dualt.nn.methods.base import SELECTION_RECIPE
-from dualt.nn.training import Batch, Method, Network
+from dualt.nn.losses.selection import disagreement
+from dualt.nn.methods.base import SELECTION_RECIPE, Batch, Method, Network
 
 RECIPE = SELECTION_RECIPE
 
@@ -17,7 +16,7 @@ RECIPE = SELECTION_RECIPE
 class Decoupling(Method):
     """Cross entropy over the samples that the two networks put in different classes.
 
-    A batch without any is skipped: there is nothing to learn from it.
+    A batch without such samples is skipped.
 
     References
     ----------
@@ -25,13 +24,11 @@ class Decoupling(Method):
     """
 
     n_networks = 2
-    replicable = True
-    skips = True
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
         """Return the mean loss of each network over the disagreements."""
         both = [network(batch.x) for network in networks]
-        differ = both[0].argmax(-1) != both[1].argmax(-1)
-        if not differ.any():
+        rows = disagreement(*both)
+        if not len(rows):
             return [None, None]
-        return [mean_where(cross_entropies(logits, batch.labels), differ) for logits in both]
+        return [F.cross_entropy(logits[rows], batch.labels[rows]) for logits in both]

@@ -10,8 +10,10 @@ from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
 from dualt.nn.losses.mixmatch import divided_targets, mixmatch_loss, small_loss_probability
-from dualt.nn.training import Batch, Method, Network, Part, Recipe
-from dualt.nn.training.prediction import batch_probs
+from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.prediction import batch_probs
+from dualt.nn.recipe import Recipe
+from dualt.nn.samples import Part
 
 # The ramp of the recipe covers ten epochs of warm-up by cross entropy and sixteen in which the guesses gain weight.
 RECIPE = Recipe(
@@ -23,22 +25,22 @@ _WARM_UP = 10 / 26
 class DivideMix(Method):
     """MixMatch on labels that are probably right; those of the other samples are guessed by both networks.
 
-    Before every epoch after the warm-up, a mixture of two Gaussians on the losses of each network tells how probably
-    each label is right, which the other network learns from. Samples are seen twice in each batch where there is an
-    augmentation, else once, as they are. Unlike in the authors' code, a batch has as many labelled and unlabelled
+    Before every epoch after the warm-up, a mixture of two Gaussians on the losses of each network gives the
+    probability that each label is right, which the other network learns from. With augmentation,
+    samples are seen twice in each batch, else once. Unlike in the authors' code, a batch has as many labelled and unlabelled
     samples as happen to be in it, guesses are made without dropout, and classes are expected to be as frequent as
     the given labels, not equally frequent.
 
     Parameters
     ----------
     n_samples, n_classes
-        Size of the memory of what is probably right, which checkpoints keep.
+        Size of the table of these probabilities, which checkpoints keep.
     unlabelled_weight
-        λ_u of the paper: what the guesses weigh.
+        λ_u of the paper: weight of the guessed labels.
     threshold
-        From which probability on a label counts as right.
+        Probability above which a label counts as right.
     alpha
-        Of the Beta distribution that pairs are mixed by.
+        Parameter of the Beta distribution of mixing shares.
     temperature
         Of the sharpening.
 
@@ -76,7 +78,7 @@ class DivideMix(Method):
         self.register_buffer("prior", torch.full((n_classes,), 1 / n_classes))
 
     def begin_epoch(self, networks: Sequence[Network], part: Part, ramp: float) -> None:
-        """Judge every label by each network, once the warm-up is over."""
+        """Compute how probably each label is right under each network, after the warm-up."""
         if ramp < _WARM_UP:
             return
         counts = torch.bincount(part.labels, minlength=len(self.prior))
@@ -91,7 +93,7 @@ class DivideMix(Method):
         if batch.ramp < _WARM_UP:
             return [F.cross_entropy(network(batch.x), batch.labels) for network in networks]
         if batch.rows is None or batch.evaluating is None:
-            raise InputError("Expected a batch with the rows of its samples, which DivideMix remembers, got none.")
+            raise InputError("DivideMix needs the rows of the batch's samples.")
         views = [batch.x] if batch.look_again is None else [batch.x, batch.look_again()]
         with batch.evaluating():
             each = [torch.stack([network(x).softmax(1) for x in views]).mean(0) for network in networks]

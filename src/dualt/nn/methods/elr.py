@@ -1,4 +1,4 @@
-"""ELR: what a network said of a sample early on keeps it from memorising a wrong label later."""
+"""ELR: early predictions of a network keep it from memorising wrong labels later."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from dualt.errors import InputError
-from dualt.nn.losses.robust import remembered_loss
-from dualt.nn.training import Batch, Method, Network, Recipe
+from dualt.nn.losses.robust import early_learning_loss, updated_targets
+from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.recipe import Recipe
 
 RECIPE = Recipe(epochs=120, learning_rate=0.02, momentum=0.9, weight_decay=1e-3, milestones=(40, 80))
 
@@ -29,7 +30,6 @@ class EarlyLearning(Method):
     Liu et al., Early-learning regularization prevents memorization of noisy labels, NeurIPS 2020.
     """
 
-    replicable = True
     targets: Tensor
 
     def __init__(self, n_samples: int, n_classes: int, *, weight: float = 3.0, memory: float = 0.7) -> None:
@@ -42,8 +42,10 @@ class EarlyLearning(Method):
         self.register_buffer("targets", torch.zeros(n_samples, n_classes))
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean loss of the batch, and remember its predictions."""
+        """Return the mean loss of the batch, and update the targets of its samples."""
         if batch.rows is None:
-            raise InputError("Expected the rows of the batch's samples, which ELR remembers, got none.")
-        logits, rows = networks[0](batch.x), batch.rows
-        return [remembered_loss(logits, batch.labels, rows, self.targets, self.weight, self.memory)]
+            raise InputError("ELR needs the rows of the batch's samples.")
+        logits = networks[0](batch.x)
+        targets = updated_targets(self.targets[batch.rows], logits.detach().softmax(1), self.memory)
+        self.targets[batch.rows] = targets
+        return [early_learning_loss(logits, batch.labels, targets, self.weight)]

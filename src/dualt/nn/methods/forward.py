@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from dualt.nn.losses import forward_loss
-from dualt.nn.methods.base import TransitionMethod
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.methods.base import Batch, Network, TransitionMethod
+from dualt.nn.recipe import Recipe
 
 RECIPE = Recipe(epochs=200, learning_rate=0.01, milestones=(50, 100, 150))
 
@@ -19,7 +19,8 @@ class Forward(TransitionMethod):
     """−log (softmax(f(x)) @ transition)[label].
 
     With `floor=True` the loss of a batch is pushed up where it falls below what a network that knows every clean class
-    would have, the mean entropy of the matrix's rows (classes taken as equally frequent): below it lies memorising.
+    would reach, the mean entropy of the matrix's rows (with equally frequent classes). Below it the network
+    memorises.
 
     References
     ----------
@@ -34,7 +35,7 @@ class Forward(TransitionMethod):
     @property
     def floor(self) -> Tensor:
         """The mean entropy of the matrix's rows."""
-        floor: Tensor = torch.special.entr(self.transition).sum(-1).mean(-1)
+        floor: Tensor = torch.special.entr(self.transition).sum(1).mean()
         return floor
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:

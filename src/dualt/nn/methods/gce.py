@@ -8,7 +8,8 @@ from torch import Tensor
 
 from dualt.errors import InputError
 from dualt.nn.losses.robust import generalized_cross_entropy
-from dualt.nn.training import Batch, Method, Network, Recipe
+from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.recipe import Recipe
 
 RECIPE = Recipe(epochs=120, learning_rate=0.01, momentum=0.9, milestones=(40, 80))
 
@@ -22,8 +23,6 @@ class GeneralizedCrossEntropy(Method):
     ----------
     Zhang and Sabuncu, Generalized cross entropy loss for training deep neural networks with noisy labels, NeurIPS 2018.
     """
-
-    replicable = True
 
     def __init__(self, q: float = 0.7) -> None:
         super().__init__()

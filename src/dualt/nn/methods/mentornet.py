@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from dualt.nn.losses.corrected import cross_entropies
-from dualt.nn.losses.selection import mean_of_small
-from dualt.nn.methods.base import SELECTION_RECIPE, SelectionMethod
-from dualt.nn.training import Batch, Network
+from dualt.nn.losses.selection import small_loss_selection
+from dualt.nn.methods.base import SELECTION_RECIPE, Batch, Network, SelectionMethod
 
 RECIPE = SELECTION_RECIPE
 
@@ -26,4 +25,4 @@ class MentorNet(SelectionMethod):
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean loss over the kept samples."""
         losses = cross_entropies(networks[0](batch.x), batch.labels)
-        return [mean_of_small(losses, losses, self.forget_rate(batch))]
+        return [losses[small_loss_selection(losses, self.forget_rate(batch))].mean()]

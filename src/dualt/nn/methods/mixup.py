@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from dualt.errors import InputError
-from dualt.nn.losses.selection import mix, mixup_loss
-from dualt.nn.training import Batch, Method, Network, Recipe
+from dualt.nn.losses.selection import mixup, mixup_loss
+from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.recipe import Recipe
 
 RECIPE = Recipe(epochs=200, learning_rate=0.1, momentum=0.9, milestones=(100, 150), report="last-ten")
 
@@ -21,8 +22,6 @@ class Mixup(Method):
     Zhang et al., mixup: beyond empirical risk minimization, ICLR 2018.
     """
 
-    replicable = True
-
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
         if not alpha > 0:
@@ -31,6 +30,5 @@ class Mixup(Method):
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean loss of the mixed batch."""
-        share, partner = batch.rng.beta(self.alpha, self.alpha), batch.rng.permutation(batch.labels.shape[-1])
-        mixed = mix(batch.x, batch.labels, share, partner)
+        mixed = mixup(batch.x, batch.labels, batch.rng, alpha=self.alpha)
         return [mixup_loss(networks[0](mixed.x), mixed)]

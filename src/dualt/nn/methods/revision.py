@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from dualt.nn.losses import revised_loss, revised_transition
 from dualt.nn.losses.corrected import Rows
-from dualt.nn.methods.base import TransitionMethod
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.methods.base import Batch, Network, TransitionMethod
+from dualt.nn.recipe import Recipe
 
 RECIPE = Recipe(epochs=200, optimizer="adam", learning_rate=5e-7)
 

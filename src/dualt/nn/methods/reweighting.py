@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from dualt.nn.losses import reweighted_loss
-from dualt.nn.methods.base import TransitionMethod
-from dualt.nn.training import Batch, Network, Recipe
+from dualt.nn.methods.base import Batch, Network, TransitionMethod
+from dualt.nn.recipe import Recipe
 
 RECIPE = Recipe(epochs=200, learning_rate=0.01, momentum=0.9, milestones=(40, 80))
 

@@ -7,21 +7,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dualt.nn.methods.base import LearningMethod
+from dualt.nn.methods.base import Batch, LearningMethod, Network
 from dualt.nn.methods.volminnet import RECIPE as VOLMINNET
-from dualt.nn.training import Batch, Network
 
-# The two differ in what they add to the forward loss alone.
+# The two methods differ only in what they add to the forward loss.
 RECIPE = VOLMINNET
 
 
 class TotalVariation(LearningMethod):
     """−log (softmax(f(x)) @ transition)[label] − variation_weight · mean ½|p − p'|₁ over pairs of the batch.
 
-    Noise brings posteriors closer together; of all pairs of network and matrix that explain the labels, the one
-    with the purest clean posteriors is wanted. The matrix is learned by gradient, the first of the two ways of
-    the paper: it is then a parameter like any other, that the optimizer moves and a checkpoint holds. The other
-    draws it from a Dirichlet distribution that is updated with counts of every batch.
+    Noise brings posteriors closer together, so that among all pairs of network and matrix that explain the labels the
+    one with the most distinct clean posteriors is chosen. The matrix is a parameter learned by gradient, the first of
+    the paper's two variants; the other draws it from a Dirichlet distribution updated with counts of every batch.
 
     References
     ----------
@@ -36,10 +34,10 @@ class TotalVariation(LearningMethod):
         """Return the mean forward loss of the batch less the weighted mean variation."""
         logits = networks[0](batch.x)
         misfit = self.misfit(logits, batch.labels, self.log_transition)
-        return [misfit - self.penalty_weight * mean_total_variation(logits.softmax(-1))]
+        return [misfit - self.penalty_weight * mean_total_variation(logits.softmax(1))]
 
 
 def mean_total_variation(probs: Tensor) -> Tensor:
-    """Return the mean of ½|p − p'|₁ over all pairs of rows (…, n, C), 0 for a single row."""
-    n_rows = probs.shape[-2]
-    return torch.cdist(probs, probs, p=1).sum((-2, -1)) / (2 * max(n_rows * (n_rows - 1), 1))
+    """Return the mean of ½|p − p'|₁ over all pairs of rows, 0 for a single row."""
+    n_rows = len(probs)
+    return torch.cdist(probs, probs, p=1).sum() / (2 * max(n_rows * (n_rows - 1), 1))

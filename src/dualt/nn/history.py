@@ -1,14 +1,16 @@
-"""What happened in each epoch, and the accuracy that a recipe reports from it."""
+"""Records of the epochs of a training, and the accuracy that a recipe reports from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from torch import nn
 
-from dualt.nn.training.recipe import Report
+from dualt.nn.methods.base import Method
+from dualt.nn.recipe import Recipe, Report
 
 _LAST = 10
 
@@ -41,9 +43,9 @@ class History:
 
     @property
     def best_epoch(self) -> int:
-        """The epoch with the best validation accuracy, the smaller loss deciding ties; the last without validation.
+        """The epoch with the best validation accuracy, ties broken by the loss; the last epoch without validation.
 
-        On a few hundred noisy labels many epochs hit equally many, and the first of them has hardly learned.
+        On a few hundred noisy labels many epochs have the same accuracy, and the first of them has hardly learned.
         """
         last = self.records[-1]
         if last.validation_accuracy is None:
@@ -52,9 +54,10 @@ class History:
 
     @property
     def learned_epoch(self) -> int:
-        """The epoch from which on a network has learned: best in validation accuracy and in loss, whichever is later.
+        """The later of the epochs with the best validation accuracy and the smallest validation loss.
 
-        Of few labels, an early epoch may hit the most by luck; and the loss is least before a network is sure.
+        With few labels an early epoch may be the most accurate by chance, and the loss is smallest before a network
+        becomes confident.
         """
         last = self.records[-1]
         if last.validation_loss is None:
@@ -63,7 +66,7 @@ class History:
 
     @property
     def seconds(self) -> float:
-        """What all epochs took, those before a resume included."""
+        """Time of all epochs, including those before a resume."""
         return sum(record.seconds for record in self.records)
 
     def test_accuracy(self, report: Report) -> float | None:
@@ -73,20 +76,26 @@ class History:
         return float(np.mean(known)) if known else None
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return one list per column, an entry an epoch."""
+        """Return one list per column, with an entry for each epoch."""
         return {name: [getattr(each, name) for each in self.records] for name in EpochRecord.__dataclass_fields__}
 
     @classmethod
-    def from_dict(cls, columns: dict[str, list[Any]]) -> History:
-        """Return the history that `to_dict` wrote; of anything else, raise `ValueError`."""
-        if not isinstance(columns, dict) or {*columns} != {*EpochRecord.__dataclass_fields__}:
-            raise ValueError("its history has not got the columns of one")
-        for name, column in columns.items():
-            known = [value for value in column if value is not None] if isinstance(column, list) else [None]
-            if any(type(value) not in (int, float) for value in known) or 0 < len(known) < len(column):
-                raise ValueError(f"the column {name} of its history is not one of numbers")
-        rows = zip(*columns.values(), strict=True)
-        history = cls([EpochRecord(**dict(zip(columns, row, strict=True))) for row in rows])
-        if not history.records or [record.epoch for record in history.records] != [*range(len(history))]:
-            raise ValueError("its history does not count the epochs from 0 on")
-        return history
+    def from_dict(cls, columns: Mapping[str, list[Any]]) -> History:
+        """Return the history that `to_dict` wrote."""
+        rows = zip(*(columns[name] for name in EpochRecord.__dataclass_fields__), strict=True)
+        return cls([EpochRecord(*row) for row in rows])
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Networks with the weights that the recipe reports, and the history of their training."""
+
+    networks: Sequence[nn.Module]
+    method: Method
+    history: History
+    recipe: Recipe
+
+    @property
+    def test_accuracy(self) -> float | None:
+        """Accuracy on the clean test part, as the recipe reports it."""
+        return self.history.test_accuracy(self.recipe.report)

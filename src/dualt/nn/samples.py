@@ -1,22 +1,40 @@
-"""Samples as batches of tensors: in memory where they fit, else fetched batch by batch."""
+"""Samples as batches of tensors on a device: in memory where they fit, else fetched batch by batch; augmentation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
 
-# Samples that take no more than this as float32 are converted once and stay on the device.
+Augment: TypeAlias = Callable[[Tensor, np.random.Generator], Tensor]
+
+# Samples up to this size as float32 are converted once and stay on the device.
 _IN_MEMORY_BYTES = 4 << 30
-# Standard deviations from zero beyond which float32 is too coarse.
+# Distance of the mean from zero, in standard deviations, beyond which float32 is too coarse.
 _FAR = 1e4
+# Pixels by which an augmented image is shifted at most.
+_MARGIN = 4
+
+
+def torch_device(name: str) -> torch.device:
+    """Return the device of that name, checked; `"auto"` is a GPU if there is one, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).cpu()  # fails for "meta", which holds no values
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"Expected a device of this machine, got {name!r}: {reason}") from None
+    return device
 
 
 @dataclass(frozen=True)
@@ -31,7 +49,7 @@ class Inputs:
     take
         Returns the samples of a tensor of indices.
     base, rows
-        Whose rows these are, and which; `None`: their own.
+        The samples of which these are rows, and the rows; `None` if these are no subset.
     """
 
     n_samples: int
@@ -51,7 +69,7 @@ class Inputs:
         return Inputs(len(rows), self.shape, take, self, rows)
 
     def followed_by(self, other: Inputs) -> Inputs:
-        """Return these and then the others, without copying samples."""
+        """Return these samples followed by the others, without copying."""
         if self.base is not None and self.base is other.base and self.rows is not None and other.rows is not None:
             return self.base.subset(torch.cat([self.rows, other.rows]))
 
@@ -77,7 +95,7 @@ class Part(NamedTuple):
         return Part(self.inputs.subset(index), self.labels[index])
 
     def followed_by(self, other: Part) -> Part:
-        """Return the samples and labels of this part and then of the other, without copying samples."""
+        """Return this part followed by the other, without copying samples."""
         return Part(self.inputs.followed_by(other.inputs), torch.cat([self.labels, other.labels]))
 
 
@@ -90,12 +108,12 @@ class TrainingData(NamedTuple):
 
 
 def as_inputs(samples: Any, mean: ArrayLike = 0.0, std: ArrayLike = 1.0, device: torch.device | str = "cpu") -> Inputs:
-    """Return `(samples − mean) / std`, of x/255 if uint8, ready to be taken in batches.
+    """Return `(samples − mean) / std`, with uint8 divided by 255 first, as inputs that are taken in batches.
 
     Parameters
     ----------
     samples : (n, features), (n, height, width) or (n, channels, height, width)
-        Array, or anything that gives one when indexed.
+        Array, or anything that returns one when indexed.
     mean, std
         Per feature, or per channel of images.
     device
@@ -112,7 +130,7 @@ def as_inputs(samples: Any, mean: ArrayLike = 0.0, std: ArrayLike = 1.0, device:
 
 
 def as_bytes(samples: NDArray[Any]) -> NDArray[Any]:
-    """Return whole pixels from 0 to 255 as uint8, of which x/255 is taken, and others, from 0 to 1, as they are."""
+    """Return integer pixels from 0 to 255 as uint8, to be divided by 255, and floats from 0 to 1 unchanged."""
     if samples.dtype == np.uint8 or not samples.size:
         return samples
     lowest, highest, whole = samples.min(), samples.max(), samples.dtype.kind in "iu"
@@ -131,7 +149,7 @@ def sample_shape(samples: Any) -> tuple[int, ...]:
 
 def _standardize(samples: NDArray[Any], mean: ArrayLike, std: ArrayLike) -> Tensor:
     scale = 255.0 if samples.dtype == np.uint8 else 1.0
-    # As float32, features far from zero, such as moments in time, would lose what tells them apart.
+    # In float32, features far from zero, such as timestamps, would lose their differences.
     is_far = samples.dtype == np.float64 and bool((np.abs(mean) > _FAR * np.asarray(std)).any())
     dtype = np.float64 if is_far else np.float32
     with np.errstate(over="ignore"):  # the model refuses what does not fit
@@ -140,3 +158,27 @@ def _standardize(samples: NDArray[Any], mean: ArrayLike, std: ArrayLike) -> Tens
     center = torch.as_tensor(np.asarray(mean, dtype) * scale).reshape(along)
     spread = torch.as_tensor(np.asarray(std, dtype) * scale).reshape(along)
     return x.sub_(center).div_(spread).to(torch.float32)
+
+
+def shift(x: Tensor, rng: np.random.Generator) -> Tensor:
+    """Shift every image (n, C, H, W) by up to four pixels in each direction, padding with zeros."""
+    if x.ndim != 4:
+        raise InputError(f"Expected images to augment, got samples of shape {tuple(x.shape[1:])}. Omit augment.")
+    n, _, height, width = x.shape
+    corners = torch.from_numpy(rng.integers(0, 2 * _MARGIN + 1, size=(2, n))).to(x.device)
+    rows = corners[0][:, None] + torch.arange(height, device=x.device)
+    columns = corners[1][:, None] + torch.arange(width, device=x.device)
+    padded = F.pad(x, (_MARGIN,) * 4)
+    samples = torch.arange(n, device=x.device)[:, None, None]
+    # Index arrays on both sides of a slice put the channels last.
+    return padded[samples, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
+
+
+def shift_and_flip(x: Tensor, rng: np.random.Generator) -> Tensor:
+    """`shift`, and mirror half of the images: the usual augmentation for CIFAR."""
+    mirrored = torch.from_numpy(rng.random(len(x)) < 0.5).to(x.device)
+    moved = shift(x, rng)
+    return torch.where(mirrored[:, None, None, None], moved.flip(3), moved)
+
+
+AUGMENTATIONS: dict[str, Augment] = {"shift": shift, "shift-flip": shift_and_flip}

@@ -1,4 +1,4 @@
-"""How to train: optimizer, schedule and report (the recipe), and on what (the machine)."""
+"""How to train: optimizer, schedule, and which epoch to report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from dualt.validation import check_fraction
 
 Report: TypeAlias = Literal["best-validation", "last-ten"]
 Optimizer: TypeAlias = Literal["sgd", "adam"]
-Precision: TypeAlias = Literal["float32", "bf16"]
 Schedule: TypeAlias = Literal["steps", "one-cycle"]
 _CHOICES = {"optimizer": get_args(Optimizer), "schedule": get_args(Schedule), "report": get_args(Report)}
 
@@ -35,16 +34,16 @@ class Recipe:
         `"sgd"` or `"adam"`.
     learning_rate, momentum, weight_decay, batch_size
     max_batches
-        Batches after which an epoch ends, whatever is left of the samples; `None`: all of them.
+        Batches after which an epoch ends; `None`: all of them.
     schedule
         `"steps"`: by epochs, as milestones and `linear_from` say. `"one-cycle"`: by steps, the rate rises linearly to
         `learning_rate` over the first fifth and falls to zero along a cosine.
     milestones
-        Epochs from which on the learning rate is a tenth of what it was, in ascending order.
+        Epochs at which the learning rate is divided by ten, in ascending order.
     linear_from
-        Epoch from which on the learning rate falls linearly towards zero, and Adam's β1 is 0.1.
+        Epoch after which the learning rate falls linearly to zero, with Adam's β1 at 0.1.
     ramp
-        Epochs over which what a method turns up, such as the share of samples that it forgets, rises from nothing.
+        Epochs over which a method's own setting, such as its forget rate, rises from zero.
     report
         `"best-validation"`: the weights of the epoch with the best noisy validation accuracy, and the test
         accuracy of that epoch. `"last-ten"`: the last weights, and the mean over the last ten epochs.
@@ -74,12 +73,12 @@ class Recipe:
             if getattr(self, name) not in known:
                 words = " or ".join(map(repr, known))
                 raise InputError(f"Expected {name} {words}, got {getattr(self, name)!r}.")
-        for name, enough, words in (("learning_rate", gt, "above 0"), ("weight_decay", ge, "from 0 on")):
+        for name, enough, words in (("learning_rate", gt, "above 0"), ("weight_decay", ge, "of at least 0")):
             value = getattr(self, name)
             if isinstance(value, str) or not enough(value, 0):
                 raise InputError(f"Expected a {name} {words}, got {value!r}.")
         if any(later <= earlier for earlier, later in zip((0, *self.milestones), self.milestones, strict=False)):
-            raise InputError(f"Expected milestones from 1 on in ascending order, got {self.milestones}.")
+            raise InputError(f"Expected milestones of at least 1 in ascending order, got {self.milestones}.")
         check_fraction(self.momentum, "momentum", inclusive=True)
 
     def learning_rate_at(self, epoch: float) -> float:
@@ -99,21 +98,20 @@ class Recipe:
         return 0.1 if self.linear_from is not None and epoch >= self.linear_from else 0.9
 
     def ramp_at(self, epoch: int) -> float:
-        """Return how far the ramp has risen in an epoch: 0 in the first, 1 from its last on; 1 without a ramp."""
+        """Return the ramp's value in an epoch: from 0 in the first to 1 at its end; 1 without a ramp."""
         return 1.0 if self.ramp < 2 else min(1.0, epoch / (self.ramp - 1))
 
     def changed(self, epochs: int | None = None, **changes: Any) -> Recipe:
-        """Return the recipe with changes; another number of `epochs` stretches the schedule with it."""
+        """Return the recipe with changes; the schedule is stretched to another number of `epochs`."""
         given = {name: value for name, value in changes.items() if value is not None}
         if epochs is not None and epochs != self.epochs:
             given = {"epochs": epochs, **self._stretched(epochs), **given}
         return replace(self, **given)
 
     def _stretched(self, epochs: int) -> dict[str, Any]:
-        """Return the schedule for another number of epochs: every phase keeps its share, and none is skipped.
+        """Return the schedule for another number of epochs: every phase keeps its share and at least one epoch.
 
-        The first epoch has the full rate however few there are; where there are too few for all phases, the last
-        ones are left out.
+        The first epoch always has the full rate; with too few epochs for all phases, the last ones are left out.
         """
         stretch = epochs / self.epochs
         reached = [milestone for milestone in self.milestones if milestone < self.epochs]
@@ -128,14 +126,14 @@ class Recipe:
         return {"milestones": tuple(milestones[1:]), "linear_from": linear_from, "ramp": ramp}
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return the optimizer; `set_schedule` gives it the rates of an epoch."""
+        """Return the optimizer; `set_schedule` sets its rates."""
         options: dict[str, Any] = {"lr": self.learning_rate, "weight_decay": self.weight_decay, "fused": True}
         if self.optimizer == "adam":
             return torch.optim.Adam(parameters, **options)
         return torch.optim.SGD(parameters, momentum=self.momentum, **options)
 
     def set_schedule(self, optimizer: torch.optim.Optimizer, epoch: int, step: int = 0, n_steps: int = 1) -> None:
-        """Give the optimizer the rates of a step of `epoch`: a function of these alone, so nothing to resume."""
+        """Set the optimizer's rates for a step of `epoch`: a function of these alone, so there is no state to save."""
         if step and self.schedule == "steps":
             return
         rate = self.learning_rate_at(epoch + (step / n_steps if self.schedule == "one-cycle" else 0))
@@ -147,41 +145,3 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
         return {**asdict(self), "milestones": list(self.milestones)}
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What to train on.
-
-    Attributes
-    ----------
-    device
-        `"auto"` takes a GPU if there is one; else what torch calls a device.
-    precision
-        `"float32"`, or `"bf16"` for mixed precision.
-    n_jobs
-        Number of CPU threads; `None` leaves torch's own setting.
-    """
-
-    device: str = "auto"
-    precision: Precision = "float32"
-    n_jobs: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.precision not in ("float32", "bf16"):
-            raise InputError(f"Expected precision 'float32' or 'bf16', got {self.precision!r}.")
-        if self.n_jobs is not None and self.n_jobs < 1:
-            raise InputError(f"Expected n_jobs of at least one thread, got {self.n_jobs}.")
-
-    @property
-    def torch_device(self) -> torch.device:
-        """The device, chosen if `"auto"`, checked if named."""
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            device = torch.device(self.device)
-            torch.zeros(1, device=device).cpu()  # not so with "meta", which holds nothing
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).partition("\n")[0]
-            raise InputError(f"Expected a device of this machine, got {self.device!r}: {reason}") from None
-        return device

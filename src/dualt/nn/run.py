@@ -1,0 +1,437 @@
+"""A whole run: learn the noisy posterior, estimate the matrix, train through it, evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from dualt.datasets import Dataset, Split
+from dualt.errors import InputError, UnknownNameError
+from dualt.estimators import ESTIMATORS, estimate_posterior
+from dualt.files import make_folder
+from dualt.issues import LabelIssues, find_posterior_issues
+from dualt.labels import LabelCoder
+from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, network_name, recipe_of
+from dualt.nn.history import OnStage, Trained
+from dualt.nn.loop import train
+from dualt.nn.methods import build_method, check_labels_possible, find_method
+from dualt.nn.networks import build_network, load_weights
+from dualt.nn.prediction import predict_probs
+from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, torch_device
+from dualt.results import TransitionEstimate
+from dualt.results.credibility import distrust
+from dualt.rng import stream, stream_seed
+from dualt.rows import NoisyPosterior, as_posterior
+from dualt.transition import match_transition
+from dualt.validation import check_transition
+
+# `auto` uses cross entropy below this noise rate, and Forward if, averaged over classes, the most frequent wrong label
+# is at least this fraction as frequent as the right one; docs/training.md has the measurements.
+LITTLE_NOISE, MISTAKEN = 0.05, 1 / 3
+
+
+@dataclass
+class Stages:
+    """The stages of a run, each trained once with its own checkpoint: `ce`, its folds, and the methods."""
+
+    data: TrainingData
+    class_names: Sequence[str]
+    config: TrainingConfig
+    folder: Path | None = None
+    resume: bool = False
+    on_epoch: OnStage | None = None
+    trained: dict[str, Trained] = field(default_factory=dict)
+    _probs: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    _posteriors: dict[int, NoisyPosterior] = field(default_factory=dict)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @cached_property
+    def every_row(self) -> Part:
+        """The training part, followed by the validation part."""
+        train_part, validation = self.data.train, self.data.validation
+        return train_part if validation is None else train_part.followed_by(validation)
+
+    @property
+    def folds(self) -> dict[str, NDArray[np.intp]]:
+        """The rows (of `every_row`) that each fold holds out, by the name of its stage; none with one fold."""
+        number = self._n_folds(None)
+        order = stream(self.config.random_state, "folds").permutation(len(self.every_row.labels))
+        held_out = np.array_split(order, number) if number > 1 else []
+        return {f"ce-fold-{number}": rows for number, rows in enumerate(held_out, start=1)}
+
+    def train(self, name: str, transition: Any = None) -> Trained:
+        """Train the stage `name`, a method or a fold, unless it is done; the stage that it starts from comes first.
+
+        The network of a fold stops at the epoch that the validation part chose for `ce`. If its own held-out rows
+        chose the epoch, their labels would look predictable even where nothing can be learned.
+        """
+        if name in self.trained:
+            return self.trained[name]
+        config, data, n_epochs = self.config, self.data, None
+        held_out = self.folds.get(name)
+        first = "ce" if held_out is not None else find_method(name).starts_from
+        source = None if first is None else self.train(first, transition)
+        if held_out is not None and source is not None:
+            n_epochs, source = source.history.learned_epoch + 1, None
+            data = TrainingData(self.every_row.subset(np.setdiff1d(np.arange(len(self.every_row.labels)), held_out)))
+        method_name = method_of(name)
+        method = build_method(
+            method_name,
+            transition,
+            n_classes=self.n_classes,
+            n_samples=len(data.train.labels),
+            **(config.method_options or {} if method_name == config.method else {}),
+        )
+        self.trained[name] = train(
+            [self._new_network(name, number, source) for number in range(method.n_networks)],
+            method,
+            data,
+            recipe_of(config, name, len(self.data.train.labels)),
+            random_state=stream_seed(config.random_state, f"stage/{name}"),
+            precision=config.precision,
+            n_jobs=config.n_jobs,
+            augment=AUGMENTATIONS[config.augment] if isinstance(config.augment, str) else config.augment,
+            checkpoint=None if self.folder is None else self.folder / f"{name}.safetensors",
+            n_epochs=n_epochs,
+            resume=self.resume,
+            on_epoch=None if self.on_epoch is None else partial(self.on_epoch, name),
+        )
+        return self.trained[name]
+
+    def _new_network(self, stage: str, number: int, source: Trained | None) -> nn.Module:
+        """Return a network with its initial weights: random, pre-trained, or from the stage `source`."""
+        config, inputs = self.config, self.data.train.inputs
+        seed = stream_seed(config.random_state, f"init/{stage}/{number}")
+        options = config.network_options or {}
+        network = build_network(config.network, inputs.shape, self.n_classes, random_state=seed, **options)
+        if source is not None:
+            network.load_state_dict(source.networks[number].state_dict())
+        elif config.weights is not None:
+            load_weights(network, config.weights)
+        if not isinstance(config.network, str):
+            with torch.no_grad():
+                shape = tuple(network.eval()(inputs.take(torch.zeros(1, dtype=torch.int64)).cpu()).shape)
+            network.train()
+            if shape != (1, self.n_classes):
+                raise InputError(
+                    f"Expected a network with {self.n_classes} outputs per sample, one for each class, got the shape"
+                    f" {shape[1:]}."
+                )
+        return network
+
+    def pred_probs(self, folds: int | None = None) -> NDArray[np.float32]:
+        """Return P(given label | x) on the training part: in sample (1 fold), or as configured (`None`)."""
+        return self._probs_of_every_row(folds)[: len(self.data.train.labels)]
+
+    def held_out_probs(self, folds: int | None = None) -> NDArray[np.float32] | None:
+        """Return P(given label | x) on the validation part from the networks of `pred_probs`; `None` without it.
+
+        No network was trained on these samples, but they chose its epoch.
+        """
+        if self.data.validation is None:
+            return None
+        return self._probs_of_every_row(folds)[len(self.data.train.labels) :]
+
+    def _probs_of_every_row(self, folds: int | None) -> NDArray[np.float32]:
+        folds, part = self._n_folds(folds), self.every_row
+        if folds not in self._probs:
+            probs = np.empty((len(part.labels), self.n_classes), np.float32)
+            judges = self.folds if folds > 1 else {"ce": np.arange(len(part.labels))}
+            for name, rows in judges.items():
+                probs[rows] = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
+            self._probs[folds] = probs
+        return self._probs[folds]
+
+    def posterior(self, folds: int | None = None) -> NoisyPosterior:
+        """Return the probabilities with the given labels, as one object that all estimators share.
+
+        Out of fold it has every row; in sample, as in the paper, the training part.
+        """
+        folds = self._n_folds(folds)
+        if folds not in self._posteriors:
+            part = self.every_row if folds > 1 else self.data.train
+            probs, labels = self._probs_of_every_row(folds)[: len(part.labels)], part.labels.cpu().numpy()
+            self._posteriors[folds] = posterior_of(probs, labels, self.class_names, out_of_fold=folds > 1)
+        return self._posteriors[folds]
+
+    def unseen(self) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
+        """Return probabilities and labels of the rows that their network was not trained on; `None` without any."""
+        n_seen = 0 if self._n_folds(None) > 1 else len(self.data.train.labels)
+        labels = self.every_row.labels[n_seen:].cpu().numpy()
+        return (self._probs_of_every_row(None)[n_seen:], labels) if len(labels) else None
+
+    def _n_folds(self, folds: int | None) -> int:
+        return n_folds(self.config, len(self.every_row.labels)) if folds is None else folds
+
+
+def posterior_of(
+    probs: NDArray[np.float32], labels: NDArray[Any], class_names: Sequence[str], *, out_of_fold: bool | None
+) -> NoisyPosterior:
+    """Return probabilities with labels that are class numbers, whatever the class names."""
+    coder = LabelCoder(tuple(class_names), by_name=False)
+    return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold)
+
+
+@dataclass(frozen=True, eq=False)
+class RobustRun:
+    """The result of a run.
+
+    Attributes
+    ----------
+    config
+    method
+        The method that trained the networks: the configured one, or the choice of `auto`, or cross entropy if the
+        estimate cannot be trusted.
+    networks
+        With the weights that the method reports; their probabilities are averaged. Unless `auto` chooses Forward, the
+        networks of its folds are included: they are trained anyway, and the mean of all is better.
+    transition : (C, C) or None
+        The matrix that the method was given, if it takes one.
+    estimate
+        How the matrix was estimated, if it was.
+    distrust
+        Why the estimate should not be trusted; `None` if nothing speaks against it.
+    pred_probs, held_out_probs : (n, C) or None
+        Noisy posterior on the training and on the validation part, if it was learned.
+    posterior
+        The probabilities behind the estimate: of every row out of fold, or of the training part in sample.
+    stages
+        Every training by name, in order.
+    test_accuracy
+        On the clean test part: of the averaged networks if there are several; as the method's recipe reports it if
+        there is one network, or with the paper's recipe.
+    """
+
+    config: TrainingConfig
+    method: str
+    networks: Sequence[nn.Module]
+    transition: NDArray[np.float64] | None
+    estimate: TransitionEstimate | None
+    distrust: str | None
+    pred_probs: NDArray[np.float32] | None
+    held_out_probs: NDArray[np.float32] | None
+    posterior: NoisyPosterior | None
+    stages: Mapping[str, Trained]
+    test_accuracy: float | None
+
+    @property
+    def out_of_fold(self) -> bool | None:
+        """Whether `pred_probs` are out of fold; `None` without them."""
+        return None if self.posterior is None else self.posterior.out_of_fold
+
+    @property
+    def learned_transition(self) -> NDArray[np.float64] | None:
+        """The matrix that the method has learned, from scratch or by revising the given one; `None` if it does not."""
+        return learned_transition(self.stages[self.method])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists."""
+        seconds = {name: trained.history.seconds for name, trained in self.stages.items()}
+        return {
+            "method": self.method,
+            "asked_method": self.config.method,
+            "distrust": self.distrust,
+            "network": network_name(self.config.network),
+            "random_state": self.config.random_state,
+            "test_accuracy": self.test_accuracy,
+            "transition": as_lists(self.transition),
+            "learned_transition": as_lists(self.learned_transition),
+            "estimate": None if self.estimate is None else self.estimate.to_dict(),
+            "out_of_fold": self.out_of_fold,
+            "stages": {
+                name: {
+                    "recipe": trained.recipe.to_dict(),
+                    "test_accuracy": trained.test_accuracy,
+                    "best_epoch": trained.history.best_epoch,
+                    "history": trained.history.to_dict(),
+                }
+                for name, trained in self.stages.items()
+            },
+            "seconds": seconds,
+            "total_seconds": sum(seconds.values()),
+        }
+
+
+def learned_transition(trained: Trained) -> NDArray[np.float64] | None:
+    """Return the matrix that a method has learned along with its networks; `None` if it learns none."""
+    learned = trained.method.learned_transition
+    return None if learned is None else learned.cpu().numpy().astype(np.float64)
+
+
+def as_lists(matrix: NDArray[np.float64] | None) -> list[list[float]] | None:
+    """Return a matrix as nested lists, for JSON."""
+    return None if matrix is None else matrix.tolist()
+
+
+def training_data(split: Split, dataset: Dataset, device: str = "auto") -> TrainingData:
+    """Return the parts of a split as standardised tensors on a device."""
+    place = torch_device(device)
+
+    def part(samples: Any, labels: NDArray[Any]) -> Part:
+        return Part(as_inputs(samples, dataset.mean, dataset.std, place), torch.from_numpy(labels).to(place))
+
+    test = None
+    if split.test_x is not None and split.test_y is not None:
+        test = part(split.test_x, split.test_y)
+    return TrainingData(part(split.train_x, split.train_noisy), part(split.val_x, split.val_noisy), test)
+
+
+def train_robustly(
+    data: TrainingData,
+    n_classes: int,
+    config: TrainingConfig | None = None,
+    *,
+    class_names: Sequence[str] | None = None,
+    clean_labels: NDArray[Any] | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    on_epoch: OnStage | None = None,
+) -> RobustRun:
+    """Learn the noisy posterior, estimate the transition matrix from it, and train through the matrix.
+
+    Parameters
+    ----------
+    data
+        Noisy training and validation parts and, optionally, a clean test part.
+    n_classes
+    config
+        Method, estimator, network, schedule, random state.
+    class_names
+        For the estimate.
+    clean_labels : (n,)
+        Class numbers of the training part followed by the validation part, for the estimator `oracle` only.
+    folder
+        Folder for the checkpoints of the stages.
+    resume
+        Continue from the checkpoints in `folder`.
+    on_epoch
+        Called with the stage's name and the record of each epoch.
+
+    Examples
+    --------
+    >>> import dualt
+    >>> from dualt.datasets import load_dataset, split_dataset
+    >>> dataset = load_dataset("synthetic", n_samples=500, n_test=200)
+    >>> split = split_dataset(dataset, dualt.noise.symmetric(2, 0.2))
+    >>> config = TrainingConfig(epochs=5, network="mlp-small", method="forward")
+    >>> run = train_robustly(training_data(split, dataset), 2, config)
+    >>> run.transition.shape, [*run.stages][-1]
+    ((2, 2), 'forward')
+    """
+    names = tuple(class_names or map(str, range(n_classes)))
+    kept = None if folder is None else make_folder(folder)
+    return finish_run(Stages(data, names, config or TrainingConfig(), kept, resume, on_epoch), clean_labels)
+
+
+def finish_run(stages: Stages, clean_labels: NDArray[Any] | None = None) -> RobustRun:
+    """`train_robustly` with stages of which some may be trained already."""
+    data, config = stages.data, stages.config
+    estimate, doubt, posterior = None, None, None
+    given: Any = config.transition
+    if isinstance(given, TransitionEstimate):
+        estimate, given = given, match_transition(given.transition, given.class_names, stages.class_names)
+    elif given is None and _needs_estimate(config.method):
+        estimate, doubt = _estimate(stages, clean_labels)
+        posterior = stages.posterior()
+        # With the paper's recipe the estimate is used in any case, and the doubt is reported.
+        given = None if doubt and config.recipe != "paper" else estimate.transition
+    method = _chosen_method(config, estimate, doubt)
+    transition = None
+    if given is not None and _needs_estimate(method):
+        transition = check_transition(given, stages.n_classes)
+        check_labels_possible(transition, data.train.labels)
+    trained = stages.train(method, transition)
+    networks, accuracy = trained.networks, trained.test_accuracy
+    if config.method == AUTO and method != "forward" and posterior is not None and posterior.out_of_fold:
+        folds = [stage.networks for name, stage in stages.trained.items() if "-fold-" in name]
+        networks = [*networks, *chain.from_iterable(folds)]
+    if len(networks) > 1 and data.test is not None and config.recipe != "paper":
+        hits = predict_probs(networks, data.test.inputs).argmax(1) == data.test.labels.cpu()
+        accuracy = float(hits.float().mean())
+    probs, held_out = (None, None) if posterior is None else (stages.pred_probs(), stages.held_out_probs())
+    return RobustRun(
+        config, method, networks, transition, estimate, doubt, probs, held_out, posterior, stages.trained, accuracy
+    )
+
+
+def _needs_estimate(method: str) -> bool:
+    """Return whether to estimate a matrix for a method; for `ce` it is only reported."""
+    return method in (AUTO, "ce") or find_method(method).takes_transition
+
+
+def _estimate(stages: Stages, clean_labels: NDArray[Any] | None) -> tuple[TransitionEstimate, str | None]:
+    """Return the estimate of the configured estimator, and why it should not be used, if so."""
+    name = estimator_name(stages.config)
+    if name not in ESTIMATORS:
+        raise UnknownNameError("estimator", name, ESTIMATORS)
+    needs_clean = ESTIMATORS[name].needs_clean_labels
+    if needs_clean and clean_labels is None:
+        raise InputError(f"The estimator {name!r} needs clean labels of the training part, which are unknown.")
+    posterior = stages.posterior()
+    if needs_clean and clean_labels is not None:
+        return estimate_posterior(posterior, name, clean_labels=clean_labels[: posterior.n_samples]), None
+    estimate, unseen = estimate_posterior(posterior, name), stages.unseen()
+    return estimate, estimate.undecided if unseen is None else distrust(estimate, *unseen)
+
+
+def _chosen_method(config: TrainingConfig, estimate: TransitionEstimate | None, doubt: str | None) -> str:
+    """Return the method to train with: plain cross entropy if the matrix it would need cannot be trusted."""
+    if config.method == AUTO:
+        return "forward" if config.recipe == "paper" or estimate is None else chosen_by_auto(estimate, doubt)
+    return "ce" if config.recipe != "paper" and doubt is not None else config.method
+
+
+def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
+    """Return the method that suits an estimate.
+
+    Forward if one class is mistaken for another, which no method without a matrix can correct; else DivideMix, which
+    needs no matrix, so that it also suits data that fit many matrices; cross entropy if hardly any labels are wrong.
+    """
+    if doubt is not None:
+        return "dividemix" if doubt == estimate.undecided else "ce"
+    # Classes that may overlap speak against a claim, not against a method that helps if labels are wrong.
+    readings = estimate.fit.readings and replace(estimate.fit.readings, surest=(0, 0))
+    low = estimate.noise_rate_range[0] if readings is None else readings.range(estimate.clean_prior, 0.95)[0]
+    if estimate.noise_rate < LITTLE_NOISE or low <= 0:
+        return "ce"
+    kept = np.diagonal(estimate.transition)
+    mistaken = (estimate.transition - np.diag(kept)).max(axis=1) / np.maximum(kept, 1e-12)
+    return "forward" if np.minimum(mistaken, 1).mean() >= MISTAKEN else "dividemix"
+
+
+def issues_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> LabelIssues:
+    """Return the label issues of every row of the data set, in its order: trained on, held out, or unused.
+
+    If the labels were corrupted here, unused rows have none: they were not corrupted, so the matrix does not apply.
+    """
+    labels = dataset.train_y.copy()
+    probs = np.empty((len(labels), dataset.n_classes), np.float32)
+    parts = [
+        (split.train_index, run.pred_probs, split.train_noisy),
+        (split.val_index, run.held_out_probs, split.val_noisy),
+    ]
+    for rows, known, given in parts:
+        probs[rows], labels[rows] = known, given
+    used = np.union1d(split.train_index, split.val_index)
+    unused = np.setdiff1d(np.arange(len(labels)), used)
+    if len(unused) and split.transition is None:
+        networks = [net for name, stage in run.stages.items() if name.startswith("ce") for net in stage.networks]
+        inputs = as_inputs(dataset.train_x[unused], dataset.mean, dataset.std, torch_device(run.config.device))
+        probs[unused] = predict_probs(networks, inputs)
+        used = np.arange(len(labels))
+    posterior = posterior_of(probs[used], labels[used], dataset.class_names, out_of_fold=run.out_of_fold)
+    found = find_posterior_issues(posterior, run.estimate)
+    return found if len(used) == len(labels) else found.spread(used, len(labels))

@@ -1,0 +1,167 @@
+"""A trained model as one safetensors file: the weights, and everything else as JSON in its header."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dualt.errors import DualtError, FileError, InputError
+from dualt.files import make_folder
+from dualt.nn.networks import build_network
+from dualt.nn.prediction import predict_probs
+from dualt.nn.samples import as_bytes, as_inputs, sample_shape, torch_device
+from dualt.nn.tensor_files import below, mismatch, read_tensors, write_tensors
+from dualt.validation import check_class_names
+
+MODEL_FILE = "model.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Networks, how samples become their inputs, and how their outputs become classes.
+
+    Attributes
+    ----------
+    networks
+        Their probabilities are averaged.
+    network
+        Name in `dualt.nn.networks.NETWORKS`, or `None` for the user's own network.
+    options
+        Of the network.
+    input_shape, class_names
+    mean, std
+        For standardising samples.
+    about
+        Whatever else describes the model: method, matrix, accuracy. Plain numbers, strings and lists.
+    feature_names
+        Columns of the table that it was trained on, in order; `None` if they had no names.
+    on_bytes
+        Whether it was trained on uint8, divided by 255.
+    """
+
+    networks: Sequence[nn.Module]
+    network: str | None
+    options: Mapping[str, Any]
+    input_shape: tuple[int, ...]
+    class_names: tuple[str, ...]
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    on_bytes: bool = False
+
+    def predict_probs(self, samples: Any, device: str = "auto") -> NDArray[np.float32]:
+        """Return the probabilities of the clean class, (n, C)."""
+        place, shape = torch_device(device), sample_shape(samples)
+        if shape != self.input_shape:
+            raise InputError(f"Expected samples of shape {self.input_shape}, as in training, got {shape}.")
+        if self.on_bytes and isinstance(samples, np.ndarray):
+            samples = as_bytes(samples)
+        elif not self.on_bytes and samples.dtype == np.uint8 and np.max(self.mean) > 1:
+            samples = samples[:].astype(np.float32)  # the model was trained on numbers like these, not divided by 255
+        if isinstance(samples, np.ndarray) and samples.dtype.kind == "f":
+            _check_finite(samples)
+        inputs = as_inputs(samples, self.mean, self.std, place)
+        for network in self.networks:
+            network.to(place)
+        probs: NDArray[np.float32] = predict_probs(self.networks, inputs).numpy()
+        _check_finite(probs)  # numbers far outside the training data may overflow inside the network
+        return probs
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model into `folder`, which is created if it does not exist."""
+        tensors = {
+            f"{number}.{name}": value
+            for number, network in enumerate(self.networks)
+            for name, value in network.state_dict().items()
+        }
+        header = {
+            "network": self.network,
+            "options": dict(self.options),
+            "n_networks": len(self.networks),
+            "input_shape": list(self.input_shape),
+            "class_names": list(self.class_names),
+            "mean": np.asarray(self.mean).tolist(),
+            "std": np.asarray(self.std).tolist(),
+            "about": dict(self.about),
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "on_bytes": self.on_bytes,
+        }
+        write_tensors(make_folder(folder) / MODEL_FILE, tensors, {"model": header})
+
+    @classmethod
+    def load(cls, folder: str | Path, network: Callable[..., nn.Module] | None = None) -> Model:
+        """Read a model folder; `network` is the function that built it, if it was not one of ours."""
+        path = Path(folder) / MODEL_FILE
+        try:
+            weights, header = read_tensors(path)
+        except FileError as error:
+            raise FileError(f"{error} Expected a folder that dualt train wrote.") from None
+        try:
+            content: dict[str, Any] = dict(header["model"])
+            name, options, about = content["network"], dict(content["options"]), dict(content["about"])
+            shape = tuple(int(size) for size in content["input_shape"])
+            class_names = check_class_names(content["class_names"], len(content["class_names"]))
+            mean, std = (_per_channel(content[key], shape[0]) for key in ("mean", "std"))
+            features = content["feature_names"]
+            columns = None if features is None else tuple(map(str, features))
+            n_networks, on_bytes = int(content["n_networks"]), bool(content["on_bytes"])
+            if n_networks < 1 or min(shape) < 1 or not isinstance(name, str | None):
+                raise ValueError("a network, its number or its input shape is wrong")
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            raise FileError(f"Expected a model that dualt train wrote in {path}, got another file ({error}).") from None
+        if name is None and network is None:
+            raise InputError(f"The model in {folder} has a network of its own: pass the function that builds it.")
+        build = partial(build_network, network or name, shape, len(class_names), **options)
+        networks = [
+            _built(build, below(weights, f"{number}."), path, ours=network is None) for number in range(n_networks)
+        ]
+        return cls(networks, name, options, shape, class_names, mean, std, about, columns, on_bytes)
+
+
+def _per_channel(values: Any, n_channels: int) -> NDArray[np.float64]:
+    numbers = np.asarray(values, np.float64)
+    if numbers.size not in (1, n_channels) or not (np.abs(numbers) <= np.finfo(np.float32).max).all():
+        raise ValueError("mean or std is not one finite number for each feature or channel")
+    return numbers
+
+
+def _built(build: Callable[[], nn.Module], weights: Mapping[str, Tensor], path: Path, *, ours: bool) -> nn.Module:
+    """Build a network and load its weights.
+
+    A header may claim any size. So our own networks are first built without memory (on the meta device) and compared
+    with the weights.
+    """
+    try:
+        if ours:
+            with torch.device("meta"):
+                wrong = mismatch(build().state_dict(), weights)
+            if wrong is not None:
+                raise ValueError(wrong)
+        network = build()
+        network.load_state_dict(weights)
+    except (RuntimeError, TypeError, ValueError, ArithmeticError) as error:
+        if isinstance(error, DualtError):
+            raise
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise InputError(f"The weights in {path} have another architecture: {reason}") from None
+    return network
+
+
+def _check_finite(samples: NDArray[Any]) -> None:
+    with np.errstate(over="ignore"):
+        numbers = samples.astype(np.float32, copy=False)
+    finite = np.isfinite(numbers).reshape(len(samples), -1).all(axis=1)
+    if not finite.all():
+        raise InputError(
+            f"Expected finite numbers that fit float32, got others in row {int(np.argmin(finite))}. Fill or drop that"
+            " row."
+        )
