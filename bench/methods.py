@@ -43,9 +43,9 @@ from dualt.errors import FileError
 from dualt.files import atomic_write
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
-from dualt.nn.pipeline import train_stages_robustly, training_data
-from dualt.nn.stages import Stages, train_stages
-from dualt.nn.training import Inputs, as_inputs, predict_probs
+from dualt.nn.prediction import predict_probs
+from dualt.nn.run import Stages, training_data
+from dualt.nn.samples import Inputs, as_inputs
 
 Record: TypeAlias = dict[str, Any]
 Rows: TypeAlias = NDArray[Any]

@@ -26,11 +26,12 @@ from torch.utils.data import DataLoader, Dataset
 from dualt import noise
 from dualt.datasets import load_dataset
 from dualt.errors import FileError
+from dualt.nn.loop import train
 from dualt.nn.losses import RevisedLoss, ReweightedLoss
 from dualt.nn.methods import build_method
 from dualt.nn.networks import build_network
-from dualt.nn.training import Part, Recipe, TrainingData, as_inputs, train
-from dualt.nn.training.replicated import Replica, train_replicated
+from dualt.nn.recipe import Recipe
+from dualt.nn.samples import Part, TrainingData, as_inputs
 
 BATCH = 128
 

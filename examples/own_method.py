@@ -17,8 +17,8 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 import dualt
-from dualt.nn.methods import METHODS, RegisteredMethod
-from dualt.nn.training import Batch, Method, Network, Recipe
+from dualt.nn.methods import METHODS, Batch, Method, Network, RegisteredMethod
+from dualt.nn.recipe import Recipe
 
 
 class GeneralizedCrossEntropy(Method):

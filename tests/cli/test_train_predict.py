@@ -27,7 +27,6 @@ from dualt.cli.train import train
 from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import DualtError, FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.methods import METHODS
-from dualt.nn.training.folder import held_folder
 
 app = typer.Typer()
 app.command()(train)

@@ -187,8 +187,8 @@ class Train:
 
     def once(self, delay: float, out: Path, found: Found) -> None:
         from dualt.errors import DualtError
-        from dualt.nn.training.checkpoint import read_checkpoint
-        from dualt.nn.training.model import Model
+        from dualt.nn.checkpoint import read_checkpoint
+        from dualt.nn.saved_model import Model
 
         self.number += 1
         over = self.number % 2 == 0

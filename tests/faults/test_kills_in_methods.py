@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from dualt.cli import app
 from dualt.nn.methods import METHODS
-from dualt.nn.training.checkpoint import read_checkpoint
-from dualt.nn.training.run import Run
+from dualt.nn.checkpoint import read_checkpoint
 
 pytestmark = pytest.mark.slow
 EPOCHS, KILLED_IN = 4, 2

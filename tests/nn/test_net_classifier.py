@@ -20,8 +20,8 @@ from dualt.datasets.dataset import compute_moments
 from dualt.errors import DualtWarning, FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.classifier import RobustNetClassifier
 from dualt.nn.config import TrainingConfig
-from dualt.nn.pipeline import train_robustly
-from dualt.nn.training import Part, TrainingData, as_inputs
+from dualt.nn.run import train_robustly
+from dualt.nn.samples import Part, TrainingData, as_inputs
 
 QUICK = {"epochs": 8, "network_options": {"hidden": (16,), "dropout": 0.0}, "folds": 2, "random_state": 0}
 
@@ -153,7 +153,7 @@ def test_saved_and_loaded_it_predicts_the_same(tmp_path, digits, network):
     np.testing.assert_array_equal(loaded.predict_proba(x), model.predict_proba(x))
     np.testing.assert_array_equal(loaded.classes_, model.classes_)
     np.testing.assert_array_equal(loaded.transition_, model.transition_)
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.json", "weights.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.safetensors"]
 
 
 def test_damaged_folders_are_named(tmp_path, digits):
@@ -165,9 +165,9 @@ def test_damaged_folders_are_named(tmp_path, digits):
         RobustNetClassifier.load(tmp_path)
     with pytest.raises(InputError, match="another architecture"):
         RobustNetClassifier.load(tmp_path, network=lambda shape, n: nn.Linear(shape[0], n, bias=False))
-    weights = tmp_path / "weights.safetensors"
+    weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:50])
-    with pytest.raises(FileError, match="cut short or damaged"):
+    with pytest.raises(FileError, match="truncated, damaged"):
         RobustNetClassifier.load(tmp_path, network=own_network)
 
 
@@ -287,7 +287,7 @@ def test_tied_weights_are_saved(tmp_path, digits):
 @pytest.mark.parametrize("n_outputs", [9, 12])
 def test_a_network_of_other_outputs_than_classes_is_refused(digits, n_outputs):
     x, given, _, _ = digits
-    with pytest.raises(InputError, match=rf"gives 10 numbers per sample, .* got the shape \({n_outputs},\)"):
+    with pytest.raises(InputError, match=rf"10 outputs per sample, .* got the shape \({n_outputs},\)"):
         RobustNetClassifier(lambda shape, _: nn.Linear(shape[0], n_outputs), "ce", epochs=1).fit(x, given)
 
 

@@ -13,8 +13,9 @@ from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError, TransitionError, UnknownNameError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
-from dualt.nn.pipeline import chosen_by_auto, train_robustly, training_data
-from dualt.nn.training import Recipe, as_inputs, predict_probs
+from dualt.nn.prediction import predict_probs
+from dualt.nn.recipe import Recipe
+from dualt.nn.run import chosen_by_auto, train_robustly, training_data
 
 MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
 QUICK = {"network": "mlp-small", "recipe": "paper", "epochs": 6, "batch_size": 32}
@@ -148,7 +149,7 @@ def test_bad_requests_are_named(sample):
 
     with pytest.raises(UnknownNameError, match="Unknown estimator"):
         train_robustly(data, 2, TrainingConfig(estimator="dual", **QUICK), on_epoch=fail)
-    with pytest.raises(InputError, match="needs the clean labels"):
+    with pytest.raises(InputError, match="needs clean labels"):
         train_robustly(data, 2, TrainingConfig(estimator="oracle", **QUICK), on_epoch=fail)
 
 
@@ -157,16 +158,13 @@ def test_seconds_count_every_part_of_a_resumed_run(sample, tmp_path):
     config = TrainingConfig(method="gce", learning_rate=0.1, **QUICK)
     first = train_robustly(data, 2, config, folder=tmp_path)
     again = train_robustly(data, 2, config, folder=tmp_path, resume=True)
-    assert again.seconds == first.seconds
+    assert again.to_dict()["seconds"] == first.to_dict()["seconds"]
 
 
-def test_other_features_or_precision_are_not_resumed(sample, tmp_path):
+def test_another_precision_is_not_resumed(sample, tmp_path):
     data, _ = sample
     config = TrainingConfig(method="gce", **QUICK)
     train_robustly(data, 2, config, folder=tmp_path)
-    other = data._replace(train=data.train._replace(inputs=as_inputs(np.zeros((1200, 10), np.float32))))
-    with pytest.raises(InputError, match="made with other rows or features"):
-        train_robustly(other, 2, config, folder=tmp_path, resume=True)
     with pytest.raises(InputError, match="precision = 'float32', not 'bf16'"):
         train_robustly(data, 2, replace(config, precision="bf16"), folder=tmp_path, resume=True)
 

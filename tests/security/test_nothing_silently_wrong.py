@@ -110,7 +110,7 @@ def test_hoc_needs_more_rows_than_neighbours():
 
 def test_numbers_beyond_float32_are_not_predicted(files):
     torch = pytest.importorskip("torch")
-    from dualt.nn.training.model import Model
+    from dualt.nn.saved_model import Model
 
     network = torch.nn.Linear(2, 2)
     model = Model([network], None, {}, (2,), ("a", "b"), np.zeros(2, np.float32), np.ones(2, np.float32))

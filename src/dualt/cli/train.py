@@ -1,33 +1,71 @@
-"""`dualt train`: a classifier that comes out right although its labels are noisy."""
+"""`dualt train`: a classifier trained on noisy labels, its run and its page of label issues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Json, RandomState, output_option, shared
-from dualt.cli.terminal import print_json, progress, say
-from dualt.cli.trained import keep, show
-from dualt.cli.training import Samples, Training
+from dualt.cli.options import DataDir, IdColumn, Json, LabelColumn, RandomState, output_option, parse_settings
+from dualt.cli.terminal import print_json, progress
+from dualt.errors import FileError, InputError
+from dualt.files import atomic_write, json_text, make_folder, read_json
+from dualt.nn.config import TrainingConfig, recipe_of, resume_options
 
 if TYPE_CHECKING:
-    from dualt.nn.config import TrainingConfig
-    from dualt.nn.training import EpochRecord
+    from dualt.datasets import Dataset, Split
+    from dualt.nn.history import EpochRecord
+    from dualt.nn.run import RobustRun
+
+# As in dualt.nn.methods.METHODS, which would import torch.
+_METHODS = (
+    "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; gce, elr, dividemix,"
+    " volminnet, total-variation."
+)
+_RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints", "options.json"
 
 
-@shared
 def train(
-    samples: Samples,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Name of a data set, or a folder, .npz or table.")],
     folder: Annotated[Path, output_option(help="Folder for the model, the run and its checkpoints.")],
-    training: Training,
-    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's curves of every stage.")] = None,
-    random_state: RandomState = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue where an interrupted run stopped.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the folder.")] = False,
+    label: LabelColumn = None,
+    id_column: IdColumn = None,
+    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
+    data_dir: DataDir = None,
+    n_samples: Annotated[int | None, typer.Option(help="Use only this many samples.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = None,
+    method: Annotated[str, typer.Option("--method", "-m", help=_METHODS)] = TrainingConfig.method,
+    estimator: Annotated[
+        str | None, typer.Option("--estimator", "-e", help="Estimator of the matrix. Default: as in `dualt estimate`.")
+    ] = TrainingConfig.estimator,
+    transition: Annotated[Path | None, typer.Option(help="A known matrix instead.")] = None,
+    network: Annotated[str, typer.Option("--network", "-n", help="mlp, lenet, resnet18, ...")] = "mlp",
+    recipe: Annotated[str, typer.Option(help="default, or paper: everything as published.")] = TrainingConfig.recipe,
+    epochs: Annotated[
+        int | None, typer.Option(help="Epochs of every stage. Default: as in the recipe.")
+    ] = TrainingConfig.epochs,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other setting of dualt.nn.config.TrainingConfig (folds=3, batch_size=64, augment=shift, ...), or"
+            " an option of the method (volume_weight=1e-3) or the network (width=0.5).",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = TrainingConfig.device,
+    n_jobs: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = TrainingConfig.n_jobs,
+    random_state: RandomState = TrainingConfig.random_state,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
     as_json: Json = False,
 ) -> None:
     """Train a classifier on noisy labels: learn the posterior, estimate the matrix, train through it.
@@ -36,70 +74,219 @@ def train(
 
     As in the paper: `dualt train mnist --noise pair-0.45 --recipe paper -o model/`
 
-    On several processes: `torchrun --nproc-per-node 2 -m dualt train mnist -o model/`
+    In several processes: `torchrun --nproc-per-node 2 -m dualt train mnist -o model/`
     """
-    from dualt.nn.pipeline import train_robustly, training_data
-    from dualt.nn.training.distributed import joined_world
-    from dualt.nn.training.folder import CHECKPOINTS, held_folder
-    from dualt.nn.training.tensorboard import tensorboard_log
+    from dualt import io
+    from dualt import noise as noises
+    from dualt.datasets import load_dataset, split_dataset
+    from dualt.nn.distributed import joined_world
+    from dualt.nn.run import train_robustly, training_data
+    from dualt.transition import match_transition
 
-    dataset = samples.load()
-    config = training.config(dataset.class_names, samples.validation_fraction, random_state)
-    split = samples.split(dataset, random_state)
-    with (
-        held_folder(folder, config.asked, resume=resume, overwrite=overwrite),
-        _resumable(folder, overwrite=overwrite),
-        joined_world() as world,
-    ):
-        with (
-            _progress(config, len(split.train_noisy), shown=world.is_main and not as_json) as shown,
-            tensorboard_log(tensorboard if world.is_main else None, shown) as on_epoch,
-        ):
+    options = {"label": label, "id_column": id_column, "size": size}
+    dataset = load_dataset(data, data_dir, **{name: value for name, value in options.items() if value is not None})
+    known = None if transition is None else io.load_named_transition(transition)
+    config = _config(
+        parse_settings(settings or []),
+        method=method,
+        estimator=estimator,
+        transition=None if known is None else match_transition(*known, dataset.class_names),
+        network=network,
+        recipe=recipe,
+        epochs=epochs,
+        device=device,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+    split = split_dataset(
+        dataset,
+        None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=random_state),
+        random_state=random_state,
+        validation_fraction=config.validation_fraction,
+        n_samples=n_samples,
+    )
+    if int(os.environ.get("RANK", "0")) == 0:
+        asked = {"label": label, "size": size, "n_samples": n_samples, "noise": noise, **resume_options(config)}
+        _prepare_folder(folder, asked, resume=resume, overwrite=overwrite)
+    with joined_world() as world:
+        with _progress(config, len(split.train_noisy), shown=world.is_main and not as_json) as on_epoch:
             run = train_robustly(
-                training_data(split, dataset, config.machine),
+                training_data(split, dataset, config.device),
                 dataset.n_classes,
                 config,
                 class_names=dataset.class_names,
-                # The labels of one's own data are clean only by name; those corrupted here were known before.
+                # The user's own labels may be wrong; those corrupted here are known.
                 clean_labels=None if split.transition is None else split.clean_labels,
-                folder=folder / CHECKPOINTS,
+                folder=folder / _CHECKPOINTS,
                 resume=resume,
                 on_epoch=on_epoch,
             )
-        content = keep(run, dataset, split, folder) if world.is_main else None
-    if content is None:
-        return
-    if as_json:
+        content = _save(run, dataset, split, folder) if world.is_main else None
+    if content is not None and as_json:
         print_json(content)
-    else:
-        show(run, content, folder)
+    elif content is not None:
+        _show(run, content, folder)
 
 
-@contextmanager
-def _resumable(folder: Path, *, overwrite: bool) -> Iterator[None]:
-    """Say how to go on, where a user interrupts."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        instead = " instead of --overwrite" if overwrite else ""
-        text = f"every whole epoch is in {folder}; the same command with --resume{instead} goes on from there."
-        say(f"interrupted: {text}", fg="red", err=True)
-        raise typer.Exit(130) from None
+def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
+    """Return the configuration; settings that are not fields of it are options of the method or the network."""
+    from dualt.nn.methods import METHODS, options_of
+    from dualt.nn.networks import NETWORKS
+
+    method, network = given["method"], given["network"]
+    free = [each.name for each in fields(TrainingConfig) if each.name not in (*given, "recipes")]
+    of_method = options_of(method) if method in METHODS else []
+    of_network = [*inspect.signature(NETWORKS[network].build).parameters][2:] if network in NETWORKS else []
+    for name in settings:
+        if name in given:
+            raise InputError(f"Pass --{name.replace('_', '-')} instead of --set {name}.")
+        if name not in (*free, *of_method, *of_network):
+            choices = ", ".join([*free, *of_method, *of_network])
+            raise InputError(f"Unknown setting {name!r} for --set. Expected one of: {choices}.")
+
+    def among(names: list[str]) -> dict[str, Any]:
+        return {name: value for name, value in settings.items() if name in names and name not in free}
+
+    own = {name: value for name, value in settings.items() if name in free}
+    options = {"method_options": among(of_method), "network_options": among(of_network)}
+    return TrainingConfig(**{**given, **options, **own})
+
+
+def _prepare_folder(folder: Path, asked: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder with another run, unless it is to be resumed with the same options, or overwritten.
+
+    The model of a run that is overwritten stays until the new one is written.
+    """
+    from dualt.nn.saved_model import MODEL_FILE
+
+    if resume and overwrite:
+        raise InputError("Expected --resume or --overwrite, got both.")
+    checkpoints = make_folder(folder) / _CHECKPOINTS
+    found = [name for name in (_RUN, MODEL_FILE, _REPORT) if (folder / name).exists()]
+    found += [_CHECKPOINTS] * any(checkpoints.glob("*.safetensors"))
+    if resume and (checkpoints / _OPTIONS).exists():
+        before = read_json(checkpoints / _OPTIONS)
+        if not isinstance(before, dict):
+            raise FileError(f"Expected the options of a run in {checkpoints / _OPTIONS}. Pass --overwrite.")
+        other = [f"{name} {before.get(name)!r}, not {asked[name]!r}" for name in asked if before.get(name) != asked[name]]
+        if other:
+            raise InputError(
+                f"Cannot resume with different options: the run in {folder} was started with {'; '.join(other)}."
+                " Pass the same options, or --overwrite to replace the run."
+            )
+    elif found and not (resume or overwrite):
+        raise InputError(
+            f"There is a run in {folder} already ({', '.join(found)}): pass --resume to continue it, --overwrite to"
+            " replace it, or another folder."
+        )
+    if not resume:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    make_folder(checkpoints)
+    with atomic_write(checkpoints / _OPTIONS) as stream:
+        stream.write(json_text(asked) + "\n")
 
 
 @contextmanager
 def _progress(
     config: TrainingConfig, n_samples: int, *, shown: bool
 ) -> Iterator[Callable[[str, EpochRecord], None] | None]:
-    """Yield what is called after every epoch, which shows the progress of its stage."""
+    """Yield a function to call after every epoch, which shows the progress of its stage."""
     with progress(shown=shown) as advance:
 
         def on_epoch(stage: str, record: EpochRecord) -> None:
             scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
             words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]
-            epochs = config.recipe_of(stage, n_samples).epochs
+            epochs = recipe_of(config, stage, n_samples).epochs
             note = ", ".join([f"epoch {record.epoch + 1} of {epochs}", f"loss {record.loss:.3f}", *words])
             if advance is not None:
                 advance(stage, record.epoch + 1, epochs, note)
 
         yield on_epoch if shown else None
+
+
+def _save(run: RobustRun, dataset: Dataset, split: Split, folder: Path) -> dict[str, Any]:
+    """Write the model, the run and its page into `folder`, and return the run as plain data."""
+    from dualt.nn.samples import sample_shape
+    from dualt.nn.saved_model import Model
+    from dualt.transition import l1_error
+
+    content = {"data": dataset.name, "n_samples": len(split.train_noisy), **run.to_dict()}
+    for prefix, matrix in (("", run.transition), ("learned_", run.learned_transition)):
+        if split.transition is not None and matrix is not None:
+            content[f"{prefix}l1_error"] = l1_error(split.transition, matrix)
+            content[f"{prefix}l1_error_per_class"] = l1_error(split.transition, matrix, normalize=True)
+    names = ("data", "method", "transition", "learned_transition", "out_of_fold", "distrust", "test_accuracy",
+             "random_state")  # fmt: skip
+    Model(
+        networks=run.networks,
+        network=str(run.config.network),
+        options=run.config.network_options or {},
+        input_shape=sample_shape(split.train_x),
+        class_names=dataset.class_names,
+        mean=dataset.mean,
+        std=dataset.std,
+        about={name: content[name] for name in names},
+        feature_names=dataset.feature_names,
+        on_bytes=split.train_x.dtype == "uint8",
+    ).save(folder)
+    with atomic_write(folder / _RUN) as stream:
+        stream.write(json_text(content) + "\n")
+    if run.estimate is not None and run.posterior is not None and run.distrust is None:
+        _write_report(run, dataset, split, folder / _REPORT)
+    else:
+        (folder / _REPORT).unlink(missing_ok=True)  # of the run before
+    return content
+
+
+def _write_report(run: RobustRun, dataset: Dataset, split: Split, path: Path) -> None:
+    """Write the page of the estimate and the label issues, with the images if there are any."""
+    import numpy as np
+
+    from dualt.cli.inputs import write_page
+    from dualt.nn.run import issues_of_all_rows
+
+    found = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
+    images = None
+    if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
+        images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
+    write_page(path, found, images, title=dataset.name)
+
+
+def _show(run: RobustRun, content: dict[str, Any], folder: Path) -> None:
+    """Print the results and where they are."""
+    from rich.markup import escape
+
+    from dualt.cli import terminal
+
+    out = terminal.console()
+    if run.estimate is not None and run.distrust is None:
+        terminal.show_estimate(out, run.estimate, 0.95)
+    elif run.distrust is not None:
+        out.print(f"[bold]No noise rate can be claimed[/]: {escape(run.distrust)}.", soft_wrap=True)
+        if run.config.method != "ce" and run.method == "ce":
+            out.print("The network was trained with plain cross entropy, without a matrix.", soft_wrap=True)
+    used = run.stages[run.method].recipe
+    out.print(
+        f"\nMethod {run.method}: {used.epochs} epoch{'s' * (used.epochs != 1)}, batches of {used.batch_size},"
+        f" {used.optimizer} with learning rate {used.learning_rate:g} ({used.schedule}), weight decay"
+        f" {used.weight_decay:.2g}; {content['total_seconds']:.0f} s in total",
+        soft_wrap=True,
+    )
+    for prefix, what in (("", "matrix"), ("learned_", "learned matrix")):
+        if f"{prefix}l1_error" in content:
+            total, each = content[f"{prefix}l1_error"], content[f"{prefix}l1_error_per_class"]
+            out.print(f"\nError of the {what}: {total:.3f} in total, {each:.3f} per class")
+    n_networks, n_own = len(run.networks), len(run.stages[run.method].networks)
+    for name, stage in content["stages"].items():
+        accuracy = stage["test_accuracy"]
+        if accuracy is not None and "-fold-" not in name:
+            each = " (mean over networks)" if name == run.method and n_own > 1 else ""
+            out.print(f"[bold]{name}[/]: accuracy {accuracy:.2%} on the clean test labels{each}")
+    if n_networks > 1 and run.test_accuracy is not None and run.config.recipe != "paper":
+        folds = ", including those of the folds" if n_networks > n_own else ""
+        out.print(f"[bold]{n_networks} networks averaged[/]{folds}: {run.test_accuracy:.2%}", soft_wrap=True)
+    place = escape(str(folder))
+    out.print(f"\nThe model is in {place}; the run with all curves in {place}/{_RUN}.", soft_wrap=True)
+    if (folder / _REPORT).exists():
+        out.print(f"Label issues to review in a browser: {place}/{_REPORT}", soft_wrap=True)
+    terminal.show_next(out, {f"dualt predict {shlex.quote(str(folder))} DATA -o predictions.csv": "predict new data"})

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dualt import kernels
-from dualt.errors import InputError
-from dualt.nn.losses.robust import early_learning_loss, generalized_cross_entropy, remembered_loss, updated_targets
+from dualt.nn.losses.robust import early_learning_loss, generalized_cross_entropy, updated_targets
 
 LOGITS = torch.from_numpy(np.random.default_rng(0).normal(size=(9, 4)) * 3)
 LABELS = torch.from_numpy(np.random.default_rng(1).integers(4, size=9))
@@ -70,39 +68,3 @@ def test_full_agreement_has_a_finite_loss():
 def test_the_gradient_of_early_learning_is_that_of_its_loss():
     logits, targets = LOGITS.clone().requires_grad_(), LOGITS.flip(0).softmax(1)
     assert torch.autograd.gradcheck(lambda z: early_learning_loss(z, LABELS, targets, 3.0), logits)
-
-
-def remembered(shape, dtype, n_steps=3):
-    """Return losses, gradients and targets of a few steps on batches that overlap; of rows that lie apart in memory."""
-    rng = np.random.default_rng(5)
-    *runs, n, n_classes = shape
-    targets, found = torch.zeros(*runs, 3 * n, n_classes, dtype=dtype), []
-    for _ in range(n_steps):
-        logits = torch.from_numpy(rng.normal(size=shape) * 4).to(dtype).requires_grad_()
-        labels = torch.from_numpy(rng.integers(n_classes, size=shape[:-1]))
-        orders = rng.permuted(np.broadcast_to(np.arange(3 * n), (*runs, 3 * n)), axis=-1)
-        rows = torch.from_numpy(orders)[..., 1 : n + 1]
-        loss = remembered_loss(logits, labels, rows, targets, 3.0, 0.7)
-        (loss * torch.arange(1.0, 1 + loss.numel()).view(loss.shape)).sum().backward()
-        found += [loss.detach(), logits.grad]
-    return [*found, targets]
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("shape", [(1, 2), (9, 4), (64, 100), (3, 7, 5)])
-def test_one_step_of_early_learning_is_its_equations(compiled, shape, monkeypatch):
-    """In single precision, by the kernel or by torch, as in double precision by torch."""
-    if compiled and not kernels.library:
-        pytest.skip("nothing was compiled")
-    monkeypatch.setattr(kernels, "library", kernels.library if compiled else None)
-    for ours, expected in zip(remembered(shape, torch.float32), remembered(shape, torch.float64), strict=True):
-        np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=2e-6)
-
-
-@pytest.mark.skipif(not kernels.library, reason="torch has errors of its own")
-@pytest.mark.parametrize(("row", "label", "n_classes"), [(9, 0, 4), (-1, 0, 4), (0, 4, 4), (0, -1, 4), (0, 0, 3)])
-def test_samples_outside_of_the_memory_are_refused_and_leave_it_as_it_was(row, label, n_classes):
-    targets, labels, rows = torch.zeros(9, n_classes), torch.tensor([1, label]), torch.tensor([2, row])
-    with pytest.raises(InputError, match="Expected labels and rows"):
-        remembered_loss(torch.ones(2, 4), labels, rows, targets, 3.0, 0.7)
-    assert not targets.any()

@@ -13,10 +13,9 @@ from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
-from dualt.nn.methods import build_method
+from dualt.nn.methods import Batch, build_method
 from dualt.nn.methods.total_variation import mean_total_variation
-from dualt.nn.pipeline import train_robustly, training_data
-from dualt.nn.training import Batch
+from dualt.nn.run import train_robustly, training_data
 
 N_CLASSES, N_SAMPLES = 4, 12
 LEARNING = ("volminnet", "total-variation")
@@ -177,7 +176,7 @@ def test_wrong_options_are_named():
     with pytest.raises(InputError, match="no option 'volume'"):
         TrainingConfig(method="volminnet", method_options={"volume": 1})
     for value in ("much", -1.0, math.nan):
-        with pytest.raises(InputError, match="a number from 0 on"):
+        with pytest.raises(InputError, match="at least 0"):
             build_method("volminnet", n_classes=3, volume_weight=value)
     with pytest.raises(InputError, match="pass n_classes"):
         build_method("volminnet")

@@ -11,9 +11,10 @@ import torch
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError, TransitionError, UnknownNameError
-from dualt.nn.methods import METHODS, build_method
+from dualt.nn.loop import train
+from dualt.nn.methods import METHODS, Batch, build_method
 from dualt.nn.networks import build_network
-from dualt.nn.training import Batch, Part, TrainingData, as_inputs, train
+from dualt.nn.samples import Part, TrainingData, as_inputs
 
 N_CLASSES = 4
 MATRIX = noise.random_diagonal_dominant(N_CLASSES, 0.4, 3)
@@ -271,12 +272,12 @@ def test_dividemix_looks_twice_where_there_is_an_augmentation(batch):
 
 def test_dividemix_refuses_what_it_cannot_be(batch):
     for changes, message in (
-        ({"unlabelled_weight": -1}, "unlabelled_weight from 0 on"),
+        ({"unlabelled_weight": -1}, "unlabelled_weight"),
         ({"threshold": 1.0}, "threshold between 0 and 1"),
         ({"alpha": 0.0}, "alpha above 0"),
         ({"temperature": 0}, "temperature above 0"),
     ):
         with pytest.raises(InputError, match=message):
             divided(batch, **changes)
-    with pytest.raises(InputError, match="rows of its samples"):
+    with pytest.raises(InputError, match="needs the rows"):
         build_method("dividemix", n_classes=4, n_samples=20)([Scripted(0)] * 2, batch._replace(ramp=1.0))

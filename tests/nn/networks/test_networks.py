@@ -9,7 +9,6 @@ from torch import nn
 
 from dualt.errors import FileError, InputError, UnknownNameError
 from dualt.nn.networks import NETWORKS, build_network, load_weights, seeded
-from dualt.nn.networks.dropout import Dropout
 
 
 def count(network):
@@ -73,20 +72,6 @@ def test_batch_norm_comes_between_a_layer_and_its_relu():
     torch.testing.assert_close(network(x), network[7](hidden), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("p", [0.2, 0.5])
-def test_dropout_has_its_share_and_keeps_the_mean(p):
-    dropout = Dropout(p)
-    with seeded(0):
-        out = dropout(torch.ones(999, 101))
-    assert out.unique().tolist() == pytest.approx([0.0, 1 / (1 - p)])
-    assert float((out == 0).float().mean()) == pytest.approx(p, abs=5 * (p * (1 - p) / out.numel()) ** 0.5)
-    # No pattern between neighbours, of one word or of two.
-    zero = (out == 0).float().flatten()
-    for lag in (1, 2, 3, 4, 5, 101):
-        assert float((zero[lag:] * zero[:-lag]).mean()) == pytest.approx(p * p, abs=0.01)
-    assert torch.equal(dropout.eval()(out), out)
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="seeds wait only for a GPU that is missing")
 def test_seeding_keeps_nothing_for_devices_that_are_missing():
     before, expected = len(torch.cuda._queued_calls), torch.Generator().manual_seed(5)
@@ -144,7 +129,7 @@ def test_unusable_weights_are_named(tmp_path):
     with pytest.raises(InputError, match="another architecture"):
         load_weights(build_network("resnet34", (3, 32, 32), 10, width=0.1), path)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(FileError, match=r"whole \.safetensors file"):
+    with pytest.raises(FileError, match="truncated, damaged"):
         load_weights(build_network("resnet18", (3, 32, 32), 10, width=0.1), path)
     with pytest.raises(FileError, match="No such file"):
         load_weights(build_network("resnet18", (3, 32, 32), 10, width=0.1), tmp_path / "none.safetensors")

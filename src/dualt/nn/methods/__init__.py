@@ -36,14 +36,23 @@ __all__ = [
     "check_labels_possible",
     "check_options",
     "find_method",
+    "options_of",
 ]
 
 
 @dataclass(frozen=True)
 class RegisteredMethod:
-    """A method, its published recipe, the method it starts from, and what it is built with: a matrix, or sizes.
+    """A method, its published recipe, and what it is built with.
 
-    `ramp` is the share of the epochs that its ramp takes in the default recipe, if it has one.
+    Attributes
+    ----------
+    build, recipe
+    takes_transition, learns_transition, remembers_samples
+        Whether it is built with a matrix, with the number of classes, or with the numbers of samples and classes.
+    starts_from
+        The method whose networks it refines.
+    ramp
+        Share of the epochs that its ramp takes in the default recipe, if its recipe has a ramp.
     """
 
     build: Callable[..., Method]
@@ -79,10 +88,15 @@ def find_method(name: str) -> RegisteredMethod:
     return METHODS[name]
 
 
+def options_of(name: str) -> list[str]:
+    """Return the names of the options of the method `name`."""
+    parameters = inspect.signature(find_method(name).build).parameters
+    return [each for each in parameters if each not in ("transition", "n_classes", "n_samples")]
+
+
 def check_options(name: str, options: Iterable[str]) -> None:
     """Refuse an option that the method `name` does not have."""
-    parameters = inspect.signature(find_method(name).build).parameters
-    known = [parameter for parameter in parameters if parameter not in ("transition", "n_classes", "n_samples")]
+    known = options_of(name)
     for option in options:
         if option not in known:
             raise InputError(f"Method {name!r} has no option {option!r}. Its options: {', '.join(known) or 'none'}.")
@@ -98,7 +112,7 @@ def build_method(
 ) -> Method:
     """Return a method: with the matrix where it takes one, for `n_classes` where it learns one.
 
-    `n_samples` is the size of the training part, for methods that remember something of every sample.
+    `n_samples` is the size of the training part, for methods with a memory per sample.
 
     Examples
     --------
@@ -112,7 +126,7 @@ def build_method(
     first: tuple[Any, ...] = ()
     if entry.takes_transition:
         if transition is None:
-            raise InputError(f"The method {name!r} needs a transition matrix: estimate one, or pass it.")
+            raise InputError(f"The method {name!r} needs a transition matrix: estimate one, or pass one.")
         first = (transition,)
     elif entry.learns_transition:
         if n_classes is None:
@@ -120,7 +134,7 @@ def build_method(
         first = (n_classes,)
     elif entry.remembers_samples:
         if n_classes is None or n_samples is None:
-            raise InputError(f"The method {name!r} remembers every sample: pass n_samples and n_classes.")
+            raise InputError(f"The method {name!r} has a memory per sample: pass n_samples and n_classes.")
         first = (n_samples, n_classes)
     check_options(name, options)
     method = entry.build(*first, **options)

@@ -9,7 +9,7 @@ from torch.nn import functional as F  # noqa: N812
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.nn.networks import build_network
-from dualt.nn.training import Part, TrainingData, as_inputs
+from dualt.nn.samples import Part, TrainingData, as_inputs
 
 
 def synthetic_data(n_samples=600, rate=0.2, seed=0):

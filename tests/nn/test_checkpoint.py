@@ -14,10 +14,11 @@ from torch import nn
 from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
 
 from dualt.errors import FileError, InputError
+from dualt.nn.checkpoint import read_checkpoint
+from dualt.nn.loop import train
 from dualt.nn.methods import METHODS, build_method
 from dualt.nn.networks import build_network
-from dualt.nn.training import Recipe, train
-from dualt.nn.training.checkpoint import read_checkpoint
+from dualt.nn.recipe import Recipe
 
 RECIPES = {
     "ce": Recipe(epochs=4, learning_rate=0.1, momentum=0.9, batch_size=50, milestones=(2,)),
@@ -127,7 +128,7 @@ def killed(tmp_path_factory):
 def test_killed_in_the_middle_of_an_epoch(method, killed):
     """Ten batches per epoch, two views of each in DivideMix after its warm-up: killed in the third epoch of four."""
     path = killed / f"{method}.safetensors"
-    before = read_checkpoint(path)[1]["history"].records
+    before = read_checkpoint(path)[2].records
     seen = []
     resumed = run(method, path, resume=True, on_epoch=lambda record: seen.append(record.epoch), augment=unchanged)
     whole = run(method, augment=unchanged)
@@ -184,7 +185,7 @@ def test_damage_is_named(tmp_path):
     whole = path.read_bytes()
     for cut in (0, 5, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        with pytest.raises(FileError, match="cut short or damaged"):
+        with pytest.raises(FileError, match="truncated, damaged"):
             run("ce", path, resume=True)
     save_file({"x": torch.zeros(1)}, path)
     with pytest.raises(FileError, match="Expected a checkpoint of dualt"):
@@ -202,16 +203,13 @@ def test_another_architecture_or_setting_is_refused(tmp_path):
         train([small_network()], build_method("ce"), synthetic_data(), changed, checkpoint=path, resume=True)
 
 
-def test_another_matrix_method_or_noise_is_refused(tmp_path):
+def test_another_method_or_number_of_samples_is_refused(tmp_path):
     path = tmp_path / "run.safetensors"
     run("revision", path)
     recipe = RECIPES.get("revision", OTHERS)
-    other = build_method("revision", [[0.9, 0.1], [0.3, 0.7]])
-    with pytest.raises(InputError, match="made with another transition matrix"):
-        train([small_network()], other, synthetic_data(), recipe, checkpoint=path, resume=True)
     same = build_method("revision", [[0.8, 0.2], [0.3, 0.7]])
-    with pytest.raises(InputError, match="made with other rows or labels"):
-        train([small_network()], same, synthetic_data(rate=0.3), recipe, checkpoint=path, resume=True)
+    with pytest.raises(InputError, match="made with n_samples = 480, not 240"):
+        train([small_network()], same, synthetic_data(300), recipe, checkpoint=path, resume=True)
     with pytest.raises(InputError, match="made with method = 'Revision', not 'CrossEntropy'"):
         train([small_network()], build_method("ce"), synthetic_data(), recipe, checkpoint=path, resume=True)
 
@@ -220,14 +218,4 @@ def test_checkpoints_hold_nothing_but_tensors_and_json(tmp_path):
     path = tmp_path / "run.safetensors"
     run("revision", path)
     names = set(load_file(path))
-    assert {"network.0.1.weight", "best.network.0.1.weight", "method.slack", "optimizer.0.exp_avg"} <= names
-
-
-def test_damaged_tensors_are_refused(tmp_path):
-    path = tmp_path / "run.safetensors"
-    run("ce", path)
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 0x40
-    path.write_bytes(content)
-    with pytest.raises(FileError, match=r"tensors of the checkpoint .* are damaged"):
-        run("ce", path, resume=True)
+    assert {"now.networks.0.1.weight", "best.networks.0.1.weight", "now.method.slack", "optimizer.0.exp_avg"} <= names

@@ -5,37 +5,25 @@ from __future__ import annotations
 import sys
 
 from safetensors.torch import save_file
-from torch import nn
 from training_samples import small_network, synthetic_data
 
+from dualt.nn.distributed import joined_world
+from dualt.nn.loop import train
 from dualt.nn.methods import build_method
-from dualt.nn.networks import build_network
-from dualt.nn.training import Recipe, train
-from dualt.nn.training.distributed import joined_world
+from dualt.nn.recipe import Recipe
 
 # Batches of 37 out of 480 divide unevenly among two processes, and so does the last one of 36.
 RECIPE = Recipe(epochs=2, learning_rate=0.05, momentum=0.9, batch_size=37)
 
 
 def train_all():
-    """Return the weights after training with dropout, with batch norm, and with methods that look at whole batches."""
+    """Return the weights after training with methods that look at whole batches, or have a memory per sample."""
     weights = {}
-    for name in ("ce", "mixup", "decoupling", "co-teaching", "revision"):
-        method = build_method(name, [[0.8, 0.2], [0.3, 0.7]])
-        networks = [small_network(seed=k, dropout=0.3) for k in range(method.n_networks)]
+    for name in ("ce", "mixup", "decoupling", "co-teaching", "revision", "elr"):
+        method = build_method(name, [[0.8, 0.2], [0.3, 0.7]], n_classes=2, n_samples=480)
+        networks = [small_network(seed=k, dropout=0.0) for k in range(method.n_networks)]
         weights |= tensors_of(name, train(networks, method, synthetic_data(), RECIPE))
-    norms = {
-        "batch-norm": build_network("resnet-vector", (10,), 2, n_layers=4, width=0.2),
-        "plain-norm": build_network(plain_norm, (10,), 2),
-    }
-    for name, network in norms.items():
-        weights |= tensors_of(name, train([network], build_method("ce"), synthetic_data(), RECIPE))
     return weights
-
-
-def plain_norm(_shape, n_classes):
-    norm = nn.BatchNorm1d(8, affine=False, momentum=None)
-    return nn.Sequential(nn.Linear(10, 8), norm, nn.ReLU(), nn.Linear(8, n_classes))
 
 
 def tensors_of(name, trained):

@@ -9,10 +9,8 @@ from PIL import Image
 
 from dualt.datasets import LazyImages
 from dualt.errors import InputError
-from dualt.nn.training import Part, as_inputs
-from dualt.nn.training import inputs as module
-from dualt.nn.training.augment import shift, shift_and_flip
-from dualt.nn.training.inputs import as_bytes
+from dualt.nn import samples
+from dualt.nn.samples import Part, as_bytes, as_inputs, shift, shift_and_flip
 
 
 def test_bytes_are_scaled_and_channels_standardised():
@@ -52,17 +50,17 @@ def test_images_on_disk_and_samples_too_many_for_the_memory_are_streamed(tmp_pat
         Image.fromarray(image).save(path)
     index = torch.tensor([2, 1])
     expected = as_inputs(images, 0.4, 0.2).take(index)
-    converted, standardize = [], module._standardize
+    converted, standardize = [], samples._standardize
 
-    def counted(samples, *moments):
-        converted.append(len(samples))
-        return standardize(samples, *moments)
+    def counted(values, *moments):
+        converted.append(len(values))
+        return standardize(values, *moments)
 
-    monkeypatch.setattr(module, "_standardize", counted)
+    monkeypatch.setattr(samples, "_standardize", counted)
     lazy = as_inputs(LazyImages(paths, (6, 6), mode="L"), 0.4, 0.2)
     assert lazy.shape == (1, 6, 6)
     torch.testing.assert_close(lazy.take(index), expected)
-    monkeypatch.setattr(module, "_IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr(samples, "_IN_MEMORY_BYTES", 10)
     streamed = as_inputs(images, 0.4, 0.2)
     torch.testing.assert_close(streamed.take(index), expected)
     assert converted == [2, 2], "only what is taken is read and converted"
@@ -118,3 +116,9 @@ def test_one_part_behind_another(shared):
         rows = torch.tensor(index, dtype=torch.int64)
         torch.testing.assert_close(both.inputs.take(rows), x[both.labels[rows]])
     torch.testing.assert_close(both.subset(np.array([3, 2])).inputs.take(torch.tensor([0, 1])), x[[7, 2]])
+
+
+@pytest.mark.parametrize("name", ["cuda:99", "abacus", "meta"])
+def test_devices_that_are_not_there_are_refused(name):
+    with pytest.raises(InputError, match=f"device of this machine, got '{name}'"):
+        samples.torch_device(name)

@@ -10,9 +10,12 @@ from torch.nn import functional as F  # noqa: N812
 from training_samples import assert_same_weights, shaped_data, small_network, synthetic_data, weights_of
 
 from dualt.errors import InputError, TrainingError
+from dualt.nn.loop import train
 from dualt.nn.methods import build_method
 from dualt.nn.networks import build_network, seeded
-from dualt.nn.training import Machine, Part, Recipe, TrainingData, as_inputs, predict_probs, train
+from dualt.nn.prediction import predict_probs
+from dualt.nn.recipe import Recipe
+from dualt.nn.samples import Part, TrainingData, as_inputs
 from dualt.rng import stream, stream_seed
 
 RECIPE = Recipe(epochs=4, learning_rate=0.1, momentum=0.9, batch_size=50, milestones=(2,), report="last-ten")
@@ -130,9 +133,11 @@ def test_batches_without_disagreement_are_skipped():
 
 def test_mixed_precision_trains_too():
     network = build_network("lenet", (1, 4, 4), 2, dropout=0.0)
-    machine = Machine(precision="bf16", n_jobs=1)
     recipe = Recipe(epochs=5, learning_rate=0.1, batch_size=50, momentum=0.9)
-    assert train([network], build_method("ce"), shaped_data(1, 4, 4), recipe, machine=machine).test_accuracy > 0.9
+    assert (
+        train([network], build_method("ce"), shaped_data(1, 4, 4), recipe, precision="bf16", n_jobs=1).test_accuracy
+        > 0.9
+    )
 
 
 class Viewing(nn.Module):
