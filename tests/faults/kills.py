@@ -9,7 +9,6 @@ each other as if they were one, or if running again does not come to the undistu
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -50,7 +49,7 @@ def preload() -> None:
     import matplotlib.backends.backend_svg  # noqa: F401
     import torch._dynamo  # noqa: F401
 
-    import dualt.nn.pipeline
+    import dualt.nn.run
     import dualt.report
     import dualt.reproduce  # noqa: F401
 
@@ -183,7 +182,7 @@ class Train:
 
     def command(self, out: Path, *more: object) -> tuple[object, ...]:
         settings = ("--method", "ce", "--network", "mlp-small", "--recipe", "paper", "--epochs", 8, "--n-jobs", 1)
-        return ("train", self.folder / "points.npz", *settings, "-o", out, "--quiet", *more)
+        return ("train", self.folder / "points.npz", *settings, "-o", out, "--json", *more)
 
     def once(self, delay: float, out: Path, found: Found) -> None:
         from dualt.errors import DualtError
@@ -208,7 +207,7 @@ class Train:
             which = self.weights.get(_weights(out), "")
             found.old += which == "old"
             found.new += which == "new"
-            about = json.loads((out / "model.json").read_text())["about"]
+            about = Model.load(out).about
             if not which or about["random_state"] != (1 if which == "old" else 0):
                 found.mixed.append("a model of two runs")
         finish(*self.command(out, "--overwrite" if over else "--resume"))
@@ -217,7 +216,7 @@ class Train:
 
 
 def _weights(out: Path) -> bytes:
-    return (out / "weights.safetensors").read_bytes()
+    return (out / "model.safetensors").read_bytes()
 
 
 class Reproduce:

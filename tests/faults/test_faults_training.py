@@ -14,7 +14,7 @@ from faulty import content, dualt, one_line
 pytest.importorskip("torch")
 
 # Of a run that has ended after a checkpoint.
-KEPT = ["checkpoints/asked.json", "checkpoints/ce.safetensors"]
+KEPT = ["checkpoints/ce.safetensors", "checkpoints/options.json"]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def train(table, out, *more, **options):
 
 
 def weights(out):
-    return (out / "weights.safetensors").read_bytes()
+    return (out / "model.safetensors").read_bytes()
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ from kills import finish, spawn
 from typer.testing import CliRunner
 
 from dualt.cli import app
-from dualt.nn.methods import METHODS
+from dualt.nn import loop
 from dualt.nn.checkpoint import read_checkpoint
+from dualt.nn.methods import METHODS
 
 pytestmark = pytest.mark.slow
 EPOCHS, KILLED_IN = 4, 2
@@ -30,8 +31,19 @@ def table(tmp_path_factory):
 
 
 def command(table, out, method, *more):
-    settings = ("--network", "mlp-small", "--recipe", "paper", "--epochs", EPOCHS, "--batch-size", 16, "--n-jobs", 1)
-    return ("train", table, "--method", method, *settings, "--noise", "pair-0.2", "-o", out, "--quiet", *more)
+    settings = (
+        "--network",
+        "mlp-small",
+        "--recipe",
+        "paper",
+        "--epochs",
+        EPOCHS,
+        "--set",
+        "batch_size=16",
+        "--n-jobs",
+        1,
+    )
+    return ("train", table, "--method", method, *settings, "--noise", "pair-0.2", "-o", out, "--json", *more)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -39,24 +51,29 @@ def test_killed_within_its_own_stage_and_resumed(method, table, tmp_path, monkey
     """Same weights, bit for bit, and the time of both parts."""
     whole, out = tmp_path / "whole", tmp_path / "killed"
     finish(*command(table, whole, method))
-    step, steps = Run.step, []
+    save, limits = loop.save_checkpoint, loop.batch_limits
+    stage = None
 
-    def kill_in_the_third_epoch(run, losses):
-        if run.path.stem == method and len(run.history) == KILLED_IN:
-            steps.append(1)
-            if len(steps) == 3:
-                os.kill(os.getpid(), signal.SIGKILL)
-        step(run, losses)
+    def notice(path, *state):
+        nonlocal stage
+        save(path, *state)
+        stage = (path.stem, len(state[3]))
+
+    def kill_in_the_third_epoch(total, batch_size):
+        if stage == (method, KILLED_IN):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return limits(total, batch_size)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "step", kill_in_the_third_epoch)
+        patch.setattr(loop, "save_checkpoint", notice)
+        patch.setattr(loop, "batch_limits", kill_in_the_third_epoch)
         child = spawn(*command(table, out, method))
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-    assert not (out / "weights.safetensors").exists()
-    before = read_checkpoint(out / "checkpoints" / f"{method}.safetensors")[1]["history"].records
+    assert not (out / "model.safetensors").exists()
+    before = read_checkpoint(out / "checkpoints" / f"{method}.safetensors")[2].records
     assert len(before) == KILLED_IN
     finish(*command(table, out, method, "--resume"))
-    assert (out / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()
+    assert (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     run = json.loads((out / "run.json").read_text())
     seconds = run["stages"][method]["history"]["seconds"]
     assert seconds[:KILLED_IN] == [record.seconds for record in before], "what the first part took counts"

@@ -165,11 +165,11 @@ def test_margins_of_a_tie():
 
 def test_the_callback_of_our_own_loop():
     torch = pytest.importorskip("torch")
-    from dualt.nn.methods import build_method
-    from dualt.nn.samples import Part, TrainingData, as_inputs
     from dualt.nn.loop import train
+    from dualt.nn.methods import build_method
     from dualt.nn.prediction import predict_probs
     from dualt.nn.recipe import Recipe
+    from dualt.nn.samples import Part, TrainingData, as_inputs
 
     x, y = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32), np.arange(40) % 2
     part = Part(as_inputs(x, np.zeros(3, np.float32), np.ones(3, np.float32), torch.device("cpu")), torch.tensor(y))

@@ -54,22 +54,22 @@ def test_an_output_is_no_input_even_if_that_is_named_by_a_text(files):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--augment", "shift"], "Expected images to augment"),
-        (["--width", "nan"], "Expected a width above 0"),
-        (["--width", "inf"], "Expected a width above 0"),
-        (["--width", "0"], "Expected a width above 0"),
-        (["--width", "-1"], "Expected a width above 0"),
-        (["--width", "1e9"], "with which mlp can be built here"),
-        (["--width", "1e300"], "with which mlp can be built here"),
+        (["--set", "augment=shift"], "Expected images to augment"),
+        (["--set", "width=nan"], "Expected a width above 0"),
+        (["--set", "width=inf"], "Expected a width above 0"),
+        (["--set", "width=0"], "Expected a width above 0"),
+        (["--set", "width=-1"], "Expected a width above 0"),
+        (["--set", "width=1e9"], "Cannot build mlp"),
+        (["--set", "width=1e300"], "Cannot build mlp"),
         (["--device", "meta"], "Expected a device of this machine"),
         (["--random-state", "-1"], "random-state"),
     ],
 )
 def test_training_options_that_cannot_be(files, options, message):
     pytest.importorskip("torch")
-    arguments = ("train", files / "t.csv", "-o", files / "m", "--epochs", "1", "--folds", "1", *options)
+    arguments = ("train", files / "t.csv", "-o", files / "m", "--epochs", "1", "--set", "folds=1", *options)
     assert message in refusal(*arguments)
-    assert not (files / "m" / "model.json").exists()
+    assert not (files / "m" / "model.safetensors").exists()
 
 
 def test_seeds_are_whole_numbers_from_zero_on():

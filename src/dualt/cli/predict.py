@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dualt.nn.training.model import Model
+    from dualt.nn.saved_model import Model
 
 
 @shared
@@ -42,14 +42,13 @@ def predict(
 
     Example: `dualt predict model/ new.csv -o predictions.csv`
     """
-    from dualt.nn.training import Machine
-    from dualt.nn.training.model import Model
+    from dualt.nn.saved_model import Model
 
     if output.suffix not in (".csv", ".npy"):
         raise FileError(f"Expected a name that ends in .csv or .npy, got {output.name!r}.")
     loaded = Model.load(model)
     samples = _read(data, loaded, label, size, data_dir)
-    probs, labels = loaded.predict_probs(samples.values, Machine(device)), samples.labels
+    probs, labels = loaded.predict_probs(samples.values, device), samples.labels
     _write(output, probs, loaded.class_names, samples.files)
     chosen = probs.argmax(axis=1)
     content: dict[str, Any] = {"n_samples": len(probs), "output": str(output)}

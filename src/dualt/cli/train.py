@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -80,7 +79,7 @@ def train(
     from dualt import noise as noises
     from dualt.datasets import load_dataset, split_dataset
     from dualt.nn.distributed import joined_world
-    from dualt.nn.run import train_robustly, training_data
+    from dualt.nn.run import Stages, finish_run, training_data
     from dualt.transition import match_transition
 
     options = {"label": label, "id_column": id_column, "size": size}
@@ -105,22 +104,17 @@ def train(
         validation_fraction=config.validation_fraction,
         n_samples=n_samples,
     )
-    if int(os.environ.get("RANK", "0")) == 0:
-        asked = {"label": label, "size": size, "n_samples": n_samples, "noise": noise, **resume_options(config)}
-        _prepare_folder(folder, asked, resume=resume, overwrite=overwrite)
+    # The user's own labels may be wrong; those corrupted here are known.
+    clean_labels = None if split.transition is None else split.clean_labels
+    asked = {"label": label, "size": size, "n_samples": n_samples, "noise": noise, **resume_options(config)}
     with joined_world() as world:
-        with _progress(config, len(split.train_noisy), shown=world.is_main and not as_json) as on_epoch:
-            run = train_robustly(
-                training_data(split, dataset, config.device),
-                dataset.n_classes,
-                config,
-                class_names=dataset.class_names,
-                # The user's own labels may be wrong; those corrupted here are known.
-                clean_labels=None if split.transition is None else split.clean_labels,
-                folder=folder / _CHECKPOINTS,
-                resume=resume,
-                on_epoch=on_epoch,
-            )
+        parts = training_data(split, dataset, config.device)
+        stages = Stages(parts, dataset.class_names, config, folder / _CHECKPOINTS, resume)
+        stages.check(clean_labels)
+        if world.is_main:
+            _prepare_folder(folder, asked, resume=resume, overwrite=overwrite)
+        with _progress(config, len(split.train_noisy), shown=world.is_main and not as_json) as stages.on_epoch:
+            run = finish_run(stages, clean_labels)
         content = _save(run, dataset, split, folder) if world.is_main else None
     if content is not None and as_json:
         print_json(content)
@@ -168,7 +162,9 @@ def _prepare_folder(folder: Path, asked: dict[str, Any], *, resume: bool, overwr
         before = read_json(checkpoints / _OPTIONS)
         if not isinstance(before, dict):
             raise FileError(f"Expected the options of a run in {checkpoints / _OPTIONS}. Pass --overwrite.")
-        other = [f"{name} {before.get(name)!r}, not {asked[name]!r}" for name in asked if before.get(name) != asked[name]]
+        other = [
+            f"{name} {before.get(name)!r}, not {asked[name]!r}" for name in asked if before.get(name) != asked[name]
+        ]
         if other:
             raise InputError(
                 f"Cannot resume with different options: the run in {folder} was started with {'; '.join(other)}."

@@ -72,6 +72,24 @@ class Stages:
         held_out = np.array_split(order, number) if number > 1 else []
         return {f"ce-fold-{number}": rows for number, rows in enumerate(held_out, start=1)}
 
+    def check(self, clean_labels: NDArray[Any] | None = None) -> None:
+        """Raise the errors of settings that do not fit the data or one another, before anything is trained."""
+        config, n_samples = self.config, len(self.data.train.labels)
+        self._n_folds(None)
+        self._new_network("ce", 0, None)
+        for name in {"ce", config.method} - {AUTO}:
+            recipe_of(config, name, n_samples)
+            options = config.method_options or {} if name == config.method else {}
+            build_method(name, np.eye(self.n_classes), n_classes=self.n_classes, n_samples=n_samples, **options)
+        if config.transition is None and _needs_estimate(config.method):
+            estimator = estimator_name(config)
+            if estimator not in ESTIMATORS:
+                raise UnknownNameError("estimator", estimator, ESTIMATORS)
+            if ESTIMATORS[estimator].needs_clean_labels and clean_labels is None:
+                raise InputError(
+                    f"The estimator {estimator!r} needs clean labels of the training part: none are known."
+                )
+
     def train(self, name: str, transition: Any = None) -> Trained:
         """Train the stage `name`, a method or a fold, unless it is done; the stage that it starts from comes first.
 
@@ -338,6 +356,7 @@ def train_robustly(
 
 def finish_run(stages: Stages, clean_labels: NDArray[Any] | None = None) -> RobustRun:
     """`train_robustly` with stages of which some may be trained already."""
+    stages.check(clean_labels)
     data, config = stages.data, stages.config
     estimate, doubt, posterior = None, None, None
     given: Any = config.transition
@@ -374,14 +393,8 @@ def _needs_estimate(method: str) -> bool:
 
 def _estimate(stages: Stages, clean_labels: NDArray[Any] | None) -> tuple[TransitionEstimate, str | None]:
     """Return the estimate of the configured estimator, and why it should not be used, if so."""
-    name = estimator_name(stages.config)
-    if name not in ESTIMATORS:
-        raise UnknownNameError("estimator", name, ESTIMATORS)
-    needs_clean = ESTIMATORS[name].needs_clean_labels
-    if needs_clean and clean_labels is None:
-        raise InputError(f"The estimator {name!r} needs clean labels of the training part, which are unknown.")
-    posterior = stages.posterior()
-    if needs_clean and clean_labels is not None:
+    name, posterior = estimator_name(stages.config), stages.posterior()
+    if ESTIMATORS[name].needs_clean_labels and clean_labels is not None:
         return estimate_posterior(posterior, name, clean_labels=clean_labels[: posterior.n_samples]), None
     estimate, unseen = estimate_posterior(posterior, name), stages.unseen()
     return estimate, estimate.undecided if unseen is None else distrust(estimate, *unseen)

@@ -24,14 +24,13 @@ from dualt.datasets import Dataset, load_dataset, split_dataset
 from dualt.datasets.synthetic import load_synthetic, noisy_posterior
 from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
+from dualt.files import make_folder
 from dualt.nn.config import TrainingConfig
+from dualt.nn.history import OnStage, Trained
 from dualt.nn.methods import METHODS, check_labels_possible
 from dualt.nn.networks import NETWORKS
-from dualt.nn.pipeline import training_data
-from dualt.nn.stages import Stages, learned_transition, posterior_of
-from dualt.nn.training import Trained, predict_probs
-from dualt.nn.training.history import OnStage
-from dualt.nn.training.model import make_folder
+from dualt.nn.prediction import predict_probs
+from dualt.nn.run import Stages, learned_transition, posterior_of, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, HELD_OUT, IN_SAMPLE, TRUE, PosteriorSpec, RunSpec, Settings, base_name
 from dualt.transition import l1_error
@@ -78,7 +77,7 @@ class Posterior:
             **_sizes(spec, dataset),
         )
         config = _config(spec, n_jobs)
-        data = training_data(self.split, dataset, config.machine)
+        data = training_data(self.split, dataset, config.device)
         kept = None if folder is None else make_folder(folder)
         self._stages = Stages(data, dataset.class_names, config, kept, kept is not None, on_epoch)
         # The methods that are trained through the matrix of an estimator start from one another.
@@ -149,7 +148,7 @@ class Posterior:
         if name not in self._branches:
             folder = None if stages.folder is None else make_folder(stages.folder / name)
             trained = {"ce": stages.train("ce")}
-            self._branches[name] = replace(stages, config=config, folder=folder, trained=trained, seconds={})
+            self._branches[name] = replace(stages, config=config, folder=folder, trained=trained)
         self._branches[name].config = config
         result = self._branches[name].train(str(run.method), matrix)
         content, learned = _training(result), learned_transition(result)

@@ -207,7 +207,7 @@ def _is_file(noise: str) -> bool:
 
 def _check(experiment: Experiment) -> None:
     """Refuse settings that no run could use, before any run starts."""
-    from dualt.nn.training.augment import AUGMENTATIONS
+    from dualt.nn.samples import AUGMENTATIONS
 
     names: list[tuple[str, Iterable[str], Collection[str]]] = [
         ("data set", experiment.datasets, REGISTRY),
