@@ -44,7 +44,7 @@ from dualt.files import atomic_write
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.prediction import predict_probs
-from dualt.nn.run import Stages, training_data
+from dualt.nn.run import Stages, finish_run, training_data
 from dualt.nn.samples import Inputs, as_inputs
 
 Record: TypeAlias = dict[str, Any]
@@ -178,7 +178,7 @@ def posed(source: Source, record: Record, folder: Path | None) -> Problem:
 
 
 def measure(name: str, seeds: list[int], methods: list[str], folder: Path | None) -> Iterator[Record]:
-    """Yield clean test accuracies of every method on every draw of labels, all draws trained as one where that can be.
+    """Yield clean test accuracies of every method on every draw of labels.
 
     Methods that need a matrix share the estimate of `auto`, and what is trained for one serves the others.
     """
@@ -189,26 +189,25 @@ def measure(name: str, seeds: list[int], methods: list[str], folder: Path | None
         problems += [posed(source, {"noise": kind, "seed": seed}, folder) for kind in kinds]
     every = [problem.stages for problem in problems]
 
-    def told(method: str, each: Iterable[Sequence[nn.Module]]) -> Iterator[Record]:
+    def results(method: str, each: Iterable[Sequence[nn.Module]]) -> Iterator[Record]:
         for problem, networks in zip(problems, each, strict=True):
             yield {**problem.record, "method": method, "accuracy": problem.accuracy(networks)}
         print(f"{name}: {method}, {process_time():.0f} s", file=sys.stderr, flush=True)
 
     folds = list(every[0].folds)
-    for fold in folds:
-        train_stages(every, fold)
-    yield from told(FOLDS, [[n for fold in folds for n in stages.trained[fold].networks] for stages in every])
-    runs = [train_stages_robustly(stages) for stages in every]
-    for found, run, problem in zip(told("auto", [run.networks for run in runs]), runs, problems, strict=True):
+    for stages in every:
+        stages.posterior()
+    yield from results(FOLDS, [[n for fold in folds for n in stages.trained[fold].networks] for stages in every])
+    runs = [finish_run(stages) for stages in every]
+    for found, run, problem in zip(results("auto", [run.networks for run in runs]), runs, problems, strict=True):
         assert run.estimate is not None
         bounds = [float(bound) for bound in run.estimate.noise_rate_range]
         about = {"chosen": run.method, "distrust": run.distrust, "rate": run.estimate.noise_rate, "range": bounds}
         yield {**found, **about, "true rate": float((problem.given != problem.source.y).mean())}
     matrices = [run.estimate.transition for run in runs if run.estimate is not None]
     for method in methods:
-        yield from told(method, [trained.networks for trained in train_stages(every, method, matrices)])
-    known = train_stages([p.truth for p in problems], "forward", [p.matrix for p in problems])
-    yield from told(KNOWN, [trained.networks for trained in known])
+        yield from results(method, [s.train(method, t).networks for s, t in zip(every, matrices, strict=True)])
+    yield from results(KNOWN, [problem.truth.train("forward", problem.matrix).networks for problem in problems])
     for problem in problems:
         base = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=300))
         robust = dualt.RobustClassifier(base).fit(problem.source.x, problem.given)

@@ -47,10 +47,6 @@ for number in range(400):
     kernels.largest_entries(probs)
     kernels.largest_entries(probs, floor=probs[0], without=labels)
     kernels.floats_of_halves(probs.astype(np.float16))
-    logits, rows = np.log(probs.astype(np.float32)), rng.integers(50 + (number % 5 == 0), size=n_rows)
-    memory, losses, gradient = (np.zeros(size, np.float32) for size in (50 * n_classes, 1, logits.size))
-    read, written = ([a.ctypes.data for a in each] for each in ((logits, labels, rows), (memory, losses, gradient)))
-    kernels.library.early_learning(*read, 1, n_rows, n_classes, 50, 3.0, 0.7, 0.99, *written)
     kernels.sampled_rows(int(rng.integers(2**33)), int(rng.integers(1, 300)), int(rng.integers(2**32)))
 print("clean")
 """
@@ -77,7 +73,7 @@ def sanitized(tmp_path_factory):
 
 
 def test_every_kernel_is_watched():
-    used = {"early_learning", "floats_of_halves", "largest_entries", "multiply_rows"}
+    used = {"floats_of_halves", "largest_entries", "multiply_rows"}
     used |= {"read_posterior", "sampled_rows", "scan_rows"}
     names = {name.removesuffix("_float").removesuffix("_double") for name in kernels._SIGNATURES}
     assert names == used

@@ -162,9 +162,8 @@ def _prepare_folder(folder: Path, asked: dict[str, Any], *, resume: bool, overwr
         before = read_json(checkpoints / _OPTIONS)
         if not isinstance(before, dict):
             raise FileError(f"Expected the options of a run in {checkpoints / _OPTIONS}. Pass --overwrite.")
-        other = [
-            f"{name} {before.get(name)!r}, not {asked[name]!r}" for name in asked if before.get(name) != asked[name]
-        ]
+        pairs = {name: (before.get(name), value) for name, value in asked.items()}
+        other = [f"{name} {old!r}, not {new!r}" for name, (old, new) in pairs.items() if old != new]
         if other:
             raise InputError(
                 f"Cannot resume with different options: the run in {folder} was started with {'; '.join(other)}."

@@ -33,7 +33,6 @@ _POSTERIOR = (_INT, (_POINTER, _POINTER, _INT, _POINTER))
 _PRODUCT = (_INT, (_POINTER, _POINTER, _INT, _INT, _POINTER))
 _LARGEST = (None, (_POINTER, _INT, _INT, _POINTER, _POINTER, _POINTER))
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "early_learning": (_INT, (*3 * (_POINTER,), *4 * (_INT,), *3 * (_REAL,), *3 * (_POINTER,))),
     "largest_entries_float": _LARGEST,
     "largest_entries_double": _LARGEST,
     "multiply_rows_float": _PRODUCT,

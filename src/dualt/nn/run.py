@@ -86,9 +86,7 @@ class Stages:
             if estimator not in ESTIMATORS:
                 raise UnknownNameError("estimator", estimator, ESTIMATORS)
             if ESTIMATORS[estimator].needs_clean_labels and clean_labels is None:
-                raise InputError(
-                    f"The estimator {estimator!r} needs clean labels of the training part: none are known."
-                )
+                raise InputError(f"The estimator {estimator!r} needs clean labels of the training part.")
 
     def train(self, name: str, transition: Any = None) -> Trained:
         """Train the stage `name`, a method or a fold, unless it is done; the stage that it starts from comes first.

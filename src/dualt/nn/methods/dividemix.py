@@ -26,10 +26,10 @@ class DivideMix(Method):
     """MixMatch on labels that are probably right; those of the other samples are guessed by both networks.
 
     Before every epoch after the warm-up, a mixture of two Gaussians on the losses of each network gives the
-    probability that each label is right, which the other network learns from. With augmentation,
-    samples are seen twice in each batch, else once. Unlike in the authors' code, a batch has as many labelled and unlabelled
-    samples as happen to be in it, guesses are made without dropout, and classes are expected to be as frequent as
-    the given labels, not equally frequent.
+    probability that each label is right, which the other network learns from. With augmentation, samples
+    are seen twice in each batch, else once. Unlike in the authors' code, the numbers of labelled and unlabelled samples
+    in a batch vary, guesses are made without dropout, and the expected class frequencies are those of the given labels,
+    not uniform.
 
     Parameters
     ----------
