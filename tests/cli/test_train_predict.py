@@ -391,7 +391,7 @@ def test_tables_and_a_known_matrix(tmp_path):
     assert np.mean([c == ["no", "yes"][y] for c, y in zip(chosen, labels, strict=True)]) > 0.95
     turned = ["c,extra,b,a", *(",".join(map(str, [row[2], 7, row[1], row[0]])) for row in x)]
     assert predicted(turned) == chosen, "columns are matched by name, others ignored, no label needed"
-    with pytest.raises(InputError, match="none of the name c"):
+    with pytest.raises(InputError, match="none named c"):
         predicted(["a,b,kind", "1,2,no"])
     with pytest.raises(InputError, match="finite numbers that fit float32, got others in row 1"):
         predicted(["a,b,c", "1,2,3", "1,nan,3"])

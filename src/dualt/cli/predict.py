@@ -28,7 +28,7 @@ def predict(
     ],
     output: Annotated[Path, output_option(help="Classes and probabilities as .csv, or probabilities as .npy.")],
     label: Annotated[
-        str | None, typer.Option(help="Column of a table that is no feature; needless where columns match by name.")
+        str | None, typer.Option(help="Column of a table that is not a feature; not needed if columns match by name.")
     ] = None,
     size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where named data sets live.")] = None,
@@ -37,8 +37,8 @@ def predict(
 ) -> None:
     """Predict the clean class of every sample.
 
-    Columns of a table are matched by name with those of training; others are ignored. Images may be in one folder or in
-    a folder per class; the output names their files. Of a data set with a test part, that part is used.
+    Columns of a table are matched by name with those of training; other columns are ignored. Images may be in one
+    folder or in a folder per class; the output has their file names. Data sets with a test part are represented by it.
 
     Example: `dualt predict model/ new.csv -o predictions.csv`
     """
@@ -58,12 +58,12 @@ def predict(
     if as_json:
         print_json(content)
     else:
-        known = f"; {content['accuracy']:.2%} of the labels it came with agree" if labels is not None else ""
+        known = f"; {content['accuracy']:.2%} agree with the given labels" if labels is not None else ""
         say(f"{len(probs):,} sample{'s' * (len(probs) != 1)} predicted, written to {output}{known}")
 
 
 class _Samples(NamedTuple):
-    """What to predict: the labels, as class numbers, and the names of the files if they have any."""
+    """Samples to predict, with their labels as class numbers and their file names, if they have any."""
 
     values: Any
     labels: NDArray[np.int64] | None = None
@@ -94,14 +94,14 @@ def _read(data: str, model: Model, label: str | None, size: int | None, data_dir
 
 
 def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
-    """Return the images in a folder, of `test/` if there is one, as the model was trained on them."""
+    """Return the images in a folder (or its `test/`, if there is one), in the size and mode of training."""
     import numpy as np
 
     from dualt.datasets.images import LazyImages, image_size_and_mode
     from dualt.io import is_class_folder, list_images, read_class_folder
 
     if len(model.input_shape) != 3:
-        raise InputError(f"Expected samples as the model was trained on, of shape {model.input_shape}, got images.")
+        raise InputError(f"Expected samples of shape {model.input_shape}, as in training, got images.")
     if (folder / "train").is_dir() and (folder / "test").is_dir():
         folder = folder / "test"
     paths, labels = list_images(folder), None
@@ -116,17 +116,17 @@ def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
 
 
 def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None) -> NDArray[np.float64]:
-    """Return the columns that the model was trained on, by name where it knows their names, else by place."""
+    """Return the columns that the model was trained on: by name if they had names, else by position."""
     from dualt.io.table_columns import choose_columns, open_table
 
     table = open_table(path, features[0] if features else label)
     if features is not None and table.names is not None:
         missing = [name for name in features if name not in table.names]
         if missing:
-            raise InputError(f"Expected the columns of training in {path}, got none of the name {', '.join(missing)}.")
+            raise InputError(f"Expected the columns of training in {path}, got none named {', '.join(missing)}.")
         twice = [name for name in features if table.names.count(name) > 1]
         if twice:
-            raise InputError(f"Expected one column of each name in {path}, got several of the name {', '.join(twice)}.")
+            raise InputError(f"Expected one column of each name in {path}, got several named {', '.join(twice)}.")
         places = [table.names.index(name) for name in features]
     elif features is not None:
         raise InputError(f"Expected a header that names the columns of training in {path}, got a table without one.")
@@ -137,17 +137,17 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
 
 def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None = None) -> None:
     import numpy as np
+    import pandas as pd
 
-    from dualt.io.cells import guard_cell, write_rows
     from dualt.io.image_folder import FILE_COLUMN
+    from dualt.io.tables import write_table
 
     if path.suffix == ".npy":
         with atomic_write(path, "wb") as stream:
             np.save(stream, probs, allow_pickle=False)
         return
-    first = [[]] * len(probs) if files is None else [[guard_cell(file)] for file in files]
-    with atomic_write(path) as stream:
-        cells = [guard_cell(name) for name in names]
-        write_rows(stream, [[*([] if files is None else [FILE_COLUMN]), "prediction", *cells]])
-        rows = zip(probs, first, strict=True)
-        write_rows(stream, ([*called, cells[int(p.argmax())], *(f"{value:.6g}" for value in p)] for p, called in rows))
+    columns = [pd.Series([names[number] for number in probs.argmax(axis=1)], name="prediction", dtype=object)]
+    if files is not None:
+        columns.insert(0, pd.Series(list(files), name=FILE_COLUMN, dtype=object))
+    written = pd.DataFrame(np.char.mod("%.6g", probs), columns=list(names))
+    write_table(path, pd.concat([*columns, written], axis=1), guarded=True)
