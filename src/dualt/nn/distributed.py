@@ -75,7 +75,7 @@ class ShardedNetwork(nn.Module):
         super().__init__()
         self._world = world
         if next(network.parameters()).is_cuda:
-            network = nn.SyncBatchNorm.convert_sync_batchnorm(network)
+            network = nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
         self.parallel = DistributedDataParallel(network)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -156,7 +156,7 @@ def _run_epoch(
                 " intact. Try a smaller learning rate."
             )
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         total, n_steps = total + value / len(losses), n_steps + 1
     return total / max(n_steps, 1)

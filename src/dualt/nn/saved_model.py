@@ -120,7 +120,8 @@ class Model:
             raise FileError(f"Expected a model that dualt train wrote in {path}, got another file ({error}).") from None
         if name is None and network is None:
             raise InputError(f"The model in {folder} has a network of its own: pass the function that builds it.")
-        build = partial(build_network, network or name, shape, len(class_names), **options)
+        builder: Any = name if network is None else network
+        build = partial(build_network, builder, shape, len(class_names), **options)
         networks = [
             _built(build, below(weights, f"{number}."), path, ours=network is None) for number in range(n_networks)
         ]
