@@ -17,10 +17,15 @@ from torch.nn import functional as F  # noqa: N812
 from dualt.errors import InputError, TransitionError
 from dualt.nn.losses.corrected import columns_of, forward_loss_from
 from dualt.nn.losses.modules import as_matrix
-from dualt.nn.prediction import Network as Network
+from dualt.nn.prediction import Network
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
 from dualt.validation import check_n_classes
+
+__all__ = [
+    "SELECTION_RECIPE", "Batch", "LearningMethod", "Method", "Network", "SelectionMethod", "TransitionMethod",
+    "check_labels_possible",
+]  # fmt: skip
 
 # The authors' settings for Decoupling, MentorNet and Co-teaching.
 SELECTION_RECIPE = Recipe(
