@@ -31,33 +31,6 @@ def test_every_preset_has_every_profile(name, profile):
     assert set(experiment.datasets) <= experiment.network.keys()
 
 
-def test_the_papers_settings_are_the_papers():
-    table = load_experiment("table1", "paper")
-    assert len(table.datasets) * len(table.noise) == 12
-    # Three methods take no matrix, five take T's and dual-T's.
-    assert table.methods[:3] == ("ce", "mixup", "decoupling")
-    assert len(table.methods[3:]) * len(table.estimators) + 3 == 13
-    assert (table.seeds, table.validation_fraction, table.epochs, table.method_epochs) == (5, 0.2, None, None)
-    nets = {"mnist": "mlp", "fashion-mnist": "resnet18", "cifar10": "resnet18", "cifar100": "resnet34"}
-    assert dict(table.network) == nets
-    assert (table.stem, dict(table.augment)) == ("imagenet", dict.fromkeys([*nets][1:], "shift-flip"))
-    assert table.recipes == {"forward": {"momentum": 0.9}}
-    clothing = load_experiment("table2", "paper")
-    assert (clothing.network["clothing1m"], clothing.weights) == ("resnet50", "imagenet")
-    assert load_experiment("table2", "smoke").weights is None
-    synthetic = load_experiment("figure2", "paper")
-    assert synthetic.network == {"synthetic": "mlp-small"}
-    assert (synthetic.batch_norm, synthetic.standardize, synthetic.whole_validation) == (True, True, True)
-    assert [load_experiment(name, "paper").loss for name in ("figure4", "figure5")] == ["logistic", "cross-entropy"]
-
-
-def test_the_text_to_the_letter():
-    table = load_experiment("table1", "paper-text")
-    assert (table.network["mnist"], table.stem, dict(table.augment), table.recipes) == ("lenet", None, {}, {})
-    synthetic = load_experiment("figure2", "paper-text")
-    assert (synthetic.batch_norm, synthetic.standardize, synthetic.whole_validation) == (False, False, False)
-
-
 def test_tables_go_over_one_another_all_the_way_down():
     text = PRESET + "[profiles.paper.recipes.forward]\nmomentum = 0.9\n[profiles.paper.width]\nmnist = 0.25\n"
     changes = {"recipes": {"forward": {"epochs": 3}, "mixup": {"epochs": 4}}, "augment": "shift"}

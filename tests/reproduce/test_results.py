@@ -9,26 +9,41 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from dualt.reproduce import load_experiment, read_records, render, results_of, runs_of
+from dualt.reproduce import RunSpec, load_experiment, read_records, render, results_of, runs_of
 from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.figures import to_markdown
 from dualt.reproduce.results import LATEX, MARKDOWN, tables_of, to_csv, to_latex
 
 
-def done(run, **content):
-    return {"id": run.identity, "status": "done", "n_samples": 100, **content}
+def measured(name, profile, changes, measure):
+    """Return an experiment and its results, with what `measure(run)` returns as its record, unless `None`."""
+    experiment = load_experiment(name, profile, changes)
+    records = {}
+    for run in runs_of(experiment):
+        content = measure(run)
+        if content is not None:
+            records[run.identity] = {"status": "done", "n_samples": 100, **content}
+    return experiment, results_of(experiment, records)
+
+
+def error_of(errors, n_classes=10):
+    """Return a record for an error per class, a number or none by what `errors` makes of a run with an estimator."""
+
+    def measure(run):
+        error = None if run.estimator is None else errors(run)
+        return None if error is None else {"l1_error": n_classes * error, "l1_error_per_class": error}
+
+    return measure
 
 
 def table1(values, **changes):
     """Return table 1 for MNIST with accuracies by (estimator, method), one per seed."""
-    changes = {"datasets": ["mnist"], "noise": ["sym-20"], "seeds": 2, **changes}
-    experiment = load_experiment("table1", "paper", changes)
-    records = {}
-    for run in runs_of(experiment):
+
+    def measure(run):
         given = values.get((run.estimator, run.method))
-        if given is not None:
-            records[run.identity] = done(run, test_accuracy=given[run.posterior.seed])
-    return experiment, results_of(experiment, records)
+        return given and {"test_accuracy": given[run.posterior.seed]}
+
+    return measured("table1", "paper", {"datasets": ["mnist"], "noise": ["sym-20"], "seeds": 2, **changes}, measure)
 
 
 VALUES = {
@@ -73,13 +88,12 @@ def test_several_noises_are_columns():
 
 
 def figure2():
-    experiment = load_experiment("figure2", "paper", {"sizes": [500, 1000], "seeds": 2, "estimators": ["t", "dual-t"]})
-    records = {}
-    for run in runs_of(experiment):
-        if run.estimator is not None and run.posterior.noise == "sym-20":
-            error = {"t": 0.5, "dual-t": 0.2}[run.estimator] + 0.1 * run.posterior.seed
-            records[run.identity] = done(run, l1_error=2 * error, l1_error_per_class=error)
-    return experiment, results_of(experiment, records)
+    def error(run):
+        known = {"t": 0.5, "dual-t": 0.2}[run.estimator] + 0.1 * run.posterior.seed
+        return known if run.posterior.noise == "sym-20" else None
+
+    changes = {"sizes": [500, 1000], "seeds": 2, "estimators": ["t", "dual-t"]}
+    return measured("figure2", "paper", changes, error_of(error, 2))
 
 
 def test_curves_as_a_table():
@@ -161,15 +175,10 @@ def test_no_difference_is_not_the_order_of_a_published_loss():
 
 def test_the_claim_of_large_samples_is_checked_with_the_largest_alone():
     changes = {"datasets": ["cifar100"], "noise": ["sym-20"], "sizes": [0.1, 1.0], "seeds": 1}
-    experiment = load_experiment("figure3", "paper", {**changes, "estimators": ["t", "dual-t"]})
-    records = {}
-    for run in runs_of(experiment):
-        if run.estimator is not None:
-            size = run.posterior.size
-            error = {("t", 0.1): 0.5, ("dual-t", 0.1): 0.6, ("t", 1.0): 0.4, ("dual-t", 1.0): 0.3}[run.estimator, size]
-            content = {"n_samples": int(50_000 * size), "l1_error": 100 * error, "l1_error_per_class": error}
-            records[run.identity] = done(run, **content)
-    verdict = verdicts_of(experiment, results_of(experiment, records))[1]
+    errors = {("t", 0.1): 0.5, ("dual-t", 0.1): 0.6, ("t", 1.0): 0.4, ("dual-t", 1.0): 0.3}
+    measure = error_of(lambda run: errors[run.estimator, run.posterior.size])
+    sized = lambda run: (found := measure(run)) and {**found, "n_samples": int(50_000 * run.posterior.size)}  # noqa: E731
+    verdict = verdicts_of(*measured("figure3", "paper", {**changes, "estimators": ["t", "dual-t"]}, sized))[1]
     assert (verdict.verdict, verdict.evidence) == ("agrees", "1 of 1")
 
 
@@ -190,20 +199,14 @@ FLOOR = {"clean": {"t": 0.2, "joint": 0.1, "oracle": 0.0}, "sym-20": {"t": 0.4, 
 
 
 def floor(missing=()):
-    changes = {
-        "datasets": ["digits", "mnist"],
-        "noise": list(FLOOR),
-        "seeds": 1,
-        "estimators": ["t", "joint", "oracle"],
-    }
-    experiment = load_experiment("floor", "laptop", changes)
-    records = {}
-    for run in runs_of(experiment):
-        where = (run.posterior.dataset, run.posterior.noise, run.estimator)
-        if run.estimator is not None and where not in missing:
-            error = FLOOR[run.posterior.noise][run.estimator] * (1 if run.posterior.dataset == "digits" else 3)
-            records[run.identity] = done(run, l1_error=10 * error, l1_error_per_class=error)
-    return experiment, results_of(experiment, records)
+    def error(run):
+        posterior = run.posterior
+        scale = 1 if posterior.dataset == "digits" else 3
+        where = (posterior.dataset, posterior.noise, run.estimator)
+        return None if where in missing else scale * FLOOR[posterior.noise][run.estimator]
+
+    lists = {"datasets": ["digits", "mnist"], "noise": list(FLOOR), "estimators": ["t", "joint", "oracle"]}
+    return measured("floor", "laptop", {**lists, "seeds": 1}, error_of(error))
 
 
 def test_means_over_everything_beside_the_floor():
@@ -234,14 +237,13 @@ def test_means_are_taken_where_every_estimator_has_a_value():
 
 
 def test_the_papers_numbers_stand_beside_its_own_experiments_only():
-    changes = {
+    lists = {
         "datasets": ["mnist"],
         "noise": ["pair-45"],
         "estimators": ["dual-t", "true"],
         "methods": ["ce", "forward"],
     }
-    experiment = load_experiment("better-matrices", "laptop", changes)
-    results = results_of(experiment, {run.identity: done(run, test_accuracy=0.9) for run in runs_of(experiment)})
+    experiment, results = measured("better-matrices", "laptop", lists, lambda _: {"test_accuracy": 0.9})
     (table,) = tables_of(experiment, results, MARKDOWN)
     assert table.columns == ("", "pair-45", "seeds")
     assert [row[0] for row in table.rows] == ["CE", "DT Forward", "true T Forward"]
@@ -269,13 +271,9 @@ def test_nothing_done_is_tables_without_figures(tmp_path):
 
 
 def test_failures_are_counted_and_not_averaged():
-    experiment = load_experiment("figure2", "paper", {"sizes": [500], "seeds": 2, "noise": ["sym-20"]})
-    runs = [run for run in runs_of(experiment) if run.estimator == "t"]
-    records = {
-        runs[0].identity: done(runs[0], l1_error=0.4, l1_error_per_class=0.2),
-        runs[1].identity: {"id": runs[1].identity, "status": "failed", "error": "x"},
-    }
-    first = results_of(experiment, records)[0]
+    changes = {"sizes": [500], "seeds": 2, "noise": ["sym-20"], "estimators": ["t"]}
+    done, failed = error_of(lambda _: 0.2)(RunSpec(None, "t")), {"status": "failed"}
+    first = measured("figure2", "paper", changes, lambda run: [done, failed][run.posterior.seed])[1][0]
     assert (first.mean, first.sd, first.n_seeds, first.failed) == (0.2, None, 1, 1)
 
 

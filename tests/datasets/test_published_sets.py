@@ -1,0 +1,223 @@
+"""MNIST, CIFAR and Clothing1M in their publishers' formats, written here byte by byte."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dualt.datasets import LazyImages, load_dataset, split_dataset
+from dualt.datasets.published import read_idx
+from dualt.errors import FileError, InputError, UnknownNameError
+
+RNG = np.random.default_rng(0)
+
+
+def assert_parts(data, train_x, train_y, test_x, test_y):
+    expected = (train_x, train_y, test_x, test_y)
+    for got, array in zip((data.train_x, data.train_y, data.test_x, data.test_y), expected, strict=True):
+        np.testing.assert_array_equal(got, array)
+    assert (data.train_x.dtype, data.train_y.dtype) == (np.uint8, np.int64)
+    assert len(set(data.class_names)) == data.n_classes
+
+
+def idx_bytes(array):
+    header = bytes([0, 0, 8, array.ndim]) + b"".join(struct.pack(">I", side) for side in array.shape)
+    return header + array.astype(np.uint8).tobytes()
+
+
+def write_mnist(root, folder="MNIST", compressed=True):
+    """Write a tiny data set in MNIST's layout, and return its four arrays."""
+    raw = root / folder / "raw"
+    raw.mkdir(parents=True)
+    arrays = []
+    for part, n in (("train", 6), ("t10k", 4)):
+        images, labels = RNG.integers(256, size=(n, 28, 28)), RNG.integers(10, size=n)
+        for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
+            content, name = idx_bytes(array), f"{part}-{kind}-ubyte"
+            path = raw / (f"{name}.gz" if compressed else name)
+            path.write_bytes(gzip.compress(content) if compressed else content)
+        arrays += [images, labels]
+    return arrays
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize(("name", "folder"), [("mnist", "MNIST"), ("fashion-mnist", "FashionMNIST")])
+def test_idx(tmp_path, name, folder, compressed):
+    arrays = write_mnist(tmp_path, folder, compressed)
+    assert_parts(load_dataset(name, tmp_path), *arrays)
+
+
+GOOD = idx_bytes(np.arange(24).reshape(2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "beginning 00000803.*got nothing"),
+        (b"\x00\x00\x08\x01" + GOOD[4:], "beginning 00000803.*got 00000801"),
+        (GOOD[:9], "got 00000803"),
+        (GOOD[:-1], "24 bytes of data.*got 23"),
+        (GOOD + b"\x00", "24 bytes of data.*got 25"),
+        (idx_bytes(np.zeros((0, 3, 4))), "Expected 0 bytes"),
+        (bytes([0, 0, 8, 3]) + struct.pack(">III", *[10**4] * 3) + bytes(84), "1,000,000,000,000 bytes.*got 84"),
+    ],
+)
+@pytest.mark.parametrize("compressed", [True, False])
+def test_bad_idx_files_are_refused_by_name(tmp_path, content, message, compressed):
+    path = tmp_path / ("bad.gz" if compressed else "bad")
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    with pytest.raises(FileError, match=message) as caught:
+        read_idx(path, 3)
+    assert str(path) in str(caught.value)
+    path.write_bytes(gzip.compress(GOOD)[:-12])
+    with pytest.raises(FileError, match="bad"):
+        read_idx(path, 3)
+
+
+def test_labels_must_match_images(tmp_path):
+    write_mnist(tmp_path)
+    path = tmp_path / "MNIST/raw/train-labels-idx1-ubyte.gz"
+    path.write_bytes(gzip.compress(idx_bytes(np.zeros(5))))
+    with pytest.raises(FileError, match="as many labels as images, got 5 for 6"):
+        load_dataset("mnist", tmp_path)
+    path.write_bytes(gzip.compress(idx_bytes(np.full(6, 10))))
+    with pytest.raises(FileError, match=r"labels from 0 to 9 .*got 10"):
+        load_dataset("mnist", tmp_path)
+
+
+def write_cifar(root, folder, names, n_classes, coarse=False):
+    """Write images and labels; the coarse label comes first and must not be taken for the fine one."""
+    (root / folder).mkdir(parents=True)
+    batches = []
+    for name in names:
+        images = RNG.integers(256, size=(3, 3, 32, 32), dtype=np.uint8)
+        labels = RNG.integers(n_classes, size=3)
+        heads = [bytes([label // 5, label] if coarse else [label]) for label in labels.tolist()]
+        records = [head + image.tobytes() for head, image in zip(heads, images, strict=True)]
+        (root / folder / f"{name}.bin").write_bytes(b"".join(records))
+        batches.append((images, labels))
+    return batches
+
+
+def write_cifar10(root):
+    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+    return write_cifar(root, "cifar-10-batches-bin", names, 10)
+
+
+def test_cifar(tmp_path):
+    *train, test = write_cifar10(tmp_path)
+    data = load_dataset("cifar10", tmp_path)
+    assert_parts(data, *map(np.concatenate, zip(*train, strict=True)), *test)
+    assert data.class_names[6] == "frog"
+    train, test = write_cifar(tmp_path, "cifar-100-binary", ["train", "test"], 100, coarse=True)
+    assert_parts(load_dataset("cifar100", tmp_path), *train, *test)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (bytes(3 * 3073 - 5), "2 records and 3,068 bytes.*cut short"),
+        (b"", r"data_batch_3\.bin"),
+        (bytes([10]) + bytes(3072), r"0 to 9 in .*data_batch_3\.bin, got 10"),
+    ],
+)
+def test_bad_cifar_files_are_refused(tmp_path, content, message):
+    write_cifar10(tmp_path)
+    (tmp_path / "cifar-10-batches-bin/data_batch_3.bin").write_bytes(content)
+    with pytest.raises(FileError, match=message):
+        load_dataset("cifar10", tmp_path)
+
+
+def write_clothing1m(root):
+    folder = root / "clothing1M"
+    for part, n, kind in (("noisy_train", 6, "noisy"), ("clean_test", 3, "clean")):
+        keys = [f"images/{i % 2}/0{i}/{part},{i}.png" for i in range(n)]
+        for i, key in enumerate(keys):
+            (folder / key).parent.mkdir(parents=True, exist_ok=True)
+            # A wide picture: red left third, green centre, blue right third; its brightness identifies it.
+            pixels = np.zeros((100, 300, 3), np.uint8)
+            for channel in range(3):
+                pixels[:, 100 * channel : 100 * (channel + 1), channel] = 100 + i
+            Image.fromarray(pixels).save(folder / key)
+        (folder / f"{part}_key_list.txt").write_text("\n".join(keys))
+        # More labels than keys, in another order, as in the original.
+        labels = [f"{key} {i % 14}\n" for i, key in enumerate(keys)]
+        (folder / f"{kind}_label_kv.txt").write_text("".join([*labels[::-1], "images/9/99/other.jpg 13\n"]))
+    return folder
+
+
+def test_clothing1m_is_decoded_when_indexed(tmp_path):
+    write_clothing1m(tmp_path)
+    data = load_dataset("clothing1m", tmp_path)
+    assert (data.noisy, data.n_classes) == (True, 14)
+    assert (data.train_y.tolist(), data.test_y.tolist()) == ([0, 1, 2, 3, 4, 5], [0, 1, 2])
+    images = data.train_x
+    assert isinstance(images, LazyImages)
+    everything = images[:]
+    assert (everything.shape, everything.dtype, everything.nbytes) == ((6, 3, 224, 224), np.uint8, images.nbytes)
+    # 300×100 becomes 768×256; the central 224 columns are within the green third (256 to 512).
+    for number, image in enumerate(everything):
+        np.testing.assert_array_equal(image[1], 100 + number)
+        np.testing.assert_array_equal(image[[0, 2]], 0)
+    for rows in (slice(1, 5, 2), np.array([5, 0, 0]), [2], np.arange(6) > 3, 3, np.int64(2), slice(0, 0)):
+        np.testing.assert_array_equal(images[rows], everything[rows])
+    np.testing.assert_array_equal(images.subset([4, 2])[:], everything[[4, 2]])
+    other = load_dataset("clothing1m", tmp_path, train="clean_test", test="noisy_train")
+    assert (other.noisy, len(other.train_y)) == (False, 3)
+    with pytest.raises(UnknownNameError, match=r"clean_tset.*Did you mean 'clean_test'"):
+        load_dataset("clothing1m", tmp_path, train="clean_tset")
+
+
+def test_a_split_of_clothing1m_decodes_nothing_and_has_no_clean_labels(tmp_path):
+    folder = write_clothing1m(tmp_path)
+    data = load_dataset("clothing1m", tmp_path)
+    for path in folder.glob("images/**/*.png"):
+        path.unlink()
+    split = split_dataset(data)
+    assert len(split.train_x) + len(split.val_x) == 6
+    assert (split.train_clean, split.val_clean) == (None, None)
+    with pytest.raises(FileError, match=r"Cannot read the image .*noisy_train"):
+        split.train_x[:1]
+    with pytest.raises(InputError, match="noisy already"):
+        split_dataset(data, np.eye(14))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("noisy_label_kv.txt", "images/a.jpg 14\n", "class from 0 to 13 in line 1 of .*got 'images/a.jpg 14'"),
+        ("noisy_label_kv.txt", "images/a.jpg 1\nimages/b.jpg\n", "line 2"),
+        ("noisy_label_kv.txt", "images/a.jpg 1\n", "got none for 'images/0/00/noisy_train,0.png'"),
+        ("noisy_train_key_list.txt", "", "one image per line"),
+        ("noisy_train_key_list.txt", b"\xff\xfe\x00", "Cannot read"),
+        *(("both", key, "paths inside its own folder") for key in ("../../x.jpg", "/x.jpg", "images/../../x.jpg")),
+    ],
+)
+def test_bad_lists_are_refused(tmp_path, file, content, message):
+    folder = write_clothing1m(tmp_path)
+    if file == "both":
+        (folder / "noisy_train_key_list.txt").write_text(content)
+        (folder / "noisy_label_kv.txt").write_text(f"{content} 3\n")
+    else:
+        (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(FileError, match=message):
+        load_dataset("clothing1m", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "file"),
+    [
+        ("mnist", write_mnist, "MNIST/raw/t10k-labels-idx1-ubyte.gz"),
+        ("cifar10", write_cifar10, "cifar-10-batches-bin/data_batch_4.bin"),
+        ("clothing1m", write_clothing1m, "clothing1M/noisy_train_key_list.txt"),
+    ],
+)
+def test_missing_data_is_named_with_the_command_that_gets_it(tmp_path, name, write, file):
+    with pytest.raises(FileError, match=f"{name!r} is not here.* run 'dualt data get {name}'"):
+        load_dataset(name, tmp_path)
+    write(tmp_path)
+    (tmp_path / file).unlink()
+    with pytest.raises(FileError, match=f"{file}.*delete .* and run 'dualt data get {name}'"):
+        load_dataset(name, tmp_path)
