@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import dualt
 from dualt.errors import LabelsError
-from dualt.label_arrays import as_label_array
-from dualt.labels import LabelCoder, codes_digest, labels_digest
+from dualt.labels import LabelCoder, as_label_array, codes_digest, labels_digest
 
 CODES = [1, 0, 2, 1, 2, 0]
 NAMES = ["ant", "bee", "cat"]

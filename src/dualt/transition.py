@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt import inversion, kernels
+from dualt import kernels
 from dualt.errors import DualtWarning, TransitionError
-from dualt.inversion import PosteriorSolver
 from dualt.kernels.posterior import PosteriorKernel, split_background
-from dualt.probabilities import scale_with_warning
 from dualt.validation import (
     as_probability_table,
     check_count,
@@ -25,9 +23,17 @@ from dualt.validation import (
     check_n_jobs,
     check_probability_chunk,
     check_transition,
+    scale_with_warning,
 )
 
-NEAR_SINGULAR = inversion.NEAR_SINGULAR
+# Above this condition number a matrix is called near singular: its inverse amplifies errors of the
+# posterior so much that nothing about the clean class can be read from it.
+NEAR_SINGULAR = 1e3
+_FEW_CLASSES, _MANY_CLASSES = 64, 512
+_ROUNDING = 1e-9
+_NEWTON_STEPS = 30
+# SQUAREM asks for longer ones only where there is nothing left to gain, and their squares overflow.
+_LONGEST_STRETCH = 1e6
 _CHUNK_BYTES = 1 << 22
 # Matrix entries that the steps of one prior may read: some seconds' worth.
 _MOST_READ = 2e9
@@ -118,7 +124,7 @@ def clean_posterior(
     """Solve P(noisy | x) = q @ transition for q on the simplex: the posterior of the clean class.
 
     Where the plain inverse is a distribution it is the answer. Elsewhere q minimises KL(p ‖ q @ transition), by EM
-    steps and, of up to 64 classes, Newton steps; see `dualt.inversion`.
+    steps and, of up to 64 classes, Newton steps; see `PosteriorSolver`.
 
     Parameters
     ----------
@@ -171,9 +177,113 @@ def clean_posterior(
         result[start : start + rows] = solver(chunk)
 
     with ThreadPoolExecutor(check_n_jobs(n_jobs)) as pool:
-        for _ in pool.map(solve, range(0, len(table), rows)):  # in order: the first bad row is the one that is told
+        for _ in pool.map(solve, range(0, len(table), rows)):  # in order: the error is that of the first bad row
             pass
     return result
+
+
+class PosteriorSolver:
+    """`clean_posterior` for one matrix and chunks that are known to be probabilities.
+
+    With g_i = Σ_j T_ij p_j / (q @ T)_j, an EM step is q ← q · g, and max g − 1 bounds how far KL(p ‖ q @ T) is above
+    its minimum: that is when to stop. Up to `_FEW_CLASSES` what EM has not finished is left to Newton's method. Up to
+    `_MANY_CLASSES` the inverse is tried first; of more neither it nor a condition number can be had in seconds.
+    """
+
+    def __init__(self, transition: NDArray[Any], *, max_steps: int = 100, tolerance: float = 1e-6) -> None:
+        self._matrix: NDArray[np.float64] = np.ascontiguousarray(transition, np.float64)
+        self._max_steps = max_steps
+        self._tolerance = tolerance
+        self._possible = self._matrix.max(axis=0) > 0
+        self.near_singular = False
+        self._inverse: NDArray[np.float64] | None = None
+        if len(transition) <= _MANY_CLASSES:
+            self._inverse = _well_conditioned_inverse(self._matrix)
+            self.near_singular = self._inverse is None
+
+    def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
+        """Return the clean posterior of every row of `probs`."""
+        # Labels that no class leaves say nothing of the class, nor do rows that have no others.
+        target = np.where(self._possible, probs, 0).astype(np.float64, copy=False)
+        total = target.sum(axis=1, keepdims=True)
+        target /= np.where(total > 0, total, 1)
+        posterior = np.full(probs.shape, 1 / probs.shape[1])
+        if self._inverse is not None:
+            posterior = target @ self._inverse
+            outside = posterior.min(axis=1) < -_ROUNDING
+            # EM cannot leave a face of the simplex, so the start keeps a little of every class.
+            posterior = np.maximum(posterior, np.where(outside, 1e-3, 0)[:, None])
+        else:
+            outside = total[:, 0] > 0
+            # Of a near singular matrix many posteriors fit, and the least committed is near the uniform one.
+            closeness = 0 if self.near_singular else 0.9
+            posterior = np.where(outside[:, None], closeness * target + (1 - closeness) * posterior, posterior)
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        posterior[outside] = self._minimize(target[outside], posterior[outside])
+        return posterior.astype(probs.dtype, copy=False)
+
+    def _minimize(self, target: NDArray[np.float64], posterior: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take EM steps, extrapolated by SQUAREM (Varadhan and Roland 2008), then Newton steps where those were few."""
+        active = np.arange(len(target))
+        for _ in range(-(-self._max_steps // 3)):
+            now, goal = posterior[active], target[active]
+            once, gap, _ = self._em_step(goal, now)
+            open_ = gap > self._tolerance
+            active, now, once, goal = active[open_], now[open_], once[open_], goal[open_]
+            if not len(active):
+                return posterior
+            twice, _, likelihood = self._em_step(goal, once)
+            first, second = once - now, twice - 2 * once + now
+            stretch = np.clip(_norm(first) / np.maximum(_norm(second), np.finfo(float).tiny), 1, _LONGEST_STRETCH)
+            further = np.maximum(now + 2 * stretch * first + stretch**2 * second, 0.1 * twice)
+            after, _, reached = self._em_step(goal, further / further.sum(axis=1, keepdims=True))
+            posterior[active] = np.where((reached >= likelihood)[:, None], after, twice)
+        if len(self._matrix) <= _FEW_CLASSES:
+            posterior[active] = self._newton(target[active], posterior[active])
+        return posterior
+
+    def _em_step(
+        self, target: NDArray[np.float64], posterior: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the posterior after a step and, before it, the bound of the divergence and the log-likelihood."""
+        noisy = np.maximum(posterior @ self._matrix, np.finfo(float).tiny)
+        gain = (target / noisy) @ self._matrix.T
+        return posterior * gain, gain.max(axis=1) - 1, (target * np.log(noisy)).sum(axis=1)
+
+    def _newton(self, target: NDArray[np.float64], posterior: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Minimise Σ q − Σ p log(q @ T) over q ≥ 0 by a primal-dual interior-point method, all rows together."""
+        q = np.maximum(posterior, 1e-4)
+        dual = np.full_like(q, 1e-2)
+        identity = np.eye(q.shape[1])
+        for _ in range(_NEWTON_STEPS):
+            # A label that no class leaves has an empty column: whatever stands for its share counts for nothing.
+            noisy = np.maximum(q @ self._matrix, _ROUNDING**2)
+            barrier = 0.1 * (q * dual).mean(axis=1, keepdims=True)
+            slope = self._matrix.sum(axis=1) - (target / noisy) @ self._matrix.T - barrier / q
+            curvature = (self._matrix * (target / noisy**2)[:, None, :]) @ self._matrix.T
+            system = curvature + (dual / q + 1e-14)[:, :, None] * identity
+            move = -np.linalg.solve(system, slope[:, :, None])[:, :, 0]
+            dual_move = barrier / q - dual - dual / q * move
+            q = q + _step_inside(q, move) * move
+            dual = dual + _step_inside(dual, dual_move) * dual_move
+        found = q / q.sum(axis=1, keepdims=True)
+        better = self._em_step(target, found)[2] >= self._em_step(target, posterior)[2]
+        return np.where(better[:, None], found, posterior)
+
+
+def _well_conditioned_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the inverse; None if the condition number is above `NEAR_SINGULAR`."""
+    return np.linalg.inv(matrix) if np.linalg.cond(matrix) <= NEAR_SINGULAR else None
+
+
+def _norm(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.sqrt((rows**2).sum(axis=1, keepdims=True)))
+
+
+def _step_inside(values: NDArray[np.float64], move: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what part of a move, at most all of it, leaves the values of every row positive."""
+    longest = np.where(move < 0, -values / np.where(move < 0, move, -1), np.inf).min(axis=1, keepdims=True)
+    return np.asarray(np.minimum(1, 0.99 * longest))
 
 
 def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int = 10) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from dualt import estimate_transition, kernels, noise
-from dualt.kernels.posterior import PosteriorKernel, SparseProduct, split_background
+from dualt.kernels.posterior import PosteriorKernel, split_background
 from dualt.transition import EarlyPosterior, bayes_scores, early_posterior
 
 compiled = pytest.mark.skipif(kernels.library is None, reason="no compiled library")
@@ -63,20 +63,6 @@ def test_a_row_does_not_depend_on_its_company(problem, draw):
     whole = kernel.posterior(probs)
     cut = draw.draw(st.integers(0, len(probs) - 1))
     assert_array_equal(kernel.posterior(probs[cut:]), whole[cut:])
-
-
-@compiled
-@given(problems(), st.integers(0, 3))
-def test_the_sparse_product_is_the_product(problem, most):
-    """Also with rows and columns that are all zeros."""
-    probs, matrix = problem
-    matrix = np.where(np.arange(len(matrix)) % 4 <= most, matrix, 0) * (matrix > 0.01)
-    row, column = np.nonzero(matrix)
-    found = SparseProduct(row, column, matrix[row, column], len(matrix))(probs)
-    assert found.dtype == probs.dtype
-    assert_allclose(found, probs.astype(float) @ matrix, rtol=1e-5, atol=TOLERANCE[probs.dtype.type])
-    with pytest.raises(ValueError, match=f"{len(matrix)} classes"):
-        SparseProduct(row, column, matrix[row, column], len(matrix))(probs[:, 1:])
 
 
 @pytest.mark.parametrize("n_samples", [3_000, 40_000])

@@ -16,8 +16,8 @@ from numpy.testing import assert_array_equal
 from dualt import kernels
 from dualt.errors import DualtError, InputError, LabelsError
 from dualt.labels import LabelCoder
-from dualt.rows import scan
-from dualt.rows.summary import CONFIDENCE_UNIT, priority, summarize
+from dualt.rows import summary
+from dualt.rows.summary import CONFIDENCE_UNIT, summarize
 from dualt.transition import chunk_rows
 from dualt.validation import check_probability_chunk
 
@@ -82,7 +82,7 @@ def test_only_a_chunk_around_a_row_in_doubt_goes_the_slow_way(monkeypatch):
         read.append(len(chunk))
         return check_probability_chunk(chunk, start)
 
-    monkeypatch.setattr(scan, "check_probability_chunk", watched)
+    monkeypatch.setattr(summary, "check_probability_chunk", watched)
     probs = np.full((150_000, 100), 0.01, np.float32)
     probs[[0, 140_000], :2] = 0.02, -0.0
     labels = np.arange(len(probs)) % 100
@@ -133,29 +133,6 @@ def test_a_label_that_changes_after_its_check_is_not_counted(label):
     assert found == (kernels.GROUP, 0)
     with pytest.raises(LabelsError):
         summarize(probs, labels, coder(3))
-
-
-@compiled
-@given(st.integers(0, 2**40), st.integers(1, 300), st.integers(0, 2**32 - 1))
-def test_sampled_rows_are_those_of_a_low_hash(start, n_rows, ceiling):
-    number = np.arange(start, start + n_rows)
-    assert_array_equal(kernels.sampled_rows(start, n_rows, ceiling), number[priority(number) <= ceiling])
-
-
-@compiled
-def test_every_half_becomes_its_float_or_is_refused():
-    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    plain = halves[: int(np.float16(2).view(np.uint16)) + 1]
-    assert_array_equal(kernels.floats_of_halves(plain), plain.astype(np.float32))
-    for half in halves[len(plain) :]:
-        assert kernels.floats_of_halves(np.array([0, half, 1], np.float16)) is None
-
-
-@compiled
-def test_the_hash_goes_on_beyond_32_bits():
-    start = 2**32 - 150
-    number = np.arange(start, start + 300)
-    assert_array_equal(kernels.sampled_rows(start, 300, 2**31), number[priority(number) <= 2**31])
 
 
 def test_a_library_that_is_missing_damaged_old_or_not_wanted_is_not_used(tmp_path, monkeypatch):
@@ -211,7 +188,6 @@ def test_nothing_but_the_kernels_is_seen_from_outside():
 def test_long_rows_are_read_as_short_ones_are(n_classes, dtype):
     rng = np.random.default_rng(n_classes)
     probs = rng.integers(0, 4, (150, n_classes)).astype(dtype)
-    assert_array_equal(kernels.largest_entries(probs), probs.argmax(axis=1))
     probs /= probs.sum(axis=1, keepdims=True)
     labels = rng.integers(n_classes, size=150)
     found = outcome(probs, labels)

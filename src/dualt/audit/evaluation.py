@@ -21,13 +21,10 @@ from dualt.audit.design import Floats, Ints, Weights
 from dualt.audit.intervals import post_stratified
 from dualt.audit.verified import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
-from dualt.inversion import NEAR_SINGULAR
-from dualt.label_arrays import as_label_array
-from dualt.labels import Codes, LabelCoder, shorten, whole_values
-from dualt.probabilities import scale_rounded
+from dualt.labels import Codes, LabelCoder, as_label_array, shorten, whole_values
 from dualt.results.estimate import TransitionEstimate
 from dualt.rows.floats import as_rows, surest, working_dtype
-from dualt.transition import clean_prior
+from dualt.transition import NEAR_SINGULAR, clean_prior
 from dualt.validation import (
     align_labels,
     as_array,
@@ -36,6 +33,7 @@ from dualt.validation import (
     check_n_classes,
     check_probability_chunk,
     check_transition,
+    scale_rounded,
 )
 
 ASSUMPTION = (

@@ -19,7 +19,7 @@ from dualt.audit.verified import Audit, and_more, check_probability
 from dualt.errors import InputError
 from dualt.io.table_columns import numbers_if_all_are
 from dualt.io.tables import read_table, write_table
-from dualt.label_arrays import as_text_array
+from dualt.labels import as_text_array
 
 if TYPE_CHECKING:
     from pandas import DataFrame

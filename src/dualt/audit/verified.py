@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.errors import InputError, LabelsError
-from dualt.label_arrays import as_label_array
-from dualt.labels import Codes, LabelCoder, shorten
+from dualt.labels import Codes, LabelCoder, as_label_array, shorten
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import align_labels, index_of
 

@@ -175,7 +175,7 @@ class _Rows(NamedTuple):
         import numpy as np
 
         from dualt import io
-        from dualt.label_arrays import as_label_array, is_missing
+        from dualt.labels import as_label_array, is_missing
 
         path = data.labels or data.probs
         given = as_label_array(io.load_labels(path, column=data.label, missing=True))

@@ -122,7 +122,7 @@ def _labelled(
     given: NDArray[Any], models: Mapping[Path, NDArray[Any]], audit: Audit | None
 ) -> tuple[NDArray[Any], dict[Path, NDArray[Any]], Audit | None]:
     """Return labels, predictions and audit of the rows that have a label; the others are told on stderr."""
-    from dualt.label_arrays import is_missing
+    from dualt.labels import is_missing
 
     missing = is_missing(given)
     if not missing.any():
@@ -174,7 +174,7 @@ def _names_columns(labels: NDArray[Any], columns: Sequence[str]) -> bool:
     """Tell whether labels have columns of probabilities beside them, as in a table of `dualt probs`."""
     import numpy as np
 
-    from dualt.label_arrays import is_missing
+    from dualt.labels import is_missing
 
     return {*map(str, np.unique(labels[~is_missing(labels)]).tolist())} <= {*columns} or (
         sum(name.startswith("p_") for name in columns) > 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError
-from dualt.label_arrays import is_missing
+from dualt.labels import is_missing
 from dualt.validation import is_frame
 
 # Boosted trees distinguish at most this many categories; rarer ones share the last code.

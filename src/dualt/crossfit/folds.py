@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from dualt.errors import InputError
-from dualt.label_arrays import is_missing
+from dualt.labels import is_missing
 from dualt.validation import as_array
 
 Rows: TypeAlias = NDArray[np.intp]

@@ -24,8 +24,7 @@ from dualt.crossfit.models import (
     text_families,
 )
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
-from dualt.label_arrays import as_label_array, is_missing
-from dualt.labels import LabelCoder
+from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rng import check_scikit_seed
 from dualt.rows.confidence import scaled, share_factors
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame

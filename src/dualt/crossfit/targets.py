@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from dualt.errors import InputError, LabelsError
-from dualt.label_arrays import is_missing
+from dualt.labels import is_missing
 from dualt.validation import as_array
 
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dualt.datasets.images import LazyImages
 from dualt.errors import InputError
-from dualt.label_arrays import as_label_array
-from dualt.labels import LabelCoder
+from dualt.labels import LabelCoder, as_label_array
 
 Samples: TypeAlias = "NDArray[Any] | LazyImages"
 Labels: TypeAlias = "NDArray[np.int64]"

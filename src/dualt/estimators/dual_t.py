@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt import kernels
 from dualt.estimators._counts import resample_counts
 from dualt.estimators.t import AnchorChoice, Anchors, find_anchors
-from dualt.kernels.posterior import SparseProduct
 from dualt.results.fit import Fit, Matrix
 from dualt.rows.counts import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
@@ -76,8 +74,6 @@ def _times_spade(counts: NDArray[np.int64], dtype: np.dtype[Any]) -> Callable[[N
         return lambda rows: rows @ t_spade
     predicted, given = np.divmod(filled, n_classes)
     shares = (counts.ravel()[filled] / totals[predicted]).astype(dtype)
-    if kernels.library:
-        return SparseProduct(predicted, given, shares, n_classes)
     from scipy.sparse import csr_array
 
     sparse = csr_array((shares, (predicted, given)), shape=counts.shape)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dualt.errors import InputError
 from dualt.estimators._counts import count_fit
-from dualt.label_arrays import as_label_array
+from dualt.labels import as_label_array
 from dualt.results.fit import Fit
 from dualt.rows.counts import add_counts
 from dualt.rows.posterior import NoisyPosterior

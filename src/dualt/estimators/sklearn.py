@@ -13,14 +13,12 @@ from dualt.audit import Audit
 from dualt.errors import LabelsError
 from dualt.estimators.registry import estimate_summary, estimate_transition
 from dualt.estimators.t import AnchorChoice
-from dualt.label_arrays import as_label_array
-from dualt.labels import LabelCoder
-from dualt.probabilities import scale_with_warning
+from dualt.labels import LabelCoder, as_label_array
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Matrix
 from dualt.rng import RandomState
 from dualt.rows.summary import summarize
-from dualt.validation import ClassNames, align_labels, as_probability_table, check_class_names
+from dualt.validation import ClassNames, align_labels, as_probability_table, check_class_names, scale_with_warning
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.files import free_name
 from dualt.io.tables import write_table
-from dualt.label_arrays import as_text_array
+from dualt.labels import as_text_array
 
 # What `dualt predict` and `dualt probs` call the column of image files.
 FILE_COLUMN = "file"

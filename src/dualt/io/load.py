@@ -27,7 +27,7 @@ from dualt.io.table_columns import (
     open_table,
 )
 from dualt.io.tables import JSON_LINES, TABLES, TEXT, find_dialect, guard_cell, read_table, write_table
-from dualt.label_arrays import is_missing
+from dualt.labels import is_missing
 from dualt.validation import check_class_names, check_transition
 
 FORMATS = (".npy", ".npz", *TABLES, ".txt")

@@ -20,10 +20,9 @@ from dualt.io.image_folder import FILE_COLUMN, is_class_folder, natural_order, r
 from dualt.io.load import FORMATS, load_array, load_labels
 from dualt.io.table_columns import NotNumbersError, Table, choose_columns, has_header, open_table
 from dualt.io.tables import TABLES, TEXT, find_dialect, reading, table_chunks
-from dualt.label_arrays import as_label_array, is_missing
-from dualt.probabilities import scale_rounded
+from dualt.labels import as_label_array, is_missing
 from dualt.rows.posterior import Block, Rows, in_block, rows_with_label
-from dualt.validation import check_probability_shape, check_same_length
+from dualt.validation import check_probability_shape, check_same_length, scale_rounded
 
 # Tables of up to this many bytes together are parsed once and kept in memory; larger ones are parsed in every pass.
 _KEPT_BYTES = 1 << 29

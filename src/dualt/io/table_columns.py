@@ -31,7 +31,7 @@ from dualt.io.tables import (
     reading,
     unguard_cell,
 )
-from dualt.label_arrays import as_text_array, is_missing
+from dualt.labels import as_text_array, is_missing
 
 if TYPE_CHECKING:
     from pandas import DataFrame

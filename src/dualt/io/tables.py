@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from dualt.errors import DualtError, FileError, InputError, UnknownNameError, naming_extra
 from dualt.files import atomic_write, check_readable, json_text, not_utf8, open_input
-from dualt.label_arrays import is_missing_value
+from dualt.labels import is_missing_value
 
 if TYPE_CHECKING:
     from pandas import DataFrame

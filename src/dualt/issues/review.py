@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError, LabelsError
 from dualt.io.tables import read_table
 from dualt.issues.exchange import read_answers
-from dualt.label_arrays import as_label_array, is_missing
-from dualt.labels import LabelCoder, whole_values
+from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
 from dualt.rows.row_names import positions, row_numbers
 from dualt.validation import as_array, class_name, index_of
 

@@ -10,11 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, ProbabilitiesError
 from dualt.issues.label_issues import LabelIssues
-from dualt.label_arrays import as_label_array
-from dualt.labels import LabelCoder
-from dualt.probabilities import most_by_rounding
+from dualt.labels import LabelCoder, as_label_array
 from dualt.rows.counts import normalize_counts
-from dualt.validation import ClassNames, as_array, check_class_names, check_count, check_indices, check_same_length
+from dualt.validation import (
+    ClassNames,
+    as_array,
+    check_class_names,
+    check_count,
+    check_indices,
+    check_same_length,
+    most_by_rounding,
+)
 
 
 class TrainingDynamics:

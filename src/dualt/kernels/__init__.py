@@ -1,6 +1,7 @@
-"""Inner loops in C, where they could be compiled: when the package is installed and a C compiler is there.
+"""Inner loops in C, compiled when the package is installed and a C compiler is there.
 
-Nothing needs them. Each has a twin in NumPy or torch with the same result, up to rounding, which its caller takes where
+Two of them: the first pass over the rows (the default estimate takes 1.4 to 1.7 times as long without) and the clean
+posterior (8 to 24 times). Each has a twin in NumPy with the same result, up to rounding, which its caller takes where
 `library` is None: nothing was compiled, or `DUALT_KERNELS=0` is in the environment. With `DUALT_KERNELS=require` that
 is an error.
 """
@@ -30,19 +31,11 @@ _POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _SCAN = (_INT, (_POINTER, _POINTER, _INT, _INT, _REAL, _REAL, *4 * (_POINTER,), _INT, _POINTER))
 _POSTERIOR = (_INT, (_POINTER, _POINTER, _INT, _POINTER))
-_PRODUCT = (_INT, (_POINTER, _POINTER, _INT, _INT, _POINTER))
-_LARGEST = (None, (_POINTER, _INT, _INT, _POINTER, _POINTER, _POINTER))
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "largest_entries_float": _LARGEST,
-    "largest_entries_double": _LARGEST,
-    "multiply_rows_float": _PRODUCT,
-    "multiply_rows_double": _PRODUCT,
     "read_posterior_float": _POSTERIOR,
     "read_posterior_double": _POSTERIOR,
     "scan_rows_float": _SCAN,
     "scan_rows_double": _SCAN,
-    "floats_of_halves": (_INT, (_POINTER, _INT, _POINTER)),
-    "sampled_rows": (_INT, (_INT, _INT, ctypes.c_uint32, _POINTER)),
 }
 
 
@@ -118,43 +111,3 @@ def scan_rows(
         ctypes.byref(n_hits),
     )
     return done, n_hits.value
-
-
-def sampled_rows(start: int, n_rows: int, ceiling: int) -> NDArray[np.int64]:
-    """Return those of the row numbers `start` … `start + n_rows − 1` whose hash is at most `ceiling`."""
-    assert library is not None  # noqa: S101
-    kept: NDArray[np.int64] = np.empty(n_rows, np.int64)
-    found: int = library.sampled_rows(start, n_rows, ceiling, kept.ctypes.data)
-    return np.array(kept[:found])
-
-
-def floats_of_halves(halves: NDArray[np.float16]) -> NDArray[np.float32] | None:
-    """Return `halves.astype(np.float32)`, given a contiguous array; None if not all are plainly from 0 to 2."""
-    assert library is not None  # noqa: S101
-    floats = np.empty(halves.shape, np.float32)
-    plain: int = library.floats_of_halves(halves.ctypes.data, halves.size, floats.ctypes.data)
-    return floats if plain else None
-
-
-def largest_entries(
-    rows: NDArray[Any], floor: NDArray[Any] | None = None, without: NDArray[Any] | None = None
-) -> NDArray[np.int64]:
-    """Return where each row is largest, of contiguous float32 or float64, none of them negative or NaN.
-
-    Of equals the first; among entries that reach the `floor` of their column, `without` the column of this number for
-    each row. −1 where there is none.
-    """
-    n_rows, n_classes = rows.shape
-    place = np.empty(n_rows, np.int64)
-    least = np.zeros(n_classes, rows.dtype) if floor is None else np.ascontiguousarray(floor, rows.dtype)
-    skipped = None if without is None else np.ascontiguousarray(without, np.int64)
-    find = getattr(library, f"largest_entries_{TYPES[rows.dtype]}")
-    find(
-        rows.ctypes.data,
-        n_rows,
-        n_classes,
-        least.ctypes.data,
-        None if skipped is None else skipped.ctypes.data,
-        place.ctypes.data,
-    )
-    return place

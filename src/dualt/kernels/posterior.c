@@ -27,11 +27,3 @@ EXPORT int64_t read_posterior_float(const model_t *model, const float *probs, in
 EXPORT int64_t read_posterior_double(const model_t *model, const double *probs, int64_t n, const output_t *output) {
   return BEST(read_posterior_double, model, probs, n, output);
 }
-
-EXPORT int64_t multiply_rows_float(const entries_t *of_label, const float *rows, int64_t n, int64_t c, float *product) {
-  return BEST(multiply_rows_float, of_label, rows, n, c, product);
-}
-
-EXPORT int64_t multiply_rows_double(const entries_t *of_label, const double *rows, int64_t n, int64_t c, double *product) {
-  return BEST(multiply_rows_double, of_label, rows, n, c, product);
-}

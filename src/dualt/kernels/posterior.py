@@ -53,27 +53,6 @@ class _Output(ctypes.Structure):
     )
 
 
-class SparseProduct:
-    """rows @ matrix, for a matrix of which most entries are zero: given are the others, in the order of their rows."""
-
-    def __init__(self, row: NDArray[np.intp], column: NDArray[np.intp], value: NDArray[Any], n_classes: int) -> None:
-        self._n_classes, self._dtype = n_classes, value.dtype
-        by_column = np.argsort(column.astype(np.min_scalar_type(n_classes)), kind="stable")
-        self._arrays = _entries(column[by_column], row[by_column], value[by_column], n_classes)
-
-    def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the product with contiguous rows."""
-        rows = np.ascontiguousarray(rows, self._dtype)
-        if rows.shape[1:] != (self._n_classes,):
-            raise ValueError(f"Expected rows of {self._n_classes} classes, got shape {rows.shape}.")
-        product = np.empty_like(rows)
-        entries = _Entries(*(array.ctypes.data for array in self._arrays))
-        multiply = getattr(kernels.library, f"multiply_rows_{kernels.TYPES[self._dtype]}")
-        if not multiply(ctypes.byref(entries), rows.ctypes.data, *rows.shape, product.ctypes.data):
-            raise MemoryError("There is no memory for a bundle of rows.")
-        return product
-
-
 class PosteriorKernel:
     """EM steps for one matrix of float32 or float64, and rows of its type.
 

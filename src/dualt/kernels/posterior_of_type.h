@@ -221,27 +221,6 @@ TARGET static int64_t NAME(read_posterior)(const model_t *model, const REAL *pro
   free(scratch);
   return 1;
 }
-
-/* Write rows (n, c) times a matrix whose entries are listed by label; return whether there was memory for it. */
-TARGET static int64_t NAME(multiply_rows)(const entries_t *of_label, const REAL *rows, int64_t n, int64_t c,
-                                          REAL *product) {
-  int64_t numbers[BUNDLE];
-  NAME(bundle) *x;
-  if (posix_memalign((void **)&x, VECTOR_BYTES, 2 * c * sizeof *x)) return 0;
-  for (int64_t low = 0; low < n; low += BUNDLE) {
-    int64_t size = n - low < BUNDLE ? n - low : BUNDLE;
-    for (int64_t r = 0; r < size; r++) numbers[r] = low + r;
-    NAME(transpose)(rows, numbers, size, c, x);
-    for (int64_t j = 0; j < c; j++) {
-      NAME(bundle) sum = {{{0}}};
-      NAME(add_entries)(of_label, j, x, &sum);
-      x[c + j] = sum;
-    }
-    NAME(transpose_back)(x + c, numbers, size, c, product);
-  }
-  free(x);
-  return 1;
-}
 #undef LANES
 #undef BUNDLE
 #undef LEAST

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, LabelsError
-from dualt.label_arrays import as_label_array
-from dualt.labels import Codes, LabelCoder
+from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.noise.matrices import class_values, noise_generator
 from dualt.rng import RandomState
 from dualt.validation import (

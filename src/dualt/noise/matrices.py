@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, LabelsError, UnknownNameError
-from dualt.label_arrays import as_label_array
-from dualt.labels import LabelCoder
+from dualt.labels import LabelCoder, as_label_array
 from dualt.rng import RandomState, as_generator, stream
 from dualt.validation import (
     ClassNames,

@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 
 from dualt import __version__
 from dualt.errors import InputError, LabelsError, ProbabilitiesError, naming_extra
-from dualt.label_arrays import as_label_array
-from dualt.labels import Codes, LabelCoder
-from dualt.probabilities import scale_with_warning
+from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.rows.counts import count_pairs
 from dualt.rows.posterior import (
     ArrayBlock,
@@ -42,6 +40,7 @@ from dualt.validation import (
     check_same_length,
     index_of,
     names_of_columns,
+    scale_with_warning,
 )
 
 # Blocks whose results travel together, so that memory here stays bounded.

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from dualt.errors import LabelsError
-from dualt.label_arrays import as_label_array, is_missing
-from dualt.labels import LabelCoder
-from dualt.probabilities import scale_with_warning
+from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rows.dask import DaskPosterior, is_dask, open_collections
 from dualt.rows.posterior import ArrayBlock, NoisyPosterior, Progress
 from dualt.validation import (
@@ -19,6 +17,7 @@ from dualt.validation import (
     check_n_classes,
     check_n_jobs,
     check_same_length,
+    scale_with_warning,
 )
 
 

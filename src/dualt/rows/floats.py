@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt import kernels
-
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the native float type in which rows of `dtype` are read: float32 if it holds them, else float64."""
@@ -17,10 +15,6 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def as_rows(probs: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return `probs` contiguous and of type `dtype`, without copying them if they are."""
-    if kernels.library and probs.dtype == np.float16 and dtype == np.float32:
-        rows = kernels.floats_of_halves(np.ascontiguousarray(probs))  # several times as fast as `astype`
-        if rows is not None:
-            return rows
     return np.ascontiguousarray(probs, dtype=dtype)
 
 
@@ -32,8 +26,8 @@ def surest(
     Among the entries that reach the `floor` of their column, and `without` one column of each row. Where there is none,
     the place is −1.
     """
-    if kernels.library and rows.flags.c_contiguous:
-        best = kernels.largest_entries(rows, floor, without)
+    if floor is None and without is None:
+        best = rows.argmax(axis=1)
         return best, entries_at(rows, best)
     left = rows.copy() if floor is None else np.where(rows >= floor, rows, -1)
     if without is not None:
