@@ -16,7 +16,6 @@ from sklearn.model_selection import cross_val_predict
 import dualt
 from dualt import io
 from dualt.issues import apply_review, read_review
-from dualt.report import image_previews, listed
 
 
 def decide(path: Path, issues: dualt.LabelIssues, clean: np.ndarray, n_rows: int) -> None:
@@ -40,8 +39,7 @@ def main() -> None:
 
     issues = dualt.find_label_issues(probs, labels)
     images = (255 - features * 255 / 16).astype(np.uint8).reshape(-1, 8, 8)
-    previews = image_previews(images, listed(issues), n_samples=len(labels))
-    issues.to_report("review.html", previews=previews, title="Digits")
+    issues.to_report("review.html", images=images, title="Digits")
 
     decide(Path("review.csv"), issues, clean, 100)
     corrected = apply_review(labels, read_review("review.csv"))

@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import dualt
-from dualt.report import listed, text_previews
 
 TOPICS = {
     "sport": "goal team match player coach season league score win defence referee stadium",
@@ -60,8 +59,7 @@ def main() -> None:
     plain = model.fit(texts, labels).score(test_texts, test_topics)
     print(f"On clean test texts: plain {plain:.1%}, noise-aware {robust.score(test_texts, test_topics):.1%} right.")
 
-    previews = text_previews(texts, listed(issues), n_samples=len(texts))
-    issues.to_report("texts-report.html", previews=previews, title="Texts")
+    issues.to_report("texts-report.html", texts=texts, title="Texts")
     print("Look at them: texts-report.html")
 
 

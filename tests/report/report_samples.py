@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 
 from dualt.issues import LabelIssues
-from dualt.report import Previews
 from dualt.results import Notice
 
 CLASSES = tuple("0123456789")
@@ -41,7 +40,8 @@ class SampleEstimate:
         self.transition = pair_noise(n_classes, self.rate) if self.transition is None else self.transition
         self.noise_rates = 1 - np.diagonal(self.transition) if self.noise_rates is None else self.noise_rates
         self.noise_rate = self.rate if self.noise_rate is None else self.noise_rate
-        self.fit, self.undecided, self.level = SimpleNamespace(readings=None), None, 0.95
+        self.fit, self.undecided = SimpleNamespace(readings=None, rate_interval=(0.19, 0.212), support=None), None
+        self.doubt = None
         self.audit = None
         self.diagnostics = SimpleNamespace(
             agreement=self.agreement,
@@ -77,13 +77,13 @@ def sample_issues(n_rows=40, names=CLASSES, *, by_pair=None, given=None, suggest
     return LabelIssues(labels, right, better, certainty, by_pair, is_issue, tuple(names), transition, None)
 
 
-def report(n_rows=40, names=CLASSES, previews=None, *, issues=None, comparison=(), title="Label report", **changes):
+def report(n_rows=40, names=CLASSES, texts=None, *, issues=None, comparison=(), title="Label report", **changes):
     """Return the arguments of `render_report`; the changes are those of the estimate."""
     return {
         "estimate": SampleEstimate(tuple(names), **changes),
         "issues": sample_issues(n_rows, names) if issues is None else issues,
         "comparison": comparison,
-        "previews": previews,
+        "texts": texts,
         "title": title,
     }
 
@@ -97,7 +97,7 @@ def flagged(arguments):
 
 
 def texts(n_rows, step=STEP):
-    return Previews("text", {i * step: f"the text of example {i * step}" for i in range(n_rows)})
+    return [f"the text of example {row}" for row in range(n_rows * step)]
 
 
 def compared(names=CLASSES):

@@ -47,7 +47,7 @@ def test_the_sample_is_a_list_of_its_own(folder):
     page = render_report(issues.transition_estimate, issues, audit=np.array([7, 3, 5]))
     numbers = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))
     suspects, audit = numbers["lists"]
-    assert (suspects["key"], suspects["columns"]) == ("suspects", ["index", "id", "old", "new", "labels"])
+    assert (suspects["key"], suspects["columns"]) == ("suspects", ["index", "id", "old", "new"])
     assert (audit["key"], audit["columns"]) == ("audit", ["index", "given", "true"])
     assert audit["index"] == [7, 3, 5]
     np.testing.assert_array_equal(audit["given"], labels[[7, 3, 5]])

@@ -9,7 +9,7 @@ from report_samples import CLASSES, compared, flagged, remarks, report, sample_i
 
 from dualt.io.cells import guard_cell
 from dualt.issues import apply_review, read_review
-from dualt.report import Previews, image_previews, write_report
+from dualt.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -229,8 +229,7 @@ def test_hostile_names_and_texts_stay_text(open_report, tmp_path):
     n_rows = len(HOSTILE)
     codes = np.arange(n_rows)
     issues = sample_issues(n_rows, HOSTILE, given=codes, suggested=np.roll(codes, 1), step=1)
-    previews = Previews("text", dict(enumerate(HOSTILE)))
-    data = report(n_rows, HOSTILE, previews, issues=issues, title=HOSTILE[1], estimator=HOSTILE[0])
+    data = report(n_rows, HOSTILE, HOSTILE, issues=issues, title=HOSTILE[1], estimator=HOSTILE[0])
     page = open_report(data)
     assert page.locator("img").count() == 0
     assert page.locator("body script").count() == 2
@@ -239,7 +238,7 @@ def test_hostile_names_and_texts_stay_text(open_report, tmp_path):
         page.keyboard.press("a")
     table = list(csv.reader(io.StringIO(downloaded(page, tmp_path).read_bytes().decode(), newline="")))
     old_new = [(HOSTILE[i], HOSTILE[i - 1]) for i in range(n_rows)]
-    assert table[0] == ["index", "id", "old", "new", "labels"]
+    assert table[0] == ["index", "id", "old", "new"]
     assert [line[2:4] for line in table[1:]] == [[guard_cell(old), guard_cell(new)] for old, new in old_new]
     decisions = read_review(tmp_path / "suspects-review.csv")
     assert [(decision.old, decision.new) for decision in decisions] == old_new
@@ -320,7 +319,7 @@ def test_a_phone_shows_it_without_sideways_scrolling(open_report, names):
 def test_thumbnails_are_drawn(open_report):
     pixels = np.random.default_rng(0).integers(0, 256, (120, 12, 8, 3), dtype=np.uint8)
     rows = flagged(report())
-    page = open_report(report(previews=image_previews(pixels, rows.index, n_samples=120)))
+    page = open_report(report() | {"images": pixels})
     seen = page.locator(".card img").evaluate("""async (image) => {
         await image.decode();
         const canvas = document.createElement("canvas");

@@ -1,6 +1,9 @@
 """Decisions on the page: by which keys, about which examples, and where they are found again."""
 
+import base64
 import csv
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ from report_samples import CLASSES, flagged, report, sample_issues, texts
 
 from dualt.errors import InputError
 from dualt.issues.review import read_review
-from dualt.report import Previews, listed, render_report
+from dualt.report import render_report
 
 pytestmark = pytest.mark.browser
 NUMBERS = [str(i) for i in range(14)]
@@ -121,26 +124,30 @@ def test_the_download_has_ids_and_the_digest_of_the_labels(open_report, tmp_path
     rows = flagged(data)
     ids = ids_of(data)
     ids[rows.index[0]] = '=1+1, "quoted"\nnew line 🙂'
-    page = open_report(data | {"ids": ids, "labels_digest": "a1b2c3"})
+    page = open_report(data | {"ids": ids})
     start(page)
     page.keyboard.press("a")
     page.keyboard.press("x")
     path = downloaded(page, tmp_path)
     with path.open(newline="", encoding="utf-8") as stream:
-        assert next(csv.reader(stream)) == ["index", "id", "old", "new", "labels"]
+        assert next(csv.reader(stream)) == ["index", "id", "old", "new"]
     decisions = read_review(path)
     assert [decision.id for decision in decisions] == [ids[row] for row in rows.index[:2]]
     assert [decision.new for decision in decisions] == [str(rows.suggested[0]), str(rows.given[1])]
 
 
-def test_ids_and_files_are_shown(open_report):
+def test_ids_and_files_are_shown(open_report, tmp_path):
     data = report()
     row = int(flagged(data).index[0])
     ids = ids_of(data)
-    pictures = Previews("image", {row: "data:image/gif;base64,R0lGODlhAQABAAAAACw="}, names={row: "cat/1.gif"})
-    page = open_report(data | {"ids": ids, "previews": pictures})
-    assert page.locator(".card .ident").inner_text() == f"sku-{row} · cat/1.gif"
-    assert page.locator(".list .about").first.inner_text().startswith(f"sku-{row} · cat/1.gif, ")
+    (tmp_path / "pictures" / "cat").mkdir(parents=True)
+    names = [f"cat/{place}.gif" for place in range(len(ids))]
+    for name in names:
+        (tmp_path / "pictures" / name).write_bytes(base64.b64decode("R0lGODlhAQABAAAAACw="))
+    data["issues"] = replace(data["issues"], images=names)
+    page = open_report(data | {"ids": ids, "images": tmp_path / "pictures"})
+    assert page.locator(".card .ident").inner_text() == f"sku-{row} · cat/{row}.gif"
+    assert page.locator(".list .about").first.inner_text().startswith(f"sku-{row} · cat/{row}.gif, ")
 
 
 def reordered(data, ids):
@@ -152,13 +159,13 @@ def reordered(data, ids):
         issues.transition, None,
     )  # fmt: skip
     shuffled = [ids[row] for row in order]
-    return data | {"issues": moved, "ids": shuffled, "previews": Previews("text", dict(enumerate(shuffled)))}
+    return data | {"issues": moved, "ids": shuffled, "texts": shuffled}
 
 
-def test_a_page_made_anew_keeps_what_was_decided_by_id_and_content(browser, tmp_path):
+def test_a_page_made_again_keeps_what_was_decided_by_id_where_the_label_is_still_the_old_one(browser, tmp_path):
     data = report()
     ids = ids_of(data)
-    first = data | {"ids": ids, "previews": Previews("text", dict(enumerate(ids)))}
+    first = data | {"ids": ids, "texts": ids}
     chosen = flagged(data).index[:3].tolist()
     context = browser.new_context()
     page = context.new_page()
@@ -170,9 +177,10 @@ def test_a_page_made_anew_keeps_what_was_decided_by_id_and_content(browser, tmp_
         page.keyboard.press(key)
     page.wait_for_timeout(500)
     again = reordered(data, ids)
-    changed = dict(again["previews"].content)
-    changed[again["ids"].index(ids[chosen[0]])] = "another text"
-    for arguments, expected in ((again, chosen), (again | {"previews": Previews("text", changed)}, chosen[1:])):
+    given = again["issues"].given.copy()
+    given[again["ids"].index(ids[chosen[0]])] += 1
+    relabelled = again | {"issues": replace(again["issues"], given=given % 10)}
+    for arguments, expected in ((again, chosen), (relabelled, chosen[1:])):
         path.write_text(render_report(**arguments), encoding="utf-8")
         page.goto(path.as_uri())
         decisions = read_review(downloaded(page, tmp_path))
@@ -181,16 +189,16 @@ def test_a_page_made_anew_keeps_what_was_decided_by_id_and_content(browser, tmp_
     context.close()
 
 
-def test_without_ids_other_labels_are_other_examples(browser, tmp_path):
+def test_without_ids_a_decision_belongs_to_a_row_and_its_old_label(browser, tmp_path):
     context = browser.new_context()
     page = context.new_page()
     path = tmp_path / "report.html"
     given = flagged(report()).given
-    other = np.where(np.arange(40) == 5, (given + 1) % 10, given)
+    other, here = (np.where(np.arange(40) == row, (given + 1) % 10, given) for row in (5, 0))
     expected = [
         (report(), "0 of 40"),
-        (report(noise_rates=np.full(10, 0.3)), "1 of 40"),
-        (report(issues=sample_issues(given=other)), "0 of 40"),
+        (report(issues=sample_issues(given=other)), "1 of 40"),
+        (report(issues=sample_issues(given=here)), "0 of 40"),
     ]
     for arguments, words in expected:
         path.write_text(render_report(**arguments), encoding="utf-8")
@@ -206,7 +214,7 @@ def test_without_ids_other_labels_are_other_examples(browser, tmp_path):
 def test_examples_that_are_twice_there_are_decided_one_by_one(open_report):
     data = report()
     same = ["twice"] * len(data["issues"])
-    page = open_report(data | {"ids": same, "previews": Previews("text", dict(enumerate(same)))})
+    page = open_report(data | {"ids": same, "texts": same})
     start(page)
     page.keyboard.press("a")
     page.wait_for_timeout(500)
@@ -262,12 +270,13 @@ def test_ids_of_another_number_are_refused():
 
 def test_reviewed_rows_are_listed_last():
     issues = sample_issues()
-    assert listed(issues, 2, reviewed={0: "1", 1: "1"}).tolist() == [0, 3, 1]
+    page = render_report(None, issues, limit=2, reviewed={0: "1", 1: "1"})
+    assert json.loads(page.split('id="numbers">')[1].split("</script>")[0])["lists"][0]["index"] == [0, 3, 1]
 
 
 @pytest.mark.parametrize(("wanted", "found"), [("SKU-6", 6), ("text of example 27", 27), ("33", 33)])
 def test_a_search_finds_ids_texts_and_numbers(open_report, wanted, found):
-    data = report(previews=texts(40))
+    data = report(texts=texts(40))
     page = open_report(data | {"ids": [f"sku-{row}!" for row in range(len(data["issues"]))]})
     page.get_by_label("Search").fill(f"{wanted}!" if "SKU" in wanted else wanted)
     assert page.locator(".list [role=option]").count() == 1

@@ -2,14 +2,12 @@ import base64
 import io
 
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 from report_samples import report, texts
 
 from dualt.errors import DualtError, FileError, InputError
 from dualt.report import image_previews, render_report, text_previews
-from dualt.report.png import encode_png, thumbnail
 
 
 def decoded(uri):
@@ -23,42 +21,16 @@ def picture(kind, shape=(5, 4), colour=(10, 20, 30)):
     return buffer.getvalue()
 
 
-def test_texts_of_all_rows_are_previews_of_those_listed():
+def test_texts_of_all_rows_are_shown_for_those_listed():
     arguments = report(4)
     given = [f"the text of example {row}" for row in range(len(arguments["issues"]))]
-    expected = render_report(**arguments | {"previews": texts(4)})
-    for previews in (given, tuple(given), np.array(given), pd.Series(given, index=range(50, 50 + len(given)))):
-        assert render_report(**arguments | {"previews": previews}) == expected
+    expected = render_report(**arguments | {"texts": texts(4)})
+    for each in (given, tuple(given), np.array(given)):
+        assert render_report(**arguments | {"texts": each}) == expected
     with pytest.raises(InputError, match="12 texts, one per label, got 11"):
-        render_report(**arguments | {"previews": given[1:]})
-
-
-@pytest.mark.parametrize("previews", ["texts.txt", [1, 2], np.zeros((12, 4, 4), np.uint8), [], 7])
-def test_previews_of_another_kind_are_refused(previews):
-    with pytest.raises(InputError, match="image_previews or text_previews returns, got "):
-        render_report(**report(4, previews=previews))
-
-
-@pytest.mark.parametrize("shape", [(7, 5), (1, 1), (6, 9, 3), (3, 1, 3)])
-def test_png_is_read_by_another_library(shape):
-    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    with Image.open(io.BytesIO(encode_png(pixels))) as image:
-        np.testing.assert_array_equal(np.asarray(image), pixels)
-
-
-def test_thumbnail_is_the_mean_of_blocks():
-    pixels = np.arange(8 * 10, dtype=np.uint8).reshape(8, 10)
-    small = thumbnail(pixels, limit=4)
-    expected = [[round(pixels[i : i + 3, j : j + 3].mean()) for j in (0, 3, 6)] for i in (0, 3)]
-    assert small.tolist() == expected
-
-
-@pytest.mark.parametrize("shape", [(1, 300), (300, 2, 3), (96, 96), (97, 1)])
-def test_thumbnail_never_exceeds_its_limit(shape):
-    small = thumbnail(np.full(shape, 77, np.uint8))
-    assert max(small.shape[:2]) <= 96
-    assert min(small.shape[:2]) >= 1
-    assert (small == 77).all()
+        render_report(**arguments | {"texts": given[1:]})
+    with pytest.raises(InputError, match="got both"):
+        render_report(**arguments | {"texts": given, "images": np.zeros((12, 4, 4), np.uint8)})
 
 
 @pytest.mark.parametrize("shape", [(6, 5, 4), (6, 5, 4, 1), (6, 5, 4, 3)])
@@ -150,7 +122,7 @@ def test_numbers_as_names_are_row_numbers_not_an_alphabet(tmp_path):
 
 def test_a_mere_count_of_files_is_not_enough(tmp_path):
     fill(tmp_path, ["b.png", "a.png"])
-    with pytest.raises(InputError, match=r"names tell their rows, got 'a\.png'\. Name the rows by their files"):
+    with pytest.raises(InputError, match=r"named by their rows, got 'a\.png'\. Name the rows by their files"):
         image_previews(tmp_path, [0], n_samples=2)
 
 
@@ -217,7 +189,7 @@ def test_texts_of_another_number_or_kind_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"Expected 3 lines in .*texts\.txt, one per label, got 2"):
         text_previews(path, [0], n_samples=3)
     path.write_bytes(b"a\n\xff\n")
-    with pytest.raises(InputError, match="UTF-8"):
+    with pytest.raises(FileError, match="UTF-8"):
         text_previews(path, [0], n_samples=2)
     with pytest.raises(FileError, match="No such file"):
         text_previews(tmp_path / "nothing.txt", [0], n_samples=2)

@@ -10,7 +10,7 @@ from dualt.errors import InputError
 from dualt.estimators import estimate_transition
 from dualt.issues import find_label_issues
 from dualt.noise import corrupt, pair
-from dualt.report import listed, render_report, text_previews, write_report
+from dualt.report import render_report, write_report
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,7 @@ def test_a_page_repeats_what_the_estimate_says(noisy):
     low, high = estimate.confidence_interval(0.9)
     for name, values in {"value": estimate.transition, "low": low, "high": high}.items():
         np.testing.assert_allclose(found["matrix"][name], values, atol=1e-5)
-    low, high = estimate.noise_rates_interval(0.9)
-    for name, values in {"value": estimate.noise_rates, "low": low, "high": high}.items():
-        np.testing.assert_allclose(found["rates"][name], values, atol=1e-5)
+    np.testing.assert_allclose(found["rates"]["value"], estimate.noise_rates, atol=1e-5)
     low, high = estimate.noise_rate_interval(0.9)
     assert f"{low:.1%} to {high:.1%} at 90% confidence" in page
     assert all(notice.advice in page for notice in estimate.warnings)
@@ -65,8 +63,7 @@ def test_estimates_stand_side_by_side(noisy):
 
 def test_the_flagged_labels_are_listed_most_suspect_first(noisy, estimate):
     issues = find_label_issues(*noisy, estimate)
-    texts = text_previews([f"text {i}" for i in range(600)], listed(issues), n_samples=600)
-    page = render_report(estimate, issues, previews=texts)
+    page = render_report(estimate, issues, texts=[f"text {i}" for i in range(600)])
     (rows,) = numbers(page)["lists"]
     assert rows["index"] == issues.indices.tolist()
     assert (np.diff(rows["right"]) >= 0).all()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 
 from dualt.cli.audit_progress import Reached, Told
-from dualt.cli.inputs import opened, read_column, warn_missing, write_page
+from dualt.cli.inputs import opened, read_column, warn_missing
 from dualt.cli.options import Classes, Data, Json, LabelColumn, Learning, RandomState, output_option, shared
 from dualt.cli.terminal import print_json, say
 from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
@@ -87,7 +87,9 @@ def audit(
             found = examples.find_issues(found.transition_estimate) if found is not None else None
     sheet = rows.sheet(plan, _total(size, more, earlier, len(rows.labelled)), random_state, earlier)
     if found is not None and report is not None:
-        write_page(report, found, images or data.image_folder, text, audit=sheet)
+        texts = Path(text) if text and learning.text_column is None else None
+        pictures = images or (None if text else data.image_folder)
+        found.to_report(report, images=pictures, texts=texts, audit=sheet)
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
     told = Told(plan, sheet, reached, target)

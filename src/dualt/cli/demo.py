@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dualt.cli.inputs import write_page
 from dualt.cli.options import Json, shared
 from dualt.cli.terminal import console, error_table, print_json, show_estimate, show_next
 
@@ -50,7 +49,7 @@ def demo(as_json: Json = False) -> None:
     found = find_posterior_issues(posterior, estimates[DEFAULT_ESTIMATOR])
     images = np.rint(features.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
     compared = [estimate for name, estimate in estimates.items() if name not in known]
-    write_page(_REPORT, found, images, comparison=compared, title="Digits, demo")
+    found.to_report(_REPORT, images=images, comparison=compared, title="Digits, demo")
     models = {"plain": model, "robust": RobustClassifier(model, random_state=0)}
     accuracy = {
         name: float(each.fit(features, noisy).score(test_features, test_clean)) for name, each in models.items()

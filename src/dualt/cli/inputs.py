@@ -400,22 +400,3 @@ def _load_model(spec: str) -> Any:
     except TypeError as error:
         raise InputError(f"Expected a factory without arguments in --model {spec}: {error}.") from error
     return check_classifier(made)
-
-
-def write_page(path: Path, found: LabelIssues, images: Any = None, text: Any = None, **options: Any) -> None:
-    """Write the page of the issues and their estimate, with what there is to look at."""
-    from dualt.report import image_previews, listed, text_previews
-
-    if images is not None and text is not None:
-        raise InputError("Expected --images or --text, got both.")
-    if images is not None or text is not None:
-        shown = {*listed(found, reviewed=options.get("reviewed"), ids=found.ids).tolist()}
-        if options.get("audit") is not None:
-            shown.update(options["audit"].rows.tolist())
-        if text is not None:
-            previews = text_previews(Path(text) if found.texts is None else found.texts, shown, n_samples=len(found))
-        else:
-            names = found.ids if found.images is None else found.images
-            previews = image_previews(images, shown, n_samples=len(found), ids=names, labels=found.given_names)
-        options["previews"] = previews
-    found.to_report(path, **options)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.inputs import estimate_examples, opened, write_page
+from dualt.cli.inputs import estimate_examples, opened
 from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
 from dualt.cli.terminal import again, console, print_json, say, show_issues, show_next
 from dualt.errors import DualtError, InputError
@@ -67,8 +67,9 @@ def issues(
     decided = {} if reviewed is None else decided_rows(found, reviewed)
     found = found.without([row for row, label in decided.items() if label == found.class_names[found.given[row]]])
     if report is not None:
-        pictures = images or examples.images
-        write_page(report, found, pictures, learning.text, reviewed=decided, level=estimation.level)
+        texts = Path(learning.text) if learning.text and learning.text_column is None else None
+        pictures = images or (None if learning.text else examples.images)
+        found.to_report(report, images=pictures, texts=texts, reviewed=decided, level=estimation.level)
     pictures = examples.images if found.images is None else images
     if output is not None and export is not None:
         export_issues(output, found, export, pictures)
@@ -100,7 +101,7 @@ def with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
     """Return the issues with the file of each row, if `--images` is a folder."""
     from dataclasses import replace
 
-    from dualt.report.matching import match_files
+    from dualt.report.previews import match_files
 
     if images is None or not images.is_dir():
         return found

@@ -237,14 +237,13 @@ def _write_report(run: RobustRun, dataset: Dataset, split: Split, path: Path) ->
     """Write the page of the estimate and the label issues, with the images if there are any."""
     import numpy as np
 
-    from dualt.cli.inputs import write_page
     from dualt.nn.run import issues_of_all_rows
 
     found = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
     images = None
     if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
         images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
-    write_page(path, found, images, title=dataset.name)
+    found.to_report(path, images=images, title=dataset.name)
 
 
 def _show(run: RobustRun, content: dict[str, Any], folder: Path) -> None:

@@ -23,7 +23,7 @@ from dualt.validation import check_indices
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from dualt.report.shown import ReportOptions
+    from dualt.report.page import ReportOptions
 
 
 @dataclass(frozen=True, eq=False)

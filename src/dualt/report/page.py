@@ -4,37 +4,56 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dualt import __version__
+from dualt.audit import Sheet
 from dualt.errors import InputError
 from dualt.files import atomic_write
-from dualt.report import words
-from dualt.report.payload import confusions, payload, script_json, without_diagonal
-from dualt.report.previews import Previews, text_previews
-from dualt.report.shown import MAX_LISTED, Codes, Estimate, GivenMatrix, ReviewList, audit_list, listed, reviewed_rows
-from dualt.results.readings import CANNOT_TELL, nothing_sure, rate_range, told_as_range
+from dualt.report.previews import Previews, image_previews, text_previews
+from dualt.results.notebook import coverage
+from dualt.results.readings import basis, finding, rate_range
+from dualt.rows.row_names import positions
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from dualt.audit import Sheet
     from dualt.issues import LabelIssues
-    from dualt.report.shown import ReportOptions
     from dualt.results import TransitionEstimate
 
+MAX_LISTED = 10_000
+# A larger matrix is shown for its most confused classes, and one column gathers the others.
+_MATRIX_CLASSES = 30
+_N_LIKELY, _N_CONFUSIONS = 8, 12
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
 _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js",
             "keys.js", "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
+
+
+class ReportOptions(TypedDict, total=False):
+    """The options of a report; see `render_report`."""
+
+    comparison: Sequence[TransitionEstimate]
+    audit: Sheet | NDArray[Any] | None
+    images: Any
+    texts: Sequence[str] | str | Path | None
+    ids: Sequence[Any] | None
+    reviewed: Mapping[int | str, str] | None
+    level: float
+    title: str
+    limit: int
 
 
 def write_report(
@@ -54,124 +73,271 @@ def render_report(
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
-    audit: Sheet | Codes | None = None,
-    previews: Previews | Sequence[str] | None = None,
+    audit: Sheet | NDArray[Any] | None = None,
+    images: Any = None,
+    texts: Sequence[str] | str | Path | None = None,
     ids: Sequence[Any] | None = None,
-    labels_digest: str | None = None,
     reviewed: Mapping[int | str, str] | None = None,
-    level: float | None = None,
+    level: float = 0.95,
     title: str = "Label report",
     limit: int = MAX_LISTED,
 ) -> str:
     """Return the page: one HTML document that needs no network and no other file.
 
-    Its policy allows only the style and the script that are in it, by their hashes, and images that are
-    in it: a class name or a text that managed to become markup could still not run or load anything.
+    Its policy allows only the style and the script that are in it, by their hashes, and images that are in it: a class
+    name or a text that became markup could still not run or load anything.
 
     Parameters
     ----------
     estimate
-        The matrix of the headline; None if the issues were found with a matrix that was not estimated.
+        The matrix of the headline; None if the issues were found with a given matrix.
     issues
         Adds the list to review: the flagged examples, most suspect first.
     comparison
         Several estimates, shown side by side.
     audit
-        The sheet of `dualt audit`, or row numbers of a random sample in random order: adds a list of its own to
-        verify, apart from the suspects, which asks for the class before it shows the label. Needs `issues`, which
-        say what each example probably is.
-    previews
-        Thumbnails or texts of the listed examples (`listed` names them), made by `image_previews` or `text_previews`;
-        or the texts of all examples, one per row.
+        The sheet of `dualt audit`, or row numbers of a random sample in random order: adds a list to verify, which asks
+        for the class before it shows the label. Needs `issues`.
+    images
+        What the examples look like: an array or folder as `image_previews` takes it.
+    texts
+        What the examples say, one per row, or a file with one per line; by default `issues.texts`.
     ids
-        The names of all examples, one per row: shown, searched, and written into the download beside the row number.
-    labels_digest
-        A digest of the given labels, written into every row of the download, so that a review can be told from one of
-        other labels.
+        The names of all examples, one per row: shown, searched, and written into the download.
     reviewed
         Decisions of an earlier review: the class name by row number (an int, as in the download) or by id (a str).
-        These examples are on the list, and the page opens with the decisions.
+        These examples are listed, and the page opens with the decisions.
     level
-        Confidence of the intervals; by default 0.95.
+        Confidence of the intervals.
     title
         Shown on top and in the browser's tab.
     limit
-        Most suspects to list.
+        Number of suspects to list at most.
     """
+    if estimate is None and issues is None:
+        raise InputError("Expected an estimate or label issues to report, got neither.")
+    shown: Any = issues if estimate is None else estimate
+    wrong = _expected_wrong(shown) if issues is None else _off_diagonal(issues.by_pair)
+    lists = []
     if issues is not None:
         ids = issues.row_ids if ids is None else ids
-        labels_digest = labels_digest or issues.labels_digest
-    if ids is not None and issues is not None and len(ids) != len(issues):
-        raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
-    if level is None:
-        level = 0.95
-    shown, wrong = _shown(estimate, issues)
-    lists = [] if issues is None else [_suspects(issues, limit, reviewed, ids)]
-    if issues is not None and audit is not None:
-        lists.append(audit_list(audit, shown.class_names))
-    content = payload(
-        shown, issues, lists, wrong=wrong, comparison=comparison, previews=_made(previews, issues, lists), ids=ids,
-        labels_digest=labels_digest, level=level,
-    )  # fmt: skip
-    template = _environment().get_template("page.html")
-    page = template.render(
+        if ids is not None and len(ids) != len(issues):
+            raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
+        known = _reviewed_rows(issues, reviewed, ids)
+        flagged = issues.indices[:limit].tolist()
+        rows = [*flagged, *(row for row in known if row not in {*flagged})]
+        drawn = (
+            None if audit is None else audit.rows.tolist() if isinstance(audit, Sheet) else np.asarray(audit).tolist()
+        )
+        previews = _previews(issues, [*rows, *(drawn or [])], images, texts)
+        decided = [[place, known[row]] for place, row in enumerate(rows) if row in known]
+        suspects = _review_list(issues, rows, previews, ids)
+        suspects |= {"key": "suspects", "title": "Suspect labels", "blind": False, "known": decided, "more": {}}
+        lists.append(suspects | {"columns": ["index", "id", "old", "new"], "action": "Download corrected labels"})
+        if audit is not None and drawn is not None:
+            lists.append(_review_list(issues, drawn, previews, ids) | _audit(audit, issues, drawn, ids))
+    classes = _shown_classes(wrong)
+    content = {
+        "names": list(shown.class_names),
+        "level": level,
+        "matrix": _matrix(shown.transition, classes, None if estimate is None else estimate.confidence_interval(level)),
+        "rates": _rates(shown.transition),
+        "methods": [{"name": other.estimator, "rates": _rounded(other.noise_rates, 4)} for other in comparison],
+        "likely": _likely(lists, wrong),
+        "lists": lists,
+    }
+    n_samples = estimate.n_samples if estimate is not None else shown.n_labelled
+    page = _environment().get_template("page.html").render(
         title=title,
-        comparison=comparison,
-        lists=lists,
+        estimate=estimate,
+        class_names=shown.class_names,
+        noise_rate=wrong.sum() / max(n_samples, 1) if estimate is None else estimate.noise_rate,
+        interval=None if estimate is None else rate_range(estimate, level),
+        headline=_headline(estimate, level, wrong.sum(), n_samples),
+        footnote=None if estimate is None else coverage(estimate),
+        label_counts=_label_counts(shown) if estimate is None else list(estimate.diagnostics.label_counts),
+        n_samples=n_samples,
+        expected_wrong=wrong.sum(),
+        confusions=_confusions(wrong),
         n_flagged=0 if issues is None else len(issues.indices),
-        n_labels=shown.n_samples if issues is None else issues.by_pair.sum(),
-        digest=_digest(issues) if issues is not None else "",
-        n_shown=len(content["matrix"]["classes"]),
+        n_shown=len(classes),
+        lists=lists,
+        comparison=comparison,
         distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
+        level=f"{100 * level:g}%",
         version=__version__,
         numbers=Markup(script_json(content)),  # noqa: S704
-        **_finding(estimate, shown, wrong, level),
         **_embedded(),
-    )
+    )  # fmt: skip
     # A lone surrogate in a class name has no UTF-8 form.
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _made(
-    previews: Previews | Sequence[str] | None, issues: LabelIssues | None, lists: Sequence[ReviewList]
-) -> Previews | None:
-    """Return the previews of the listed examples, made of their texts if these were passed."""
-    if previews is None or isinstance(previews, Previews):
-        return previews
-    texts = list(previews) if isinstance(previews, Iterable) and not isinstance(previews, (str, bytes)) else []
-    if not texts or not all(isinstance(text, str) for text in texts):
-        raise InputError(
-            "Expected previews to be texts, one per row, or what dualt.report.image_previews or text_previews returns,"
-            f" got {type(previews).__name__}."
-        )
-    wanted = [row for rows in lists for row in rows.index.tolist()]
-    return text_previews(texts, wanted, n_samples=len(texts) if issues is None else len(issues))
+def script_json(value: Any) -> str:
+    r"""Return JSON that stays inside a script element, whatever the texts in it.
+
+    Examples
+    --------
+    >>> script_json("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
-def _shown(estimate: TransitionEstimate | None, issues: LabelIssues | None) -> tuple[Estimate, NDArray[Any]]:
-    """Return the matrix to show, and the expected number of wrong labels by given label and true class."""
-    if issues is not None:
-        return GivenMatrix(issues) if estimate is None else estimate, without_diagonal(issues.by_pair)
+def _expected_wrong(estimate: TransitionEstimate) -> NDArray[Any]:
+    """Return the expected number of wrong labels by given label and true class; 0 on the diagonal."""
+    return _off_diagonal(estimate.n_samples * (estimate.clean_prior[:, None] * estimate.transition).T)
+
+
+def _headline(estimate: TransitionEstimate | None, level: float, n_wrong: float, n_samples: int) -> str:
     if estimate is None:
-        raise InputError("Expected an estimate or label issues to report, got neither.")
-    return estimate, without_diagonal(estimate.n_samples * (estimate.clean_prior[:, None] * estimate.transition).T)
+        return f"About {n_wrong:,.0f} of {n_samples:,} labels are wrong, by the given matrix."
+    return f"{finding(estimate, level)} ({basis(estimate, level)})."
 
 
-def _finding(estimate: TransitionEstimate | None, shown: Estimate, wrong: NDArray[Any], level: float) -> dict[str, Any]:
-    """Return what the page says of the labels as a whole."""
+def _label_counts(issues: LabelIssues) -> list[int]:
+    given = issues.given if issues.labelled is None else issues.given[issues.labelled]
+    return np.bincount(given, minlength=len(issues.class_names)).tolist()
+
+
+def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any) -> Previews | None:
+    """Return what to show beside the listed rows."""
+    if images is not None and texts is not None:
+        raise InputError("Expected images or texts for the page, got both.")
+    if images is not None:
+        names = issues.row_ids if issues.images is None else issues.images
+        return image_previews(images, rows, n_samples=len(issues), ids=names, labels=issues.given_names)
+    texts = issues.texts if texts is None else texts
+    return None if texts is None else text_previews(texts, rows, n_samples=len(issues))
+
+
+def _review_list(
+    issues: LabelIssues, rows: Sequence[int], previews: Previews | None, ids: Sequence[Any] | None
+) -> dict[str, Any]:
+    """Return what the page's script shows of each row, in this order."""
     return {
-        "estimate": shown,
-        "interval": None if estimate is None else rate_range(estimate, level),
-        "range": rate_range(estimate, level) if estimate is not None and told_as_range(estimate) else None,
-        "undecided": None if estimate is None else estimate.undecided,
-        "cannot_tell": CANNOT_TELL if estimate is not None and nothing_sure(estimate) else None,
-        "verdict": words.verdict(shown, level),
-        "hardest_hit": words.hardest_hit(shown, level),
-        "level": f"{100 * level:g}%",
-        "facts": words.facts(shown),
-        "expected_wrong": wrong.sum(),
-        "confusions": confusions(wrong),
+        "index": issues.row_numbers[rows].tolist(),
+        "ids": None if ids is None else [str(ids[row]) for row in rows],
+        "given": issues.given[rows].tolist(),
+        "suggested": issues.suggested[rows].tolist(),
+        "right": _rounded(issues.probability_right[rows], 3),
+        "probability": _rounded(issues.suggested_probability[rows], 3),
+        "kind": previews.kind if previews else None,
+        "pixelated": bool(previews and previews.pixelated),
+        "previews": [previews.content.get(row) for row in rows] if previews else None,
+        "files": [previews.names.get(row) for row in rows] if previews and previews.names else None,
     }
+
+
+def _audit(
+    audit: Sheet | NDArray[Any], issues: LabelIssues, rows: Sequence[int], ids: Sequence[Any] | None
+) -> dict[str, Any]:
+    """Return what a list to verify has besides: how rows were drawn, and classes that were found before.
+
+    Its rows are counted in the data that it was drawn from, beside which its file is read.
+    """
+    found: dict[str, Any] = {"key": "audit", "title": "Random sample", "blind": True, "known": [], "more": {}}
+    if isinstance(audit, Sheet):
+        codes = {str(code): code for code in range(len(issues.class_names))}
+        codes |= {name: code for code, name in enumerate(issues.class_names)}
+        true = audit.true.tolist()
+        found["known"] = [[place, codes[true[place]]] for place in audit.filled.tolist() if true[place] in codes]
+        found["more"] = {name: list(map(str, values)) for name, values in audit.how_drawn().items()}
+        if ids is None and audit.ids is not None:
+            found["ids"] = audit.ids.tolist()
+    named = ids is not None or "ids" in found
+    columns = ["index", *(["id"] if named else []), "given", "true", *found["more"]]
+    return found | {"index": list(rows), "columns": columns, "action": "Download verified labels"}
+
+
+def _reviewed_rows(
+    issues: LabelIssues, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None
+) -> dict[int, int]:
+    """Return the class that an earlier review chose, by place in the data; ids that are gone are left out."""
+    rows = {str(each): row for row, each in enumerate(ids or ())}
+    repeated = {name for name, times in Counter(map(str, ids or ())).items() if times > 1}
+    codes = {name: code for code, name in enumerate(issues.class_names)}
+    found = {}
+    for which, label in (reviewed or {}).items():
+        if str(label) not in codes:
+            raise InputError(f"Expected a class as the reviewed label of {which!r}, got {str(label)[:80]!r}.")
+        if isinstance(which, str):
+            if which in repeated:
+                raise InputError(f"Expected a row number, or an id of one example, got {which[:80]!r} of several.")
+            row = rows.get(which)
+        else:
+            row = int(positions(issues.row_numbers, np.array([which], np.int64))[0])
+            if row < 0:
+                raise InputError(f"Expected reviewed rows among the {len(issues):,} labels, got row {which}.")
+        if row is not None:
+            found[row] = codes[str(label)]
+    if reviewed and not found:
+        raise InputError("Expected a review of these examples, got one in which no id is theirs.")
+    return found
+
+
+def _matrix(
+    transition: NDArray[Any], classes: NDArray[Any], interval: tuple[NDArray[Any], NDArray[Any]] | None
+) -> dict[str, Any]:
+    part = np.ix_(classes, classes)
+    values = transition[part]
+    return {
+        "classes": classes.tolist(),
+        "value": _rounded(values),
+        "low": interval and _rounded(interval[0][part]),
+        "high": interval and _rounded(interval[1][part]),
+        "others": _rounded(np.maximum(0.0, 1 - values.sum(axis=1))) if len(classes) < len(transition) else None,
+    }
+
+
+def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
+    """Return the classes of the heatmap: all, or those of the largest confusions."""
+    if len(wrong) <= _MATRIX_CLASSES:
+        return np.arange(len(wrong))
+    order = np.stack(np.divmod(np.argsort(wrong, axis=None)[::-1], len(wrong)), axis=1).ravel()
+    _, first = np.unique(order, return_index=True)
+    return np.sort(order[np.sort(first)[:_MATRIX_CLASSES]])
+
+
+def _rates(transition: NDArray[Any]) -> dict[str, Any]:
+    elsewhere = _off_diagonal(transition)
+    return {
+        "value": _rounded(1 - np.diagonal(transition)),
+        "mostly": elsewhere.argmax(axis=1).tolist(),
+        "share": _rounded(elsewhere.max(axis=1)),
+    }
+
+
+def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, list[int]]:
+    """Return, for each given label on a list, the true classes that it most often hides."""
+    given = sorted({code for rows in lists for code in rows["given"]})
+    return {
+        str(code): [int(true) for true in np.argsort(-wrong[code], kind="stable")[:_N_LIKELY] if true != code]
+        for code in given
+    }
+
+
+def _confusions(wrong: NDArray[Any]) -> list[tuple[int, int, float]]:
+    """Return the largest expected numbers of wrong labels as (given, true, number), largest first."""
+    places = np.argsort(wrong, axis=None, kind="stable")[::-1][:_N_CONFUSIONS]
+    found = [(*divmod(int(place), len(wrong)), float(wrong.flat[place])) for place in places]
+    return [pair for pair in found if pair[2] >= 0.5]
+
+
+def _off_diagonal(matrix: NDArray[Any]) -> NDArray[Any]:
+    return np.where(np.eye(len(matrix), dtype=bool), 0.0, matrix)
+
+
+def _rounded(values: NDArray[Any], decimals: int = 5) -> Any:
+    return np.round(np.asarray(values, dtype=np.float64), decimals).tolist()
+
+
+def _percent(share: float) -> str:
+    value = 100 * share
+    return f"{value:.0f}%" if value in (0, 100) else f"{value:.1f}%" if value >= 1 else f"{value:.2f}%"
 
 
 @cache
@@ -191,20 +357,6 @@ def _embedded() -> dict[str, str]:
     return {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704
 
 
-def _suspects(
-    issues: LabelIssues, limit: int, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None
-) -> ReviewList:
-    rows, decided = listed(issues, limit, reviewed=reviewed, ids=ids), reviewed_rows(issues, reviewed, ids)
-    known = {place: decided[row] for place, row in enumerate(rows.tolist()) if row in decided}
-    return ReviewList("suspects", "Suspect labels", rows, known=known)
-
-
-def _digest(issues: LabelIssues) -> str:
-    """Return a digest of the given labels, by which the browser knows that a page made anew is about the same ones."""
-    labels = repr(issues.class_names).encode("utf-8", "replace") + issues.given.astype("<i8").tobytes()
-    return hashlib.sha256(labels).hexdigest()[:16]
-
-
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -214,5 +366,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(percent=words.percent, count=words.count, class_name=words.class_name)
+    # A class name is escaped, and isolated from the direction of the text around it.
+    environment.filters.update(
+        percent=_percent,
+        count=lambda number: f"{round(number):,}",
+        class_name=lambda name: Markup("<bdi>{}</bdi>").format(name.strip() or "(blank)"),
+    )
     return environment

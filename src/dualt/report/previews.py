@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import base64
+import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import InputError
-from dualt.files import open_input
+from dualt.errors import FileError, InputError
+from dualt.files import open_input, read_text
+from dualt.io.image_folder import match_names, natural_order, visible
 from dualt.io.load import read_npy
-from dualt.report.matching import match_files, reading
-from dualt.report.pictures import bytes_allowed, read_picture
-from dualt.report.png import encode_png, thumbnail
 
 TEXT_LIMIT = 2_000
 TOTAL_LIMIT = 100 * 2**20
+FILE_LIMIT = 2 * 2**20
 _PIXELATED_BELOW = 65
+# Images of an array are shown with at most this many pixels a side.
+_THUMBNAIL = 96
+_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
+# Longest sides of a smaller picture: the first at which it takes no more bytes than it may.
+_SIDES = (800, 400, 200, 100)
+# Up to this side pictures keep every pixel; JPEG would blur digits and icons.
+_EXACT_SIDE = 128
+_REMEDY = (
+    "Name the rows by their files (ids), name the files by their row numbers (0.png, 1.png, ...), or pass the images"
+    " as one array."
+)
 
 
-@dataclass(frozen=True)
-class Previews:
+class Previews(NamedTuple):
     """A data URI or a text for each example, and the name of its file if it has one, by row number."""
 
     kind: Literal["image", "text"]
     content: Mapping[int, str]
     pixelated: bool = False
-    names: Mapping[int, str] = field(default_factory=dict)
+    names: Mapping[int, str] = {}
 
 
 def image_previews(
@@ -48,14 +58,14 @@ def image_previews(
     source
         A uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3), one image per row in the order of the rows;
         an .npy file of one; or a folder of image files, which may be in folders inside it. PNG, JPEG, GIF and WebP
-        files are embedded as they are; those above 2 MB, too many for one page, or of other kinds are made smaller,
-        which needs Pillow. They belong to the rows by their names, never by their order (`match_files`).
+        files are embedded as they are; those above 2 MB, too many for one page, or of other kinds are made smaller.
+        They belong to the rows by their names, never by their order (`match_files`).
     indices
         Row numbers of the examples to show.
     n_samples
         Rows in the data set; an array must have as many.
     ids
-        Names of the rows, of which each is the name of its file: path inside the folder, file name or stem.
+        Names of the rows, each the name of its file: path inside the folder, file name or stem.
     labels
         Given labels as class names: a folder per class needs no `ids` if its files, in sorted order, have these labels.
 
@@ -67,55 +77,142 @@ def image_previews(
         If a file cannot be read, or is no image.
     """
     wanted = [int(index) for index in indices]
+    if isinstance(source, (str, Path)) and Path(source).is_dir():
+        folder = Path(source)
+        files = match_files(folder, n_samples, ids, labels)
+        # Base64 takes four characters for three bytes.
+        allowed = _bytes_allowed([files[row] for row in wanted], TOTAL_LIMIT * 3 // 4)
+        content = _one_page((row, _uri(*_read_picture(files[row], allowed))) for row in wanted)
+        return Previews("image", content, names={row: files[row].relative_to(folder).as_posix() for row in wanted})
     if isinstance(source, (str, Path)):
-        path = Path(source)
-        if path.is_dir():
-            files = match_files(path, n_samples, ids, labels)
-            with reading(path):
-                # Base64 takes four characters for three bytes.
-                allowed = bytes_allowed([files[row] for row in wanted], TOTAL_LIMIT * 3 // 4)
-                content = _of_one_page((row, _uri(*read_picture(files[row], allowed))) for row in wanted)
-            return Previews("image", content, names={row: files[row].relative_to(path).as_posix() for row in wanted})
-        if path.suffix.lower() != ".npy":
+        if Path(source).suffix.lower() != ".npy":
             raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
-        source = read_npy(path)
+        source = read_npy(source)
     pixels = np.asanyarray(source)
     _check_pixels(pixels, n_samples)
-    if pixels.ndim == 4 and pixels.shape[3] == 1:
-        pixels = pixels[..., 0]
-    content = _of_one_page((row, _uri("png", encode_png(thumbnail(pixels[row])))) for row in wanted)
+    content = _one_page((row, _uri("png", _thumbnail(pixels[row]))) for row in wanted)
     return Previews("image", content, pixelated=max(pixels.shape[1:3]) < _PIXELATED_BELOW)
 
 
 def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *, n_samples: int) -> Previews:
     """Return the text of each of `indices`, cut to 2,000 characters.
 
-    `source` is a sequence of texts, or the path of a UTF-8 file with one per line; it must have `n_samples`.
+    `source` is a sequence of `n_samples` texts, or the path of a UTF-8 file with one per line.
     """
-    wanted = {int(index) for index in indices}
-    if not isinstance(source, (str, Path)):
-        found = {index: str(source[index]) for index in wanted if index < len(source)}
-        n_texts, where = len(source), "texts"
-    else:
-        found, n_texts = _read_lines(Path(source), wanted)
+    if isinstance(source, (str, Path)):
+        # Not `splitlines`, for which a text may have line ends of its own.
+        texts: Sequence[str] = re.split(r"\r\n|\r|\n", read_text(source))
+        texts = texts[:-1] if texts[-1] == "" else texts
         where = f"lines in {source}"
-    if n_texts != n_samples:
-        raise InputError(f"Expected {n_samples:,} {where}, one per label, got {n_texts:,}.")
-    shortened = {i: text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…" for i, text in found.items()}
-    return Previews("text", shortened)
+    else:
+        texts, where = source, "texts"
+    if len(texts) != n_samples:
+        raise InputError(f"Expected {n_samples:,} {where}, one per label, got {len(texts):,}.")
+    content = {int(row): str(texts[int(row)]) for row in indices}
+    cut = {row: text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…" for row, text in content.items()}
+    return Previews("text", cut)
 
 
-def _read_lines(path: Path, wanted: set[int]) -> tuple[dict[int, str], int]:
-    found, count = {}, 0
+def match_files(
+    folder: Path, n_samples: int, ids: Sequence[Any] | None = None, labels: Sequence[str] | None = None
+) -> Mapping[int, Path]:
+    """Return the file of each row, by name: the order of files says nothing about the order of the labels.
+
+    With `ids`, a row's file is the one whose path inside the folder, whose name or whose stem is its id; other files
+    are left alone. Without, the files must be named by the row numbers 0 to n - 1, or be in a folder per class such
+    that the sorted classes, and the sorted files in each, have the given `labels` in their order.
+
+    Raises
+    ------
+    InputError
+        If a row has no file or several, or if names do not say which row a file belongs to.
+    FileError
+        If the folder cannot be read.
+    """
+    files: list[Path] = []
     try:
-        with reading(path), open_input(path, "r") as stream:
-            for line in stream:
-                if count in wanted:
-                    found[count] = line.rstrip("\r\n")
-                count += 1
-    except UnicodeDecodeError:
-        raise InputError(f"Expected {path} to be UTF-8 text, near line {count + 1} it is not.") from None
-    return found, count
+        for child in visible(folder):
+            inside = (file for file in child.rglob("*") if file.is_file() and not file.name.startswith("."))
+            files += sorted(inside, key=natural_order) if child.is_dir() else [child]
+    except OSError as error:
+        raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
+    if not files:
+        raise InputError(f"Expected image files in {folder}, got none.")
+    if ids is not None:
+        names = [file.relative_to(folder).as_posix() for file in files]
+        return {row: files[place] for row, place in enumerate(match_names(folder, names, list(map(str, ids))))}
+    if len(files) != n_samples:
+        raise InputError(
+            f"Expected {n_samples:,} image files in {folder}, one per label, got {len(files):,}. {_REMEDY}"
+        )
+    by_number = {int(file.stem): file for file in files if file.stem.isascii() and file.stem.isdigit()}
+    if by_number.keys() == set(range(n_samples)):
+        return by_number
+    classes = [file.relative_to(folder).parts[0] for file in files if file.parent != folder]
+    if labels is not None and classes == list(labels):
+        return dict(enumerate(files))
+    if len(classes) == n_samples:
+        raise InputError(
+            f"Expected the class folders of {folder} as labels, in sorted order, got other labels or another order."
+            f" {_REMEDY}"
+        )
+    raise InputError(f"Expected files in {folder} named by their rows, got {files[0].name!r}. {_REMEDY}")
+
+
+def _bytes_allowed(files: Sequence[Path], total: int) -> int:
+    """Return how many bytes the picture of each file may have, so that all of them have no more than `total`."""
+    sizes = [min(file.stat().st_size, FILE_LIMIT) for file in files]
+    return FILE_LIMIT if sum(sizes) <= total else min(FILE_LIMIT, total // len(sizes))
+
+
+def _read_picture(file: Path, allowed: int) -> tuple[str, bytes]:
+    """Return the kind and the bytes of a picture that browsers show, with about `allowed` bytes at most."""
+    from dualt.datasets.images import opened_image
+
+    with open_input(file) as stream:
+        content = stream.read(allowed + 1)
+    # The first bytes say what it is; the file's name may lie.
+    kind = next((kind for start, kind in _SIGNATURES.items() if content.startswith(start)), None)
+    kind = "webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else kind
+    if kind is not None and len(content) <= allowed:
+        return kind, content
+    with opened_image(file) as image:
+        picture = _upright(image, _SIDES[0])
+    kind = "png" if max(picture.size) <= _EXACT_SIDE else "jpeg"
+    for side in _SIDES:
+        picture.thumbnail((side, side))
+        smaller = io.BytesIO()
+        picture.save(smaller, kind, quality=85)
+        if smaller.tell() <= allowed:
+            break
+    return kind, smaller.getvalue()
+
+
+def _upright(image: Any, side: int) -> Any:
+    """Return an image in RGB, at most `side` wide and high, turned as its camera was held, on white."""
+    from PIL import Image, ImageOps
+
+    if image.mode.startswith(("I", "F")):  # Pillow would cut numbers above 255, and show white
+        values = np.nan_to_num(np.asarray(ImageOps.exif_transpose(image), np.float64), posinf=0, neginf=0)
+        span = max(float(np.ptp(values)), 1e-12)
+        image = Image.fromarray(((values - values.min()) * (255 / span)).astype(np.uint8))
+    elif image.mode not in ("L", "RGB", "CMYK", "YCbCr"):
+        image = image.convert("RGBA")
+    image.thumbnail((side, side))  # of a JPEG, only as many pixels are decoded as are needed
+    image = ImageOps.exif_transpose(image)
+    if image.mode == "RGBA":
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image.convert("RGB")
+
+
+def _thumbnail(pixels: NDArray[Any]) -> bytes:
+    from PIL import Image
+
+    image = Image.fromarray(pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels)
+    image.thumbnail((_THUMBNAIL, _THUMBNAIL))
+    stream = io.BytesIO()
+    image.save(stream, "png")
+    return stream.getvalue()
 
 
 def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
@@ -132,7 +229,7 @@ def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
         raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
 
 
-def _of_one_page(images: Iterable[tuple[int, str]]) -> dict[int, str]:
+def _one_page(images: Iterable[tuple[int, str]]) -> dict[int, str]:
     """Return the images by row number; refuse more than one page should hold."""
     content, total = {}, 0
     for row, image in images:

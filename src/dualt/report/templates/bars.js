@@ -1,8 +1,8 @@
 const scaleEnd = (largest) => [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75].find((end) => largest <= end) ?? 1;
 
 const drawBars = (host) => {
-  const { value, low, high, mostly, share } = page.rates;
-  const end = scaleEnd(value.reduce((most, rate, i) => Math.max(most, rate, high ? high[i] : 0), 0));
+  const { value, mostly, share } = page.rates;
+  const end = scaleEnd(value.reduce((most, rate) => Math.max(most, rate), 0));
   const few = 30;
   const all = value.map((_, code) => code);
   const worst = value.length <= few ? all : [...all].sort((a, b) => value[b] - value[a]).slice(0, few);
@@ -10,11 +10,6 @@ const drawBars = (host) => {
   const bar = (code) => {
     const node = el("div", { class: "bar", "aria-hidden": "true" }, el("div", { class: "fill" }));
     node.style.setProperty("--v", value[code] / end);
-    if (low) {
-      node.append(el("div", { class: "range" }));
-      node.style.setProperty("--low", low[code] / end);
-      node.style.setProperty("--high", Math.min(1, high[code] / end));
-    }
     return node;
   };
   const row = (code) => el(
@@ -23,10 +18,9 @@ const drawBars = (host) => {
     el("th", { scope: "row" }, brief(code)),
     el("td", { class: "strip" }, bar(code)),
     el("td", { class: "number" }, percent(value[code])),
-    ...(low ? [el("td", { class: "soft wide" }, `${percent(low[code])} to ${percent(high[code])}`)] : []),
     el("td", { class: "soft wide" }, ...(share[code] < 0.0005 ? ["–"] : [`${percent(share[code])} as `, brief(mostly[code])])),
   );
-  const titles = ["Class", `0 to ${percent(end, 0)}`, "Noise rate", ...(low ? ["Range"] : []), "Most often given"];
+  const titles = ["Class", `0 to ${percent(end, 0)}`, "Noise rate", "Most often given"];
   const body = el("tbody", {}, ...worst.map(row));
   const heads = titles.map((title, i) =>
     el("th", { scope: "col", class: i === 2 ? "number" : i > 2 ? "wide" : null }, title));

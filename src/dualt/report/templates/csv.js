@@ -1,4 +1,4 @@
-// The rule of dualt/cells.py: an apostrophe in front of whatever a spreadsheet would run as a formula.
+// The rule of dualt/io/tables.py: an apostrophe in front of whatever a spreadsheet would run as a formula.
 const FORMULA = /^[' ]*[=+\-@\t\r\n＝＋－＠]/;
 const NUMBER = /^[+-]?[0-9]+(\.[0-9]+)?$/;
 const guardCell = (text) => (FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text);

@@ -171,7 +171,6 @@ class Review {
       index: (row) => String(index[row]),
       id: (row) => guardCell(ids?.[row] ?? ""),
       old: before, given: before, new: after, true: after,
-      labels: () => page.labels,
     };
     for (const [column, values] of Object.entries(more)) cells[column] = (row) => guardCell(values[row]);
     // How rows were drawn tells something only if all of them are there, judged or not.
