@@ -258,8 +258,6 @@ def test_the_work_for_many_classes_is_bounded(n_classes, allowed, monkeypatch):
     """Singular values take minutes there: nothing that is told of an estimate or a given matrix asks for them."""
     from scipy import linalg
 
-    from dualt.report.shown import GivenMatrix
-
     called = set()
     decompositions = {"cond", "svd", "svdvals", "matrix_rank", "pinv", "lstsq", "eig", "eigh", "eigvals", "eigvalsh"}
     decompositions |= {"inv", "solve", "det", "slogdet", "qr", "cholesky", "lu_factor", "dgetrf", "dgecon"}
@@ -283,7 +281,6 @@ def test_the_work_for_many_classes_is_bounded(n_classes, allowed, monkeypatch):
     assert "few-labels" in [notice.code for notice in estimate.warnings]
     assert called == allowed
     issues = dualt.find_label_issues(probs[:50], labels[:50], estimate.transition)
-    assert (GivenMatrix(issues).condition_number is None) == (n_classes > 4_000)
     assert called == allowed
 
 
