@@ -280,7 +280,7 @@ def test_the_work_for_many_classes_is_bounded(n_classes, allowed, monkeypatch):
     assert 0 < estimate.noise_rate < 0.2
     assert "few-labels" in [notice.code for notice in estimate.warnings]
     assert called == allowed
-    issues = dualt.find_label_issues(probs[:50], labels[:50], estimate.transition)
+    dualt.find_label_issues(probs[:50], labels[:50], estimate.transition)
     assert called == allowed
 
 
