@@ -154,7 +154,6 @@ def test_a_smoke_test_is_not_judged():
     experiment, results = figure2()
     verdicts = verdicts_of(replace(experiment, profile="smoke"), results)
     assert {verdict.verdict for verdict in verdicts} == {"not judged at this profile"}
-    assert verdicts_of(*floor()) == []
 
 
 def test_two_of_three_are_most():
@@ -195,62 +194,7 @@ def test_latex_and_csv_can_be_read_again():
     assert rows[-1]["estimator"] == "dual-t"
 
 
-FLOOR = {"clean": {"t": 0.2, "joint": 0.1, "oracle": 0.0}, "sym-20": {"t": 0.4, "joint": 0.45, "oracle": 0.05}}
-
-
-def floor(missing=()):
-    def error(run):
-        posterior = run.posterior
-        scale = 1 if posterior.dataset == "digits" else 3
-        where = (posterior.dataset, posterior.noise, run.estimator)
-        return None if where in missing else scale * FLOOR[posterior.noise][run.estimator]
-
-    lists = {"datasets": ["digits", "mnist"], "noise": list(FLOOR), "estimators": ["t", "joint", "oracle"]}
-    return measured("floor", "laptop", {**lists, "seeds": 1}, error_of(error))
-
-
-def test_means_over_everything_beside_the_floor():
-    experiment, results = floor()
-    digits, _, overall = tables_of(experiment, results, MARKDOWN)
-    assert digits.columns == ("noise", "samples", "T", "joint", "oracle (floor)", "seeds")
-    assert digits.rows[0][2:5] == ("0.200", "**0.100**", "0.000"), "the floor is no rival"
-    assert overall.heading == "All, means over 4 of 4 points"
-    assert overall.columns == ("", "digits", "MNIST", "all", "worst")
-    assert overall.rows == (
-        ("T", "0.300", "0.900", "0.600", "1.200"),
-        ("joint", "0.275", "0.825", "**0.550**", "1.350"),
-        ("oracle (floor)", "0.025", "0.075", "0.050", "0.150"),
-    )
-    text = to_markdown(experiment, results)
-    assert "Not as the authors" not in text
-    assert "The floor counts" in text
-
-
-def test_means_are_taken_where_every_estimator_has_a_value():
-    experiment, results = floor(missing=[("digits", "clean", "joint"), ("mnist", "clean", "oracle")])
-    *_, overall = tables_of(experiment, results, MARKDOWN)
-    assert overall.heading == "All, means over 2 of 4 points"
-    assert overall.rows[0] == ("T", "0.400", "1.200", "**0.800**", "1.200")
-    empty = load_experiment("floor")
-    *_, nothing = tables_of(empty, results_of(empty, {}), LATEX)
-    assert nothing.rows[0] == ("T", "--", "--")
-
-
-def test_the_papers_numbers_stand_beside_its_own_experiments_only():
-    lists = {
-        "datasets": ["mnist"],
-        "noise": ["pair-45"],
-        "estimators": ["dual-t", "true"],
-        "methods": ["ce", "forward"],
-    }
-    experiment, results = measured("better-matrices", "laptop", lists, lambda _: {"test_accuracy": 0.9})
-    (table,) = tables_of(experiment, results, MARKDOWN)
-    assert table.columns == ("", "pair-45", "seeds")
-    assert [row[0] for row in table.rows] == ["CE", "DT Forward", "true T Forward"]
-    assert {result.published for result in results} == {None}
-
-
-@pytest.mark.parametrize("make", [figure2, floor, lambda: table1(VALUES)])
+@pytest.mark.parametrize("make", [figure2, lambda: table1(VALUES)])
 def test_figures_are_pictures_and_come_out_the_same(tmp_path, make):
     experiment, results = make()
     paths = render(experiment, results, tmp_path)

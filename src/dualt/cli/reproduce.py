@@ -21,7 +21,7 @@ def reproduce(
         str,
         typer.Argument(
             metavar="EXPERIMENT",
-            help="figure1 to figure5, table1, table2, or all of these; beyond the paper: floor, better-matrices.",
+            help="figure1 to figure5, table1, table2, or all of these.",
         ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for records, tables and figures.")] = Path(
@@ -75,7 +75,7 @@ def reproduce(
 
 def _experiments(name: str, profile: str, datasets: str | None, texts: list[str]) -> list[Experiment]:
     """Return the experiments to run; `all` with --datasets cuts each to those of the data sets that it has."""
-    from dualt.reproduce import PAPER_EXPERIMENTS, load_experiment
+    from dualt.reproduce import EXPERIMENTS, load_experiment
     from dualt.reproduce.experiments import merge_tables, parse_change
 
     changes: dict[str, Any] = {}
@@ -86,7 +86,7 @@ def _experiments(name: str, profile: str, datasets: str | None, texts: list[str]
     if name != "all":
         return [load_experiment(name, profile, changes)]
     found = []
-    for each in PAPER_EXPERIMENTS:
+    for each in EXPERIMENTS:
         known = load_experiment(each).datasets
         own = [dataset for dataset in changes.get("datasets", known) if dataset in known]
         if own:

@@ -12,7 +12,7 @@ from dualt.datasets.images import LazyImages, Mode, image_size_and_mode
 from dualt.errors import InputError
 from dualt.io.image_folder import ClassFolder, read_class_folder
 
-# Images that take no more than this are decoded at once and stay in memory.
+# Decode images up to this size at once and keep them in memory.
 _IN_MEMORY_BYTES = 1 << 30
 
 
@@ -22,11 +22,11 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
     Parameters
     ----------
     folder
-        Holds the classes' folders, or `train/` and perhaps `test/` that hold them.
+        Has one folder per class, or `train/` and optionally `test/` that have.
     size
         Resize the shorter side to this and crop the centre to a square. Needed where sizes differ.
     noisy
-        The folders are labels that may be wrong, not the truth.
+        The labels may be wrong.
     """
     folder = Path(folder)
     divided = (folder / "train").is_dir()

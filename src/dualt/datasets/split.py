@@ -1,4 +1,4 @@
-"""From a data set to an experiment: subsample, give the labels noise, set a validation part aside."""
+"""Subsample a data set, corrupt its labels, and set a validation part aside."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Split:
     Attributes
     ----------
     train_x, train_noisy, train_clean
-        What a classifier is trained on. The clean labels serve to measure; `None` where nobody knows them.
+        The training part; clean labels are `None` if unknown.
     val_x, val_noisy, val_clean
-        The same for validation.
+        The validation part.
     test_x, test_y
-        Clean, or `None`.
+        The clean test part, or `None`.
     train_index, val_index
         Row of each sample in the data set's training part.
     transition
-        The noise that was put in, or `None`.
+        The noise that was applied, or `None`.
     """
 
     train_x: Samples
@@ -53,7 +53,7 @@ class Split:
 
     @property
     def clean_labels(self) -> Labels | None:
-        """Of the training part and then of the validation part; `None` where nobody knows them."""
+        """Of the training part followed by the validation part; `None` if unknown."""
         if self.train_clean is None or self.val_clean is None:
             return None
         return np.concatenate([self.train_clean, self.val_clean])
@@ -70,23 +70,21 @@ def split_dataset(
 ) -> Split:
     """Draw `n_samples`, corrupt their labels, and set `validation_fraction` of them aside.
 
-    Training and validation labels are noisy, the test part stays clean. Each of the three draws has a
-    random stream of its own, so that another noise leaves the parts as they are; smaller subsamples
-    are parts of larger ones.
+    Training and validation labels are noisy, the test part stays clean. The three draws are independent: another noise
+    gives the same parts, and smaller subsamples are subsets of larger ones.
 
     Parameters
     ----------
     dataset
     transition : (n_classes, n_classes)
-        The noise; `None` leaves the labels as they come.
+        The noise; `None` keeps the labels.
     random_state
     validation_fraction
         Share of the samples to validate on.
     n_samples
         Size of training and validation part together; `None` takes all.
     n_train
-        Size to which the training part alone is cut afterwards, as the paper's released code cuts it: the validation
-        part keeps its size, so that the epoch is as well chosen as with all samples.
+        Size to which only the training part is cut afterwards, as in the paper's released code.
     """
     if transition is not None:
         transition = check_transition(transition, dataset.n_classes)

@@ -31,8 +31,7 @@ def load_synthetic(
     random_state
         Seed of both parts, which are independent.
     standardize
-        Whether networks are to see every feature with mean 0 and deviation 1, as in the paper's released code.
-        The text says nothing of it, and without it they see x itself.
+        Let networks see standardised features, as the paper's released code does (its text does not mention it).
     """
     train_x, train_y = _draw(n_samples, stream(random_state, "synthetic-train"))
     test_x, test_y = _draw(n_test, stream(random_state, "synthetic-test"))

@@ -1,6 +1,6 @@
-"""The figures and tables of the paper, and experiments beyond it: presets, runs, sweep, results, claims."""
+"""The figures and tables of the paper: presets, runs, sweep, results, claims."""
 
-from dualt.reproduce.experiments import EXPERIMENTS, PAPER_EXPERIMENTS, PROFILES, Experiment, load_experiment
+from dualt.reproduce.experiments import EXPERIMENTS, PROFILES, Experiment, load_experiment
 from dualt.reproduce.figures import render
 from dualt.reproduce.results import Result, published_values, results_of
 from dualt.reproduce.runs import RunSpec, runs_of
@@ -8,7 +8,6 @@ from dualt.reproduce.sweep import read_records, run_sweep
 
 __all__ = [
     "EXPERIMENTS",
-    "PAPER_EXPERIMENTS",
     "PROFILES",
     "Experiment",
     "Result",

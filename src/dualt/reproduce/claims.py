@@ -32,8 +32,8 @@ Check: TypeAlias = Callable[[Sequence[Result]], Comparisons]
 
 
 def verdicts_of(experiment: Experiment, results: Sequence[Result]) -> list[Verdict]:
-    """Return the verdict on every claim of the paper about an experiment; none for experiments of our own."""
-    claims = _CLAIMS.get(experiment.name, ())
+    """Return the verdict on every claim of the paper about an experiment."""
+    claims = _CLAIMS[experiment.name]
     if experiment.profile in _NOT_JUDGED_PROFILES:
         return [Verdict(claim, NOT_JUDGED, "–") for claim, _ in claims]
     known = [result for result in results if result.mean is not None]

@@ -18,9 +18,7 @@ else:
 Shows: TypeAlias = Literal["posterior", "errors", "deltas", "accuracies"]
 Loss: TypeAlias = Literal["cross-entropy", "logistic"]
 
-# The paper's figures and tables, then experiments of our own.
-PAPER_EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
-EXPERIMENTS = (*PAPER_EXPERIMENTS, "floor", "better-matrices")
+EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
 PROFILES = ("smoke", "laptop", "paper-text", "paper")
 
 _LISTS = ("datasets", "noise", "estimators", "methods", "sizes")
@@ -46,25 +44,10 @@ _NONE = "none"
 class TrainingSpec:
     """How posteriors are trained; `None` means as published.
 
-    Attributes
-    ----------
-    stem, batch_norm, weights, loss
-        Network options; `stem` applies to ResNets, `batch_norm` to multi-layer perceptrons.
-    epochs, batch_size, learning_rate, momentum, schedule
-    optimizer
-        Applies to every stage, together with `learning_rate`. `None`: as published, and `learning_rate` applies to `ce`
-        only.
-    folds
-        Number of folds for out-of-fold probabilities; 1: in sample, as in the paper.
-    validation_fraction
-    whole_validation
-        Subsample the training part only (as the authors' code does), not training and validation part together.
-    pool
-        Number of synthetic points that both parts are drawn from, with `whole_validation`.
-    standardize
-        Standardise the features of the synthetic data; images always are.
-    n_test
-        Number of synthetic test points.
+    `optimizer`, with `learning_rate`, applies to every stage; without it, `learning_rate` applies to `ce` only. With
+    `folds` above 1 the probabilities are out of fold; 1 is in sample, as in the paper. `whole_validation` subsamples
+    the training part only, as the authors' code does. `pool` (points that both parts are drawn from), `standardize` and
+    `n_test` apply to the synthetic data, `stem` to ResNets, `batch_norm` to multi-layer perceptrons.
     """
 
     stem: str | None = None
@@ -89,23 +72,10 @@ class TrainingSpec:
 class Experiment(TrainingSpec):
     """A figure or table: the lists whose combinations are its runs, and how they are trained.
 
-    Attributes
-    ----------
-    name, title, profile
-    shows
-        What is drawn: the `posterior` error, `errors` of the matrices, the appendix's `deltas`, or `accuracies`.
-    datasets, noise, estimators, methods, sizes
-        What is combined.
-    seeds
-        Number of seeds, counted from 0.
-    network, width, augment
-        Per data set.
-    method_epochs
-        Epochs of every method but `ce`; `None`: as published.
-    recipes
-        Changes to the published recipe of each method: `{"forward": {"momentum": 0.9}}`.
-    estimator_options
-        Per estimator: `{"dual-t": {"anchor": "quantile"}}`.
+    It `shows` the `posterior` error, the `errors` of matrices, the appendix's `deltas`, or `accuracies`. `seeds` counts
+    them from 0; `network`, `width` and `augment` are given per data set; `method_epochs` are those of every
+    method but `ce`. `recipes` changes the published recipe of methods (`{"forward": {"momentum": 0.9}}`), and
+    `estimator_options` the options of estimators (`{"dual-t": {"anchor": "quantile"}}`).
     """
 
     name: str

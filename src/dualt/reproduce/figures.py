@@ -11,7 +11,7 @@ from dualt.errors import MissingExtraError
 from dualt.files import atomic_write
 from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.experiments import Experiment
-from dualt.reproduce.results import DATASET_NAMES, FLOOR, MARKDOWN, Result, about, tables_of, to_csv, to_latex
+from dualt.reproduce.results import DATASET_NAMES, MARKDOWN, Result, about, tables_of, to_csv, to_latex
 
 # Line, marker and colour differ; the colours differ in grey as well.
 _STYLES = (
@@ -48,14 +48,12 @@ def render(experiment: Experiment, results: Sequence[Result], out: str | Path) -
 
 
 def to_markdown(experiment: Experiment, results: Sequence[Result]) -> str:
-    """Return a document with a table per data set and, for an experiment of the paper, its claims judged."""
+    """Return a document with a table per data set, and the claims of the paper judged."""
     lines = [f"# {experiment.name}: {experiment.title}", "", about(experiment), ""]
     for table in tables_of(experiment, results, MARKDOWN):
         lines += [f"## {table.heading}", "", *_markdown_table(table.columns, table.rows), ""]
-    verdicts = verdicts_of(experiment, results)
-    if verdicts:
-        lines += ["## What the paper claims", "", *_markdown_table(("claim", "verdict", "here"), verdicts), ""]
-    return "\n".join(lines)
+    claims = _markdown_table(("claim", "verdict", "here"), verdicts_of(experiment, results))
+    return "\n".join([*lines, "## What the paper claims", "", *claims, ""])
 
 
 def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -107,7 +105,11 @@ def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
             _draw_panel(axis, own, by_noise=one)
             axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
             axis.set_xlabel("samples", fontsize=8)
-            _scale(axis, sorted({r.n_samples for r in own if r.n_samples}))
+            sizes = sorted({r.n_samples for r in own if r.n_samples})
+            if len(sizes) > 1:
+                axis.set_xscale("log")
+            axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
+            axis.minorticks_off()
             axis.set_ylabel(_AXES[experiment.shows], fontsize=8)
             axis.tick_params(labelsize=7)
     # One legend for all panels, beside none of the curves.
@@ -115,14 +117,6 @@ def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
     known = {label: handle for legend in legends for handle, label in zip(*legend, strict=True)}
     figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return figure
-
-
-def _scale(axis: Any, sizes: Sequence[int]) -> None:
-    """Give every size its own tick, by ratios, so that the small ones are not crowded."""
-    if len(sizes) > 1:
-        axis.set_xscale("log")
-    axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
-    axis.minorticks_off()
 
 
 def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None:
@@ -144,14 +138,6 @@ def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None
     axis.grid(alpha=0.3, linewidth=0.5)
 
 
-def _limits(results: Sequence[Result]) -> tuple[float, float]:
-    """Return the limits of the axis: bars need not begin at zero."""
-    values = [r.mean for r in results if r.mean is not None] + [r.published.mean for r in results if r.published]
-    low, high = min(values, default=0.0), max(values, default=100.0)
-    margin = max(0.1 * (high - low), 0.5)
-    return max(0.0, low - margin), min(100.0, high + margin)
-
-
 def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
     """One panel per data set and noise: ours as bars, the paper's as marks."""
     datasets = list(dict.fromkeys(result.dataset for result in results))
@@ -164,10 +150,12 @@ def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
             names = [r.row for r in own]
             errors = [r.sd or 0.0 for r in own]
             if experiment.shows == "accuracies":
-                axis.set_xlim(*_limits(own))
+                # Bars need not begin at zero.
+                shown = [r.mean for r in own if r.mean is not None] + [r.published.mean for r in own if r.published]
+                low, high = min(shown, default=0.0), max(shown, default=100.0)
+                margin = max(0.1 * (high - low), 0.5)
+                axis.set_xlim(max(0.0, low - margin), min(100.0, high + margin))
             axis.barh(names, [r.mean or 0.0 for r in own], xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
-            for floor in (r.mean for r in own if (r.quantity, r.estimator) == ("error", FLOOR) and r.mean is not None):
-                axis.axvline(floor, color="#222222", linestyle=":", linewidth=0.8)
             printed = [(r.published.mean, r.row) for r in own if r.published]
             if printed:
                 x, y = zip(*printed, strict=True)

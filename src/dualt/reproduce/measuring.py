@@ -47,16 +47,7 @@ _NETWORK_DEFAULTS = {"width": 1, "stem": None, "batch_norm": False}
 class Posterior:
     """A noisy posterior with its data: loaded, corrupted and split here, trained when first needed.
 
-    Parameters
-    ----------
-    spec
-    data_dir
-        Folder of the data sets.
-    folder
-        Folder of the checkpoints; `None` keeps none.
-    n_jobs
-        Threads; `None` leaves torch's setting.
-    on_epoch
+    Checkpoints are kept in `folder`, if given, and continued from.
     """
 
     def __init__(

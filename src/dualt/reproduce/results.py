@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualt.nn.methods import METHODS
-from dualt.reproduce.experiments import FIELDS, PAPER_EXPERIMENTS, Experiment, load_experiment
+from dualt.reproduce.experiments import FIELDS, Experiment, load_experiment
 from dualt.reproduce.runs import TRUE, RunSpec, base_name, runs_of
 
-FLOOR = "oracle"
-ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", "spade": "T♠", FLOOR: "oracle (floor)", TRUE: "true T"}
+ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", "spade": "T♠", TRUE: "true T"}
 METHOD_NAMES = {
     "ce": "CE", "mixup": "Mixup", "decoupling": "Decoupling", "mentornet": "MentorNet", "co-teaching": "Coteaching",
     "forward": "Forward", "reweighting": "Reweighting", "revision": "Revision",
@@ -46,7 +45,7 @@ class Published(NamedTuple):
 
 
 @cache
-def published_values() -> dict[tuple[str, str, str | None, str], Published]:
+def published_values() -> dict[tuple[str, str, str | None, str | None], Published]:
     """Return every value of Tables 1 and 2, by data set, noise, estimator and method.
 
     Examples
@@ -120,16 +119,13 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
             posterior = run.posterior
             key = (posterior.dataset, posterior.noise, posterior.size, run.estimator, run.method)
             cells.setdefault(key, []).append(run)
-    results = []
+    results, published = [], published_values()
     for (dataset, noise, size, estimator, method), runs in cells.items():
         found = [records[run.identity] for run in runs if run.identity in records]
         for quantity, name in _QUANTITIES[experiment.shows].items():
             done = [record for record in found if record["status"] == "done" and record.get(name) is not None]
             values = np.array([record[name] for record in done]) * (100 if quantity == "accuracy" else 1)
             totals = [record["l1_error"] for record in done] if quantity == "error" else []
-            published = None
-            if experiment.name in PAPER_EXPERIMENTS and quantity == "accuracy":
-                published = published_values().get((dataset, noise, estimator, str(method)))
             results.append(
                 Result(
                     dataset=dataset,
@@ -144,7 +140,7 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
                     n_seeds=len(done),
                     failed=sum(record["status"] == "failed" for record in found),
                     total_error=float(np.mean(totals)) if totals else None,
-                    published=published,
+                    published=published.get((dataset, noise, estimator, method)) if quantity == "accuracy" else None,
                 )
             )
     return results
@@ -182,39 +178,10 @@ class ResultTable(NamedTuple):
 
 
 def tables_of(experiment: Experiment, results: Sequence[Result], text: Typesetting) -> list[ResultTable]:
-    """Return one table per data set and, where there is a floor to compare with, one over all."""
+    """Return one table per data set."""
     build = _accuracy_table if experiment.shows == "accuracies" else _curve_table
     by_dataset = {dataset: [r for r in results if r.dataset == dataset] for dataset in experiment.datasets}
-    tables = [build(dataset, own, text) for dataset, own in by_dataset.items() if own]
-    return [*tables, _overall_table(results, text)] if _has_floor(experiment) else tables
-
-
-def _has_floor(experiment: Experiment) -> bool:
-    return experiment.shows == "errors" and FLOOR in experiment.estimators
-
-
-def _overall_table(results: Sequence[Result], text: Typesetting) -> ResultTable:
-    """Rows are estimators; means per data set and over all points that every estimator has, and the worst point."""
-    import pandas as pd
-
-    frame = pd.DataFrame([(r.row, (r.dataset, r.noise, r.size), r.dataset, r.mean) for r in results])
-    frame.columns = pd.Index(["row", "point", "dataset", "mean"])
-    frame["mean"] = frame["mean"].astype(float)
-    whole = frame[frame["mean"].notna().groupby(frame["point"]).transform("all")]
-    means = whole.pivot_table(index="row", columns="dataset", values="mean", sort=False)
-    overall, worst = (whole.groupby("row", sort=False)["mean"].agg(how) for how in ("mean", "max"))
-    best = overall.drop(ESTIMATOR_NAMES[FLOOR], errors="ignore").min()
-
-    def cells(row: str) -> tuple[str, ...]:
-        if row not in overall:
-            return (row, text.nothing, text.nothing)
-        own = [text.number(3, value) for value in means.loc[row]]
-        total = text.number(3, overall[row], bold=bool(overall[row] == best))
-        return (row, *own, total, text.number(3, worst[row]))
-
-    heads = (DATASET_NAMES.get(dataset, dataset) for dataset in means.columns)
-    heading = f"All, means over {whole['point'].nunique()} of {frame['point'].nunique()} points"
-    return ResultTable(heading, ("", *heads, "all", "worst"), tuple(map(cells, frame["row"].unique())))
+    return [build(dataset, own, text) for dataset, own in by_dataset.items() if own]
 
 
 def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
@@ -252,7 +219,7 @@ def _curve_table(dataset: str, results: Sequence[Result], text: Typesetting) -> 
         points.setdefault((result.noise, result.size), {})[result.row] = result
     rows = []
     for (noise, size), by_name in points.items():
-        known = [r.mean for r in by_name.values() if r.mean is not None and r.estimator != FLOOR]
+        known = [r.mean for r in by_name.values() if r.mean is not None and r.estimator != "oracle"]
         n_samples = next((r.n_samples for r in by_name.values() if r.n_samples), None)
         compared = results[0].quantity == "error" and len(known) > 1
         own = [by_name[name] for name in names]
@@ -272,15 +239,13 @@ def about(experiment: Experiment) -> str:
         "posterior": "Mean of |P − P̂| over test points and classes, ± standard deviation.",
         "deltas": "Errors on the training part, mean ± standard deviation.",
     }[experiment.shows]
-    if _has_floor(experiment):
-        what += " The floor counts clean against given labels, which no estimator sees."
     epochs = "epochs as published" if experiment.epochs is None else f"{experiment.epochs} epochs for the posterior"
     if experiment.shows == "accuracies" and experiment.method_epochs is not None:
         epochs += f" and {experiment.method_epochs} for the other methods"
     networks = ", ".join(
         f"{name} for {dataset}" for dataset, name in experiment.network.items() if dataset in experiment.datasets
     )
-    changed = "; ".join(deviations(experiment)) if experiment.name in PAPER_EXPERIMENTS else ""
+    changed = "; ".join(deviations(experiment))
     differs = f" Not as the authors ran it: {changed}. Compare rows, not levels." if changed else ""
     return f"Profile `{experiment.profile}`, {seeds}; {epochs}; {networks}.{differs} {what}"
 

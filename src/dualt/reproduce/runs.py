@@ -50,16 +50,8 @@ _MAX_SEEDS = 10_000
 class PosteriorSpec(TrainingSpec):
     """One training of the noisy posterior. The field names are part of the identity.
 
-    Attributes
-    ----------
-    dataset
-    noise
-        A name like `sym-20`, `clean`, `given`, or the file name of a matrix.
-    matrix
-        The matrix, if it was read from a file.
-    size
-        Samples to train (and validate) on: up to 1, a share of the data set; above, a number (all if there are fewer).
-    seed, network, width, augment
+    `noise` is a name like `sym-20`, `clean` or `given`, or the name of the file that `matrix` was read from. `size` is
+    the number of samples to train (and validate) on, or up to 1 a share of the data set.
     """
 
     dataset: str

@@ -94,20 +94,8 @@ def run_sweep(
 ) -> dict[str, Record]:
     """Do every run that has no record of success below `out`, and return the records of all.
 
-    It can be stopped at any moment; the same call does only what is missing, from the last checkpoints.
-
-    Parameters
-    ----------
-    runs
-    out
-        Folder of `records.jsonl` and, while runs are trained, of their checkpoints.
-    n_jobs
-        Processes on this machine.
-    dask
-        Address of a Dask scheduler, such as `tcp://host:8786`, to use instead.
-    data_dir
-        Folder of the data sets.
-    on_progress
+    It can be stopped at any moment; the same call does only what is missing, from the last checkpoints. It runs in
+    `n_jobs` processes, or on the Dask scheduler at an address such as `tcp://host:8786`.
     """
     if n_jobs < 1:
         raise InputError(f"Expected n_jobs of at least one process, got {n_jobs}.")
