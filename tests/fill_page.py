@@ -1,4 +1,4 @@
-"""Put what a run printed into docs/reliability.md: `python tests/fill_page.py fuzz OUTPUT...`, or `kills OUTPUT`."""
+"""Put what a run printed into docs/reliability.md: `python tests/fill_page.py kills OUTPUT`."""
 
 from __future__ import annotations
 

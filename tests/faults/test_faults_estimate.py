@@ -14,7 +14,6 @@ COMMANDS = {
     "estimate": ("estimate", "-o", "t.json"),
     "issues": ("issues", "-o", "issues.csv"),
     "report": ("issues", "--report", "report.html"),
-    "summarize": ("summarize", "-o", "summary.npz"),
 }
 
 
@@ -37,7 +36,7 @@ def of(name, expected):
     return {file: expected[file]}
 
 
-@pytest.mark.parametrize("name", ["estimate", "issues", "summarize"])
+@pytest.mark.parametrize("name", ["estimate", "issues"])
 def test_killed_while_writing(name, inputs, out, expected):
     old = {COMMANDS[name][2]: b"the result of last week"}
     (out / COMMANDS[name][2]).write_bytes(*old.values())
@@ -55,7 +54,7 @@ def test_a_limit_on_the_size_of_files(name, inputs, out):
     assert content(out) == {}
 
 
-@pytest.mark.parametrize("name", ["report", "summarize"])
+@pytest.mark.parametrize("name", ["report"])
 def test_a_disk_that_is_really_full(name, inputs, small_disk):
     """What was on it before stays, and nothing else."""
     before = content(small_disk)

@@ -421,10 +421,44 @@ def test_one_npz_has_both(tmp_path, whole):
 @pytest.mark.parametrize("command", ["estimate", "issues"])
 def test_a_command_opens_a_table_at_most_three_times(tmp_path, whole, kind, command, opened_tables):
     write_tables(tmp_path, whole, kind, 1)
-    report = ["--report", str(tmp_path / "r.html")]
+    report = ["--report", str(tmp_path / "r.html")] if command == "issues" else []
     ran = CliRunner().invoke(app, [command, str(tmp_path / f"0.{kind}"), "--label", "given", "--json", *report])
     assert ran.exit_code == 0, ran.output
     assert len(opened_tables) <= 3
+
+
+def test_a_table_of_texts_is_opened_at_most_three_times(tmp_path, opened_tables):
+    rng = np.random.default_rng(0)
+    words = {"warm": ["red", "fire", "sun"], "cold": ["blue", "ice", "sea"]}
+    labels = rng.choice([*words], 120)
+    texts = [" ".join(rng.choice(words[label], 3)) for label in labels]
+    frame = pd.DataFrame({"id": np.arange(120) + 7, "text": texts, "label": labels})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    named = ["--label", "label", "--text", "text", "--id", "id"]
+    ran = CliRunner().invoke(app, ["issues", str(tmp_path / "t.csv"), *named, "--report", str(tmp_path / "r.html")])
+    assert ran.exit_code == 0, ran.output
+    assert 1 <= len(opened_tables) <= 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["issues", "t.csv", "--label", "label", "--text", "text"],
+        ["estimate", "t.csv", "--label", "label"],
+        ["probs", "t.csv", "--label", "label", "--text", "text", "-o", "p.csv"],
+        ["audit", "t.csv", "--label", "label", "-o", "s.csv"],
+        ["apply-review", "t.csv", "r.csv", "--label", "label", "-o", "o.csv"],
+    ],
+)
+def test_a_quote_that_is_never_closed_is_refused_by_every_command(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text('id,text,label\n1,"abc,a\n2,def,b\n3,x,a\n')
+    (tmp_path / "r.csv").write_text("index,old,new\n0,a,b\n")
+    ran = CliRunner().invoke(app, arguments)
+    assert ran.exit_code == 2
+    assert "t.csv" in ran.stderr
+    assert "never closed" in ran.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "t.csv"]
 
 
 @pytest.mark.parametrize(
