@@ -12,7 +12,7 @@ import dualt
 from dualt import noise
 from dualt.audit.design import Plan
 from dualt.cli import app
-from dualt.cli.audit_progress import Reached, Told
+from dualt.cli.audit import AuditProgress, Reached
 from dualt.errors import InputError
 
 
@@ -161,7 +161,7 @@ def test_probabilities_that_are_no_file_are_missed_as_such(folder):
 
 @pytest.mark.parametrize(("target", "words"), [(0.0999, "101 verified labels: 1 is"), (0.05, "labels: 205 are")])
 def test_one_missing_label_is_one(target, words, capsys):
-    Told(Plan.of(1000, "uniform"), None, Reached(0.1, 0.3, np.arange(100)), target).show()
+    AuditProgress(Plan.of(1000, "uniform"), None, Reached(0.1, 0.3, np.arange(100)), target).show()
     assert f"{words} missing." in capsys.readouterr().out
 
 
@@ -315,3 +315,30 @@ def test_rows_without_a_label_are_never_drawn_and_shift_nothing(tmp_path, monkey
     assert result.exit_code == 0, result.output
     low, high = json.loads(result.stdout)["noise_rate_interval"]
     assert low < wrong[np.arange(300) % 7 > 0].mean() < high
+
+
+def test_an_unclosed_quote_is_refused_by_every_command(folder):
+    Path("odd.csv").write_text('id,label\n0,a\n1,"b\n2,a\n3,b\n4,a\n')
+    for command in (["audit", "odd.csv"], ["issues", "odd.csv", "--text", "id"]):
+        result = run(*command, "--label", "label", "-o", "out.csv")
+        assert result.exit_code != 0
+        assert "never closed" in " ".join(result.output.split())
+    assert not Path("out.csv").exists()
+
+
+def test_probabilities_are_made_from_texts_and_the_page_shows_the_sample_alone(folder):
+    rng = np.random.default_rng(0)
+    true = rng.integers(2, size=120)
+    given = np.where(rng.random(120) < 0.2, 1 - true, true)
+    words = np.array([["fish", "boat", "sea"], ["tree", "leaf", "wood"]])
+    rows = [f"{' '.join(rng.choice(words[t], 4))},{'ab'[g]}" for t, g in zip(true, given, strict=True)]
+    Path("texts.csv").write_text("\n".join(["text,label", *rows]))
+    asked = ["audit", "texts.csv", "--label", "label", "--text", "text", "-o", "audit.csv"]
+    result = run(*asked, "--size", 30, "--report", "audit.html", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["design"] == "stratified"
+    assert len({row["stratum"] for row in sheet_rows()}) == 5
+    assert "suspects-review.csv" not in Path("audit.html").read_text()
+    later = run(*asked, "--more", 10)
+    assert later.exit_code == 0, later.output
+    assert "dualt estimate texts.csv --label label --text text --verified audit.csv" in later.output

@@ -153,7 +153,7 @@ def post_stratified(
     part, total = member * truth[:, None], weights.weight @ member
     mean = _bounded(weights.weight @ part, total)
     variance = _variance(part - mean * member, weights) / np.maximum(total, _TINY) ** 2
-    size = _worth(mean, variance, part, member, weights)
+    size = _worth(mean, variance, part, member, weights, prior=0)
     quantile = float(_quantile(member.sum() - len(shares) + 1, weights, level))
     low, high = score_limits(mean, size, shares, quantile)
     whole, missed = float(shares.sum()), min(_missed(weights, level) / member.sum(), 1.0)
@@ -191,15 +191,17 @@ def _restricted(mean: Floats, size: Floats, shares: Floats, multiplier: Floats) 
     return (shares * x).sum(axis=-1), (shares**2 * x * (1 - x) / size).sum(axis=-1)
 
 
-def _worth(share: Floats, variance: Floats, part: Floats, whole: Floats, weights: Weights) -> Floats:
+def _worth(
+    share: Floats, variance: Floats, part: Floats, whole: Floats, weights: Weights, prior: float = 0.5
+) -> Floats:
     """Return how many rows, counted at random, would give the same variance of each share.
 
-    That is (rows of the class) / gain, where gain = variance / variance of plain counting, shrunk by `_DOUBT`.
+    That is (rows of the class) / gain, where gain = variance / variance of plain counting, shrunk by `_DOUBT`. Where
+    predictions enter, a prior of half a label of each kind keeps the variance of plain counting from vanishing.
     """
     unseen = _unseen(weights)
     counted = _kish(whole, weights)
-    # Half a label of each kind keeps the variance of plain counting from vanishing.
-    cautious = (counted * share + 0.5) / (counted + 1)
+    cautious = (counted * share + prior) / np.maximum(counted + 2 * prior, _TINY)
     plain = unseen * cautious * (1 - cautious) / np.maximum(counted, 1)
     rarer = np.minimum(_kish(part, weights), _kish(whole - part, weights))
     gain = (rarer * variance / np.maximum(plain, _TINY) + _DOUBT) / (rarer + _DOUBT)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from dualt.cli.audit_progress import Reached, Told
 from dualt.cli.inputs import opened, read_column, warn_missing
-from dualt.cli.options import Classes, Data, Json, LabelColumn, Learning, RandomState, output_option, shared
+from dualt.cli.options import Classes, Data, Jobs, Json, LabelColumn, Learning, RandomState, output_option, shared
 from dualt.cli.terminal import print_json, say
 from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
-from dualt.files import keep_backup
+from dualt.files import check_readable, keep_backup
+from dualt.io.load import FORMATS
+from dualt.io.tables import TABLES
+from dualt.validation import check_fraction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +42,12 @@ def audit(
     images: Annotated[
         Path | None, typer.Option(help="Images for the page: a folder of files named by id or row, or a .npy.")
     ] = None,
-    text: Annotated[str | None, typer.Option(help="Texts to show: a column, or a file of one line each.")] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Column of texts to show and to learn from; or a file of lines, to show only.")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'.")
+    ] = None,
     size: Annotated[
         int | None, typer.Option(help=f"How many labels to check. Default: {_SIZE}, or all if these are fewer.")
     ] = None,
@@ -49,10 +56,10 @@ def audit(
     ] = None,
     design: Annotated[
         str | None,
-        typer.Option(help="uniform, or stratified by predicted wrongness. Default: stratified if --probs is given."),
+        typer.Option(help="uniform, or stratified by predicted wrongness. Default: stratified with probabilities."),
     ] = None,
     target: Annotated[
-        float | None, typer.Option(help="Wished half-width of the noise rate's interval, such as 0.02.")
+        float | None, typer.Option(help="Half-width to reach for the interval of the noise rate, such as 0.02.")
     ] = None,
     random_state: RandomState = 0,
     label: LabelColumn = None,
@@ -61,24 +68,33 @@ def audit(
         Path | None, typer.Option(help="Predicted probabilities, to draw by: a file, or columns of LABELS.")
     ] = None,
     classes: Classes = None,
-    n_jobs: Annotated[int, typer.Option(help="Number of threads that read the probabilities.")] = 1,
+    n_jobs: Jobs = 1,
     as_json: Json = False,
 ) -> None:
-    """Draw labels to check by hand: a few hundred settle how noisy all of them are.
+    """Draw labels to check by hand: a few hundred determine how noisy all of them are.
 
     Fill in the column `true`, or check them on the page of --report and download it from there; then pass the
     file to `dualt estimate --verified`, or add a batch with --more. Every row has a known chance of being drawn.
-    Labels that were checked because they looked suspect will not do: they overstate the noise.
+    Labels that were checked because they looked suspect are refused: they overstate the noise.
 
-    Example: `dualt audit labels.npy --probs probs.npy --size 200 -o audit.csv --report audit.html --target 0.02`
+    Probabilities make the audit worth more: those of --probs, else made from --text, --features or images as `dualt
+    issues` makes them, unless the draw is uniform and there is no page.
+
+    Example: `dualt audit data.csv --label label --text title --size 200 -o audit.csv --report audit.html`
     """
-    _check_options(size, more, target, report, probs)
+    if more is not None and size is not None:
+        raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
+    if target is not None:
+        check_fraction(target, "--target")
+    learning = Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
-    learning = Learning(text)
+    is_raw = bool(features or data.image_folder or (learning.text_column and data.probs.suffix.lower() in TABLES))
+    if report is not None and probs is None and not is_raw:
+        raise InputError("Expected --probs, --text, --features or images with --report: the page shows predictions.")
     rows = _Rows.read(data, learning)
     earlier = _earlier(output, rows.given, adding=more is not None)
-    design = _design(design, earlier, probs)
-    if probs is None:
+    design = _design(design, earlier, has_probs=probs is not None or is_raw)
+    if probs is None and (not is_raw or (design == "uniform" and report is None)):
         warn_missing(rows.labelled, len(rows.given))
         plan, found, reached = _plan(rows, design, earlier)
     else:
@@ -92,28 +108,28 @@ def audit(
         found.to_report(report, images=pictures, texts=texts, audit=sheet)
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
-    told = Told(plan, sheet, reached, target)
+    progress = AuditProgress(plan, sheet, reached, target)
     if as_json:
         written = {"output": str(output), "report": report and str(report), "design": design}
         written |= {} if backup is None else {"backup": str(backup)}
         ids = {} if sheet.ids is None else {"ids": sheet.ids.tolist()}
         texts = {} if sheet.texts is None else {"texts": sheet.texts}
-        print_json(written | {"indices": sheet.rows.tolist()} | ids | texts | told.as_dict())
+        print_json(written | {"indices": sheet.rows.tolist()} | ids | texts | progress.as_dict())
         return
-    told.show()
+    progress.show()
     if backup is not None:
-        say(f"{output} as it was is {backup}.")
+        say(f"The earlier file is kept as {backup}.")
     n_open = len(sheet.rows) - len(sheet.filled)
     wish = f"{n_open:,} label{'' if n_open == 1 else 's'} to check in {output}: fill in the column 'true'"
     say(wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified", nl=False)
-    next_step = shlex.join(["dualt", "estimate", *_inputs(data, learning.text_column), "--verified", str(output)])
+    next_step = shlex.join(["dualt", "estimate", *_inputs(data, learning), "--verified", str(output)])
     say(f"{', then' if n_open else ':'}\n {next_step}")
     if report is not None and n_open:
         say(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
 
 
 def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled: int) -> int:
-    """Return how many rows are to be drawn, those of earlier batches among them."""
+    """Return how many rows are to be drawn, including those of earlier batches."""
     n_before = 0 if earlier is None else len(earlier.rows)
     if more is not None:
         if not 0 <= more <= n_labelled - n_before:
@@ -127,45 +143,29 @@ def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
-    from dualt.files import check_readable
-    from dualt.io.load import FORMATS, TABLES
-
-    if probs is None or glob.glob(str(probs)):  # noqa: PTH207
-        return Data(probs or labels, labels, **named)
+    if probs is None:
+        return Data(labels, **named)
+    if glob.glob(str(probs)):  # noqa: PTH207
+        return Data(probs, labels, **named)
     if probs.suffix.lower() in FORMATS or labels.suffix.lower() not in TABLES:
-        check_readable(probs)  # no column, but a file that is not there
+        check_readable(probs)  # not a column, but a file that does not exist
     return Data(labels, **named, columns=str(probs))
 
 
-def _inputs(data: Data, text: str | None) -> list[str]:
-    """Return the data as `dualt estimate` takes them: without probabilities where these can be made of them."""
-    labels = data.labels or data.probs
-    options = {"--label": data.label, "--probs": data.columns, "--id": data.id_column, "--classes": data.classes}
+def _inputs(data: Data, learning: Learning) -> list[str]:
+    """Return the data as `dualt estimate` takes them."""
+    options = {
+        "--label": data.label, "--probs": data.columns, "--id": data.id_column, "--classes": data.classes,
+        "--text": learning.text_column, "--features": learning.features,
+    }  # fmt: skip
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    if data.columns is not None:
-        return [str(labels), *words]
-    if data.labels is not None and data.probs != data.labels:
-        return [str(data.probs), str(labels), *words]
-    if text is not None:
-        return [str(labels), *words, "--text", text]
-    return [*([] if data.image_folder else ["PROBS"]), str(labels), *words]
-
-
-def _check_options(
-    size: int | None, more: int | None, target: float | None, report: Path | None, probs: Path | None
-) -> None:
-    from dualt.validation import check_fraction
-
-    if report is not None and probs is None:
-        raise InputError("Expected --probs with --report: the page shows what each example probably is.")
-    if more is not None and size is not None:
-        raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
-    if target is not None:
-        check_fraction(target, "--target")
+    raw = data.columns or learning.text_column or learning.features or data.image_folder
+    paths = [data.probs] if data.labels is None else [data.probs, data.labels]
+    return [*([] if raw or data.labels else ["PROBS"]), *map(str, paths), *words]
 
 
 class _Rows(NamedTuple):
-    """The given labels of all rows, the numbers of those that have one, and what the rows are called and say."""
+    """The given labels of all rows, the positions of those that have one, and their ids and texts."""
 
     given: NDArray[Any]
     labelled: NDArray[np.intp]
@@ -238,10 +238,10 @@ def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None
     return None
 
 
-def _design(wanted: str | None, earlier: Sheet | None, probs: Path | None) -> Design:
-    """Return the design that is wanted, else that of the earlier batch, else the best that can be had."""
+def _design(wanted: str | None, earlier: Sheet | None, *, has_probs: bool) -> Design:
+    """Return the design that is wanted, else that of the earlier batch, else the best that is possible."""
     stratified = earlier is not None and earlier.strata is not None and bool(earlier.strata.any())
-    if stratified and probs is None:
+    if stratified and not has_probs:
         raise InputError("Expected --probs, by which the rows of the earlier batch were drawn, got none.")
     if wanted is not None:
         if wanted not in ("uniform", "stratified"):
@@ -249,13 +249,13 @@ def _design(wanted: str | None, earlier: Sheet | None, probs: Path | None) -> De
         return cast("Design", wanted)
     if earlier is not None and earlier.strata is not None:
         return "stratified" if stratified else "uniform"
-    return "uniform" if probs is None else "stratified"
+    return "stratified" if has_probs else "uniform"
 
 
 def _plan(
     rows: _Rows, design: Design, earlier: Sheet | None, posterior: NoisyPosterior | None = None
 ) -> tuple[Plan, LabelIssues | None, Reached | None]:
-    """Return the plan of the next batch, what is predicted of the labels, and what the batches before have reached."""
+    """Return the plan of the next batch, the predictions, and what the batches before have reached."""
     import numpy as np
 
     from dualt.audit.design import Plan
@@ -272,7 +272,7 @@ def _plan(
     earlier = replace(earlier, rows=rows.labelled.searchsorted(earlier.rows))
     plan = plan.after(earlier.rows, earlier.strata, earlier.stratum_sizes)
     untouched = earlier.strata is not None and len({*earlier.strata[earlier.filled]}) < len({*earlier.strata})
-    if len(earlier.filled) < LEAST or untouched:  # nothing can be told yet
+    if len(earlier.filled) < LEAST or untouched:  # no interval yet
         return plan, found, None
     verified = earlier.audit()
     if posterior is None or found is None or found.transition_estimate is None:
@@ -289,3 +289,68 @@ def _plan(
     reached = Reached(*shown.noise_rate_interval(), shown.rows)
     wrong = 1 - calibrated.probability_right.astype(float)
     return plan.with_observed(shown.residuals(), shown.rows, wrong), found, reached
+
+
+class Reached(NamedTuple):
+    """The interval of the noise rate that the verified rows give, and which rows these are."""
+
+    low: float
+    high: float
+    rows: NDArray[np.intp]
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+
+class AuditProgress(NamedTuple):
+    """What a batch has reached, and what is still missing."""
+
+    plan: Plan
+    sheet: Sheet
+    reached: Reached | None
+    target: float | None
+
+    def needed(self) -> tuple[int, int] | None:
+        """Return how many verified labels the target needs in all: at least, and at most."""
+        if self.target is None:
+            return None
+        if self.reached is None:
+            return self.plan.needed(self.target)
+        needed = self.plan.needed_after(self.reached.half_width, self.target, self.reached.rows)
+        return needed, needed
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for machines."""
+        reached, needed = self.reached, self.needed()
+        known: dict[str, Any] = {"drawn": len(self.sheet.rows), "verified": len(self.sheet.filled)}
+        if reached is not None:
+            known["reached"] = {"low": reached.low, "high": reached.high, "half_width": reached.half_width}
+        if needed is not None:
+            verified = 0 if reached is None else len(reached.rows)
+            missing = max(needed[1] - verified, 0)
+            known["target"] = {"half_width": self.target, "needed": needed[0], "at_most": needed[1], "missing": missing}
+        return known
+
+    def show(self) -> None:
+        """Say what was reached and how many labels are missing."""
+        reached, needed, verified = self.reached, self.needed(), 0
+        if reached is not None:
+            verified = len(reached.rows)
+            say(
+                f"{reached.low:.1%} to {reached.high:.1%} of the labels are wrong: {verified:,} verified labels"
+                f" determine the noise rate to ±{100 * reached.half_width:.1f} percentage points."
+            )
+        if needed is None or self.target is None:
+            return
+        wish = f"±{100 * self.target:g} percentage points"
+        if reached is None:
+            least = f"{needed[0]:,} if the predictions are right, " if needed[0] < needed[1] else ""
+            say(f"{wish} need {least}at most {needed[1]:,} verified labels. The first batch will show.")
+        elif reached.half_width <= self.target:
+            say(f"{wish} are reached.")
+        else:
+            missing = needed[1] - verified
+            is_or_are = "is" if missing == 1 else "are"
+            say(f"{wish} need about {needed[1]:,} verified labels: {missing:,} {is_or_are} missing.")

@@ -96,8 +96,8 @@ def render_report(
     comparison
         Several estimates, shown side by side.
     audit
-        The sheet of `dualt audit`, or row numbers of a random sample in random order: adds a list to verify, which asks
-        for the class before it shows the label. Needs `issues`.
+        The sheet of `dualt audit`, or row numbers of a random sample in random order: the list to verify instead of the
+        suspects, which asks for the class before it shows the label. Needs `issues`.
     images
         What the examples look like: an array or folder as `image_previews` takes it.
     texts
@@ -131,11 +131,12 @@ def render_report(
         )
         previews = _previews(issues, [*rows, *(drawn or [])], images, texts)
         decided = [[place, known[row]] for place, row in enumerate(rows) if row in known]
-        suspects = _review_list(issues, rows, previews, ids)
-        suspects |= {"key": "suspects", "title": "Suspect labels", "blind": False, "known": decided, "more": {}}
-        lists.append(suspects | {"columns": ["index", "id", "old", "new"], "action": "Download corrected labels"})
-        if audit is not None and drawn is not None:
+        if audit is not None and drawn is not None:  # beside suspects and suggestions the sample would not be blind
             lists.append(_review_list(issues, drawn, previews, ids) | _audit(audit, issues, drawn, ids))
+        else:
+            suspects = _review_list(issues, rows, previews, ids)
+            suspects |= {"key": "suspects", "title": "Suspect labels", "blind": False, "known": decided, "more": {}}
+            lists.append(suspects | {"columns": ["index", "id", "old", "new"], "action": "Download corrected labels"})
     classes = _shown_classes(wrong)
     content = {
         "names": list(shown.class_names),
