@@ -23,13 +23,14 @@ _NAMES = {
     "results": ("TransitionEstimate",),
     "results.plotting": ("plot_transition",),
     "transition": ("clean_posterior", "compose", "l1_error", "noise_rates", "to_noisy"),
+    "votes": ("Votes", "combine_votes"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {"losses": "nn.losses"} | {
     name: name
     for name in (
         "audit", "crossfit", "datasets", "errors", "estimators", "io", "issues", "noise", "report", "results", "rows",
-        "transition",
+        "transition", "votes",
     )
 }  # fmt: skip
 

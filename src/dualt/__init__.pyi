@@ -12,6 +12,7 @@ from dualt import report as report
 from dualt import results as results
 from dualt import rows as rows
 from dualt import transition as transition
+from dualt import votes as votes
 from dualt.audit import Audit as Audit
 from dualt.audit import noisy_accuracy as noisy_accuracy
 from dualt.classifier import RobustClassifier as RobustClassifier
@@ -38,6 +39,8 @@ from dualt.transition import compose as compose
 from dualt.transition import l1_error as l1_error
 from dualt.transition import noise_rates as noise_rates
 from dualt.transition import to_noisy as to_noisy
+from dualt.votes import Votes as Votes
+from dualt.votes import combine_votes as combine_votes
 
 __version__: str
 __all__: list[str]

@@ -53,6 +53,8 @@ class VotesFit(NamedTuple):
     common : (n_classes, n_classes)
         The matrix of all votes together.
     shares : (n_classes,)
+    least_rate : float
+        Share of the consensus that is wrong if votes are independent given the class.
     overlap : float
     calibration : (float, bool) or None
         τ of the classifier, and whether it is at its bound.
@@ -65,6 +67,7 @@ class VotesFit(NamedTuple):
     counts: Array
     common: Array
     shares: Array
+    least_rate: float
     overlap: float
     calibration: tuple[float, bool] | None
     n_iter: int
@@ -143,7 +146,8 @@ def fit_votes(
     unverified = tempered(logits, voices, overlap)
     calibration = None if log_probs is None else (tau, tau >= max_tau)
     posterior = pin(unverified.copy(), verified)
-    return VotesFit(posterior, unverified, matrices, counts, common, shares, overlap, calibration, n_iter)
+    least = float(1 - pin(softmax(logits), verified).max(axis=1).mean())
+    return VotesFit(posterior, unverified, matrices, counts, common, shares, least, overlap, calibration, n_iter)
 
 
 def softmax(logits: Array) -> Array:

@@ -1,0 +1,182 @@
+"""The EM of votes beside one written with loops, and the laws of its result."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualt.votes.model import MAX_TEMPERATURE, OVERLAP, POOLING, fit_votes
+
+
+def crowd(seed, n_items=60, n_annotators=5, n_classes=3, per_item=3, skill=0.75):
+    """Return (item, annotator, vote) and the true classes of random annotators of differing skill."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n_items)
+    skills = np.clip(rng.normal(skill, 0.1, n_annotators), 0.4, 0.95)
+    item = np.repeat(np.arange(n_items), per_item)
+    annotator = np.concatenate([rng.choice(n_annotators, per_item, replace=False) for _ in range(n_items)])
+    right = rng.random(len(item)) < skills[annotator]
+    vote = np.where(right, truth[item], (truth[item] + rng.integers(1, n_classes, len(item))) % n_classes)
+    return (item, annotator, vote), truth
+
+
+def soft(truth, n_classes, seed, right=0.7):
+    """Return probabilities of a classifier that is right that often."""
+    rng = np.random.default_rng(seed)
+    said = np.where(rng.random(len(truth)) < right, truth, rng.integers(n_classes, size=len(truth)))
+    return np.eye(n_classes)[said] * 0.6 + 0.4 / n_classes
+
+
+def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overlap):
+    """The model without classifier, rules or verified items, one number at a time."""
+    votes = list(zip(item, annotator, vote, strict=True))
+    n_votes = [sum(i == n for i, _, _ in votes) for n in range(n_items)]
+    weight = [1.0] * n_annotators
+    for turn in range(2):
+        q = [[0.01] * n_classes for _ in range(n_items)]
+        for i, a, v in votes:
+            q[i][v] += weight[a]
+        q = [[x / sum(row) for x in row] for row in q]
+        if turn == 0:
+            for a in range(n_annotators):
+                own = [(i, v) for i, b, v in votes if b == a]
+                weight[a] = max((sum(q[i][v] for i, v in own) + 1) / (len(own) + 1.5) - 1 / n_classes, 0.02)
+    first = q
+    classes = range(n_classes)
+    for _ in range(n_iter):
+        counts = [[[0.0] * n_classes for _ in classes] for _ in range(n_annotators)]
+        pooled = [[0.0] * n_classes for _ in classes]
+        taught = [q[n] if n_votes[n] >= 3 else first[n] for n in range(n_items)]
+        for i, a, v in votes:
+            for y in classes:
+                counts[a][y][v] += q[i][y]
+                pooled[y][v] += taught[i][y]
+        shares = [(sum(row[y] for row in taught) + 1) / (n_items + n_classes) for y in classes]
+        right = sum(pooled[y][y] for y in classes) / len(votes)
+        common = []
+        for y in classes:
+            row = [pooled[y][v] + n_classes * (right if v == y else (1 - right) / (n_classes - 1)) for v in classes]
+            common.append([x / sum(row) for x in row])
+        matrices = [
+            [[(counts[a][y][v] + POOLING * common[y][v]) / (sum(counts[a][y]) + POOLING) for v in classes]
+             for y in classes]
+            for a in range(n_annotators)
+        ]  # fmt: skip
+        new = []
+        for n in range(n_items):
+            row = list(shares)
+            for i, a, v in votes:
+                if i == n:
+                    row = [row[y] * matrices[a][y][v] for y in classes]
+            new.append([x / sum(row) for x in row])
+        q = new
+    final = []
+    for n in range(n_items):
+        row = [np.log(shares[y]) for y in classes]
+        for i, a, v in votes:
+            if i == n:
+                for y in classes:
+                    said = max(counts[a][y][v] - q[n][y], 0) + POOLING * common[y][v]
+                    row[y] += np.log(said / (max(sum(counts[a][y]) - q[n][y], 0) + POOLING))
+        worth = 1 / (1 + max(n_votes[n] - 1, 0) * overlap)
+        row = [np.exp(worth * (x - max(row))) for x in row]
+        final.append([x / sum(row) for x in row])
+    return np.array(final), np.array(matrices), np.array(common)
+
+
+@pytest.mark.parametrize(("per_item", "overlap"), [(2, 0.4), (3, 0.0), (4, 0.4)])
+def test_the_fit_is_that_of_loops(per_item, overlap):
+    votes, _ = crowd(per_item, n_items=25, per_item=per_item)
+    fit = fit_votes(*votes, 25, 5, 3, overlap=overlap, max_iter=5, tol=0)
+    posterior, matrices, common = loops(*votes, 25, 5, 3, 5, overlap)
+    np.testing.assert_allclose(fit.posterior, posterior, atol=1e-10)
+    np.testing.assert_allclose(fit.matrices, matrices, atol=1e-10)
+    np.testing.assert_allclose(fit.common, common, atol=1e-10)
+
+
+@given(seed=st.integers(0, 10_000), with_classifier=st.booleans())
+def test_renaming_and_reordering_permute_the_result(seed, with_classifier):
+    (item, annotator, vote), truth = crowd(seed, n_items=40)
+    probs = soft(truth, 3, seed) if with_classifier else None
+    plain = fit_votes(item, annotator, vote, 40, 5, 3, probs=probs)
+    rng = np.random.default_rng(seed)
+    order, items, people, classes = (rng.permutation(n) for n in (len(item), 40, 5, 3))
+    moved = np.empty((40, 3))
+    if probs is not None:
+        moved[items[:, None], classes] = probs
+    other = fit_votes(
+        items[item][order], people[annotator][order], classes[vote][order], 40, 5, 3,
+        probs=None if probs is None else moved,
+    )  # fmt: skip
+    np.testing.assert_allclose(other.posterior[items[:, None], classes], plain.posterior, atol=1e-6)
+    back = other.matrices[people[:, None, None], classes[:, None], classes]
+    np.testing.assert_allclose(back, plain.matrices, atol=1e-6)
+    np.testing.assert_allclose(plain.posterior.sum(axis=1), 1)
+    np.testing.assert_allclose(plain.matrices.sum(axis=2), 1)
+
+
+def test_matrices_are_recovered_from_many_votes():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=4000)
+    true_matrices = np.array(
+        [np.eye(3) * 0.7 + 0.1, [[0.9, 0.1, 0], [0, 0.6, 0.4], [0.2, 0, 0.8]], np.eye(3) * 0.4 + 0.2]
+    )
+    votes = np.array([[rng.choice(3, p=matrix[y]) for y in truth] for matrix in true_matrices])
+    item, annotator = np.tile(np.arange(4000), 3), np.repeat(np.arange(3), 4000)
+    fit = fit_votes(item, annotator, votes.ravel(), 4000, 3, 3, overlap=0)
+    assert np.abs(fit.matrices - true_matrices).max() < 0.07
+
+
+def test_the_overlap_changes_how_sure_it_is_and_not_the_consensus():
+    votes, _ = crowd(1)
+    sure, unsure = (fit_votes(*votes, 60, 5, 3, overlap=overlap).posterior for overlap in (0.0, 1.0))
+    assert (sure.argmax(axis=1) == unsure.argmax(axis=1)).all()
+    assert (sure.max(axis=1) >= unsure.max(axis=1)).all()
+
+
+def test_a_random_audit_refits_the_overlap_and_settles_its_items():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=400)
+    hard = rng.random(400) < 0.25  # everybody fails on the same items
+    vote = np.where(hard[:, None], 1 - truth[:, None], truth[:, None]).repeat(4, axis=1)
+    vote = np.where(rng.random(vote.shape) < 0.05, 1 - vote, vote)
+    item, annotator = np.repeat(np.arange(400), 4), np.tile(np.arange(4), 400)
+    drawn = rng.choice(400, 100, replace=False)
+    fit = fit_votes(item, annotator, vote.ravel(), 400, 4, 2, verified=(drawn, truth[drawn]), n_audited=100)
+    assert fit.overlap > 2 * OVERLAP
+    assert (fit.posterior[drawn, truth[drawn]] == 1).all()
+    chosen = fit_votes(item, annotator, vote.ravel(), 400, 4, 2, verified=(drawn, truth[drawn]))
+    assert chosen.overlap == OVERLAP
+
+
+def test_rules_with_one_class_each_are_better_than_their_majority():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=2000)
+    item, annotator, vote = [], [], []
+    for rule in range(9):  # fires on most items of its class, and on some of the others
+        fires = rng.random(2000) < np.where(truth == rule % 3, 0.5, 0.08)
+        item.append(np.flatnonzero(fires))
+        annotator.append(np.full(fires.sum(), rule))
+        vote.append(np.full(fires.sum(), rule % 3))
+    item, annotator, vote = map(np.concatenate, (item, annotator, vote))
+    fit = fit_votes(item, annotator, vote, 2000, 9, 3)
+    counts = np.zeros((2000, 3))
+    np.add.at(counts, (item, vote), 1)
+    voted = counts.any(axis=1)
+    majority = (counts + rng.random(counts.shape) * 0.01).argmax(axis=1)
+    assert (fit.posterior.argmax(axis=1) == truth)[voted].mean() >= (majority == truth)[voted].mean() - 0.01
+
+
+def test_a_classifier_that_repeats_the_votes_has_its_temperature_at_the_bound():
+    votes, _ = crowd(0, n_items=300)
+    counts = np.zeros((300, 3))
+    np.add.at(counts, (votes[0], votes[2]), 1)
+    probs = 0.1 * np.eye(3)[counts.argmax(axis=1)] + 0.3
+    assert fit_votes(*votes, 300, 5, 3, probs=probs).calibration == (MAX_TEMPERATURE, True)
+
+
+def test_an_item_without_votes_has_the_class_shares_or_the_classifier():
+    votes, truth = crowd(0)
+    assert fit_votes(*votes, 61, 5, 3).posterior[60].sum() == pytest.approx(1)
+    probs = np.vstack([soft(truth, 3, 0), [0.98, 0.01, 0.01]])
+    assert fit_votes(*votes, 61, 5, 3, probs=probs).posterior[60].argmax() == 0

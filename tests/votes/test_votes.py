@@ -1,0 +1,191 @@
+"""Votes of every shape, and what is said of them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from votes_data import people
+
+import dualt
+from dualt.errors import InputError, LabelsError
+
+
+@pytest.fixture(scope="module")
+def long():
+    return people(0)
+
+
+def same(a, b):
+    order = pd.Series(range(len(b.items)), index=pd.Index(b.items).astype(str))
+    rows = order[[str(item) for item in a.items]]
+    np.testing.assert_allclose(a.posterior, b.posterior[rows], atol=1e-8)
+
+
+def test_every_shape_of_votes_gives_the_same_consensus(long, tmp_path):
+    plain = dualt.combine_votes(long)
+    wide = long.pivot(index="item", columns="annotator", values="label")
+    long.to_csv(tmp_path / "votes.csv", index=False)
+    renamed = long.rename(columns={"item": "n", "annotator": "by", "label": "said"})
+    for other in (
+        dualt.combine_votes(wide),
+        dualt.combine_votes(pl.from_pandas(long)),
+        dualt.combine_votes(list(long.itertuples(index=False, name=None))),
+        dualt.combine_votes({name: long[name].tolist() for name in long}),
+        dualt.combine_votes(tmp_path / "votes.csv"),
+        dualt.combine_votes(renamed, item="n", annotator="by", label="said"),
+        dualt.combine_votes(long.sample(frac=1, random_state=0)),
+    ):
+        same(other, plain)
+    assert plain.class_names == ("bird", "cat", "dog")
+    array = wide.to_numpy()
+    np.testing.assert_allclose(dualt.combine_votes(array).posterior, dualt.combine_votes(wide).posterior)
+    codes = np.where(pd.isna(array), -1, pd.Categorical(array.ravel()).codes.reshape(array.shape))
+    np.testing.assert_allclose(dualt.combine_votes(codes.astype(int)).posterior, dualt.combine_votes(wide).posterior)
+
+
+def test_exports_of_labelling_tools_are_votes(tmp_path, long):
+    some = long[long.item < 30]
+    plain = dualt.combine_votes(some)
+    label_studio, argilla, prodigy = [], [], []
+    for item, group in some.groupby("item"):
+        votes = list(zip(group.annotator, group.label, strict=True))
+        label_studio.append({
+            "id": item, "data": {"text": f"text {item}"},
+            "annotations": [
+                {"completed_by": {"email": who}, "result": [{"type": "choices", "value": {"choices": [label]}}]}
+                for who, label in votes
+            ] + [{"completed_by": 7, "was_cancelled": True, "result": []}],
+        })  # fmt: skip
+        responses = [{"user_id": who, "value": label, "status": "submitted"} for who, label in votes]
+        argilla.append({"id": item, "fields": {"text": "…"}, "responses": {"label": responses}})
+        for who, label in votes:
+            choice = {"_input_hash": item, "_annotator_id": who, "answer": "accept", "accept": [label], "text": "…"}
+            prodigy.append(choice)
+    prodigy.append({"_input_hash": 0, "_annotator_id": "zoe", "answer": "ignore", "accept": []})
+    (tmp_path / "studio.json").write_text(json.dumps(label_studio))
+    (tmp_path / "argilla.json").write_text(json.dumps(argilla))
+    (tmp_path / "prodigy.jsonl").write_text("\n".join(map(json.dumps, prodigy)))
+    for name in ("studio.json", "argilla.json", "prodigy.jsonl"):
+        same(dualt.combine_votes(tmp_path / name), plain)
+    assert dualt.votes.read_votes(tmp_path / "studio.json").text[0] == "text 0"
+
+
+def test_probabilities_are_matched_by_index_and_columns(long):
+    items, classes = sorted(long.item.unique()), ["dog", "bird", "cat"]
+    probs = pd.DataFrame(np.random.default_rng(0).dirichlet([1, 1, 1], len(items)), items, classes)
+    votes = dualt.combine_votes(long, probs)
+    shuffled = probs.sample(frac=1, random_state=1)
+    other = dualt.combine_votes(long, shuffled)
+    same(other, votes)
+    assert votes.class_names == ("dog", "bird", "cat")
+    with_array = dualt.combine_votes(long, probs.to_numpy(), classes=classes)
+    same(with_array, votes)
+    with pytest.raises(LabelsError, match=r"2 classes, one per column.*got 3"):
+        dualt.combine_votes(long, probs.to_numpy()[:, :2])
+
+
+def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
+    truth = np.array(long.attrs["truth"])
+    plain = dualt.combine_votes(long)
+    assert plain.noise_rate_interval[1] == 1
+    assert plain.annotators.low.isna().all()
+    drawn = np.random.default_rng(0).choice(len(truth), 100, replace=False)
+    votes = dualt.combine_votes(long, verified=pd.Series(truth[drawn], drawn))
+    low, high = votes.noise_rate_interval
+    assert low <= votes.noise_rate <= high < 0.5
+    assert low <= (votes.labels != truth[votes.items]).mean() <= high
+    assert (votes.annotators.low <= votes.annotators.quality).all()
+    assert (votes.annotators.quality <= votes.annotators.high).all()
+    settled = dualt.combine_votes(long, settled={item: truth[item] for item in plain.next_items(10)})
+    assert settled.noise_rate_interval[1] == 1
+    assert not set(settled.next_items(50)) & set(plain.next_items(10))
+
+
+def test_what_is_said_of_annotators(long):
+    truth, votes = np.array(long.attrs["truth"]), dualt.combine_votes(long)
+    quality = votes.annotators.set_index("name").quality
+    right = (long.label == truth[long.item]).groupby(long.annotator).mean()
+    assert (quality - right[quality.index]).abs().max() < 0.1
+    assert list(votes.transition) == list(quality.index)
+    for name, estimate in votes.transition.items():
+        assert np.allclose(estimate.transition.sum(axis=1), 1)
+        assert abs((1 - estimate.noise_rate) - right[name]) < 0.15
+    assert votes.consensus.noise_rate == pytest.approx(votes.noise_rate, abs=0.02)
+    low, high = votes.common.confidence_interval()
+    assert (low <= votes.common.transition).all()
+    assert (votes.common.transition <= high).all()
+    frame = votes.to_frame()
+    assert frame.columns.tolist() == ["item", "label", "probability", "votes", "agreement"]
+    assert frame.agreement.between(0, 1).all()
+    assert "annotators" in repr(votes)
+
+
+def test_the_consensus_matrix_goes_on_to_label_issues(long):
+    votes = dualt.combine_votes(long)
+    probs = votes.posterior[:, ::1]
+    found = dualt.find_label_issues(probs, votes.labels, votes.consensus)
+    assert len(found.probability_right) == len(votes.items)
+
+
+def codes(votes):
+    return {notice.code for notice in votes.warnings}
+
+
+@given(seed=st.integers(0, 50))
+def test_a_duplicated_annotator_is_found(seed):
+    long = people(seed)
+    assert "copies" not in codes(dualt.combine_votes(long))
+    copied = long[long.annotator == "hasty"].assign(annotator="copy")
+    notice = next(n for n in dualt.combine_votes(pd.concat([long, copied])).warnings if n.code == "copies")
+    assert "copy and hasty" in notice.message
+
+
+def test_annotators_at_chance_or_with_one_class_are_named(long):
+    rng = np.random.default_rng(1)
+    items = np.arange(len(long.attrs["truth"]))
+    guesses = pd.DataFrame(
+        {"item": items, "annotator": "dice", "label": rng.choice(["bird", "cat", "dog"], len(items))}
+    )
+    always = pd.DataFrame({"item": items, "annotator": "wall", "label": "cat"})
+    votes = dualt.combine_votes(pd.concat([long, guesses, always]))
+    notices = {notice.code: notice.message for notice in votes.warnings}
+    assert "dice" in notices["at-chance"]
+    assert "wall" in notices["one-class"]
+    plain = dualt.combine_votes(long)
+    assert (votes.labels == plain.labels).mean() > 0.97
+
+
+def test_single_votes_ties_and_repeated_votes():
+    votes = dualt.combine_votes([("a", "ann", "x"), ("a", "bob", "y"), ("b", "ann", "x"), ("b", "bob", "x")])
+    assert votes.labels[1] == "x"
+    assert votes.probability[0] < votes.probability[1]
+    once = dualt.combine_votes(
+        [*[(n, "ann", n % 2) for n in range(9)], *[(n, "bob", n % 2) for n in range(9)], (0, "eve", 0)]
+    )
+    assert once.annotators.set_index("name").votes["eve"] == 1
+    again = dualt.combine_votes([(0, "ann", "x"), (0, "ann", "y"), (0, "bob", "y"), (1, "bob", "x"), (1, "ann", "x")])
+    assert codes(again) == {"repeated"}
+    assert again.labels.tolist() == ["y", "x"]
+
+
+def test_what_cannot_be_combined_is_refused(long):
+    one = long.drop_duplicates("item")
+    with pytest.raises(InputError, match=r"got one vote on each.*probs=.*verified="):
+        dualt.combine_votes(one)
+    assert dualt.combine_votes(one, verified={0: "cat", 1: "dog"}).labels[0] == "cat"
+    with pytest.raises(LabelsError, match=r"got 'bird', the vote of \w+ on item"):
+        dualt.combine_votes(long, classes=["cat", "dog"])
+    with pytest.raises(InputError, match=r"Expected a column 'who', got item"):
+        dualt.combine_votes(long, annotator="who")
+    with pytest.raises(LabelsError, match="at least two classes"):
+        dualt.combine_votes([["x", "x"], ["x", None]])
+    with pytest.raises(LabelsError, match="at least one vote"):
+        dualt.combine_votes([[None, ""], [-1, None]])
+    with pytest.raises(InputError, match=r"verified, got 'nowhere'"):
+        dualt.combine_votes(long, verified={"nowhere": "cat"})
+    with pytest.raises(LabelsError, match=r"bird, cat, dog in verified, got 'cow'"):
+        dualt.combine_votes(long, verified={0: "cow"})
