@@ -1,4 +1,4 @@
-"""What the journeys share: commands, decisions in a real browser, and an empty cache."""
+"""What the journeys share: commands, and decisions in a real browser."""
 
 import pytest
 from typer.testing import CliRunner
@@ -8,9 +8,8 @@ from dualt.cli import app
 
 @pytest.fixture(autouse=True)
 def _apart(tmp_path, monkeypatch):
-    """Work in an empty folder, and keep no probabilities of other runs."""
+    """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DUALT_CACHE", str(tmp_path / ".cache"))
 
 
 @pytest.fixture

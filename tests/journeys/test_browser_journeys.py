@@ -39,10 +39,9 @@ def test_images(run, decide):
     assert misplaced <= {name.removeprefix("'") for name in listed}
     review = decide("page.html", lambda row: truth[before[images.files[row]]])
     run("apply-review", "pictures", review, "-o", "moves.csv")
-    assert contents("pictures") == before, "a plan moves nothing"
-    run("apply-review", "pictures", review, "--move")
-    after = contents("pictures")
-    assert sorted(after.values()) == sorted(before.values())
-    assert {file: truth[content] for file, content in after.items()} == {file: file.split("/")[0] for file in after}
-    run("apply-review", "pictures", "pictures-undo.csv", "--move")
-    assert contents("pictures") == before
+    assert contents("pictures") == before, "images stay where they are"
+    moves = {cells[0].removeprefix("'"): cells[1].removeprefix("'") for cells in read("moves.csv")[1:]}
+    assert moves.keys() == misplaced
+    assert {file: target.split("/")[0] for file, target in moves.items()} == {
+        file: truth[before[file]] for file in misplaced
+    }

@@ -148,9 +148,9 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
                 ["audit", *given_table, "--more", "1", "-o", target],
                 ["issues", *given_table, "--probs", "p_*", "--export", "label-studio", "-o", target],
                 ["issues", *given_table, "--probs", "p_*", "--export", "hf", "-o", target],
-                ["issues", *given_table, "--features", "p_*", "--no-cache", "--folds", "2", "-o", target],
-                ["probs", *given_table, "--features", "p_*", "--no-cache", "--folds", "2", "-o", target],
-                ["estimate", *given_table, "--probs", "p_*", "--reviewed", folder / "review.csv", "--report", target],
+                ["issues", *given_table, "--features", "p_*", "-o", target],
+                ["probs", *given_table, "--features", "p_*", "--folds", "2", "-o", target],
+                ["issues", *given_table, "--probs", "p_*", "--reviewed", folder / "review.csv", "--report", target],
                 ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "-o", target],
                 ["apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "--in-place"],
             ]
