@@ -65,7 +65,7 @@ def issues(
         found = examples.find_issues(source, top=top, threshold=threshold)
     found = with_image_names(found, images)
     decided = {} if reviewed is None else decided_rows(found, reviewed)
-    found = found.without([row for row, label in decided.items() if label == found.class_names[found.given[row]]])
+    found = found.without([row for row, label in decided.items() if label == found.given_names[int(row)]])
     if report is not None:
         texts = Path(learning.text) if learning.text and learning.text_column is None else None
         pictures = images or (None if learning.text else examples.images)
@@ -109,7 +109,7 @@ def with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
     return replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
 
 
-def decided_rows(found: LabelIssues, review: Path) -> dict[int, str]:
+def decided_rows(found: LabelIssues, review: Path) -> dict[int | str, str]:
     """Return the class that an earlier review decided for, by row."""
     from dualt.audit import read_sheet
     from dualt.issues.review import decided_labels, read_review
@@ -127,4 +127,4 @@ def decided_rows(found: LabelIssues, review: Path) -> dict[int, str]:
                 f" --verified {review}, or add to it with `dualt audit`."
             ) from None
         raise
-    return decided_labels(decisions, found.given_names, found.ids)
+    return dict(decided_labels(decisions, found.given_names, found.ids).items())

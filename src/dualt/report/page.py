@@ -201,7 +201,7 @@ def _headline(estimate: TransitionEstimate | None, level: float, n_wrong: float,
 
 def _label_counts(issues: LabelIssues) -> list[int]:
     given = issues.given if issues.labelled is None else issues.given[issues.labelled]
-    return np.bincount(given, minlength=len(issues.class_names)).tolist()
+    return list(np.bincount(given, minlength=len(issues.class_names)))
 
 
 def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any) -> Previews | None:
