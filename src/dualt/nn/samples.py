@@ -48,30 +48,21 @@ class Inputs:
         Of one sample.
     take
         Returns the samples of a tensor of indices.
-    base, rows
-        The samples of which these are rows, and the rows; `None` if these are no subset.
     """
 
     n_samples: int
     shape: tuple[int, ...]
     take: Callable[[Tensor], Tensor]
-    base: Inputs | None = None
-    rows: Tensor | None = None
 
     def __len__(self) -> int:
         return self.n_samples
 
     def subset(self, rows: Tensor) -> Inputs:
         """Return some rows of these, without copying samples."""
-        if self.base is not None and self.rows is not None:
-            return self.base.subset(self.rows.index_select(0, rows.to(self.rows.device)))
-        take = lambda index: self.take(rows.index_select(0, index.to(rows.device)))  # noqa: E731
-        return Inputs(len(rows), self.shape, take, self, rows)
+        return Inputs(len(rows), self.shape, lambda index: self.take(rows.index_select(0, index.to(rows.device))))
 
     def followed_by(self, other: Inputs) -> Inputs:
         """Return these samples followed by the others, without copying."""
-        if self.base is not None and self.base is other.base and self.rows is not None and other.rows is not None:
-            return self.base.subset(torch.cat([self.rows, other.rows]))
 
         def take(index: Tensor) -> Tensor:
             is_own = index < len(self)

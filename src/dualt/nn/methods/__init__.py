@@ -40,44 +40,48 @@ __all__ = [
 ]
 
 
+# What a method's constructor may ask for, and what a user who passes none is told.
+_NEEDS = {
+    "transition": "a transition matrix: estimate one, or pass one",
+    "n_classes": "the number of classes: pass n_classes",
+    "n_samples": "the size of the training part: pass n_samples",
+}
+
+
 @dataclass(frozen=True)
 class RegisteredMethod:
-    """A method, its published recipe, and what it is built with.
+    """A method, its published recipe, and the method whose networks it refines, if any.
 
-    Attributes
-    ----------
-    build, recipe
-    takes_transition, learns_transition, remembers_samples
-        Whether it is built with a matrix, with the number of classes, or with the numbers of samples and classes.
-    starts_from
-        The method whose networks it refines.
-    ramp
-        Share of the epochs that its ramp takes in the default recipe, if its recipe has a ramp.
+    A constructor with a parameter `transition`, `n_classes` or `n_samples` gets the matrix, the number of classes or
+    the size of the training part; other parameters are options. `ramp` is the share of the epochs that a ramp takes in
+    the default recipe, if the method's own recipe has one.
     """
 
     build: Callable[..., Method]
     recipe: Recipe
-    takes_transition: bool = False
     starts_from: str | None = None
-    learns_transition: bool = False
-    remembers_samples: bool = False
     ramp: float = 0.3
+
+    @property
+    def takes_transition(self) -> bool:
+        """Whether the method is built with a matrix."""
+        return "transition" in inspect.signature(self.build).parameters
 
 
 METHODS: dict[str, RegisteredMethod] = {
     "ce": RegisteredMethod(ce.CrossEntropy, ce.RECIPE),
     "mixup": RegisteredMethod(mixup.Mixup, mixup.RECIPE),
     "decoupling": RegisteredMethod(decoupling.Decoupling, decoupling.RECIPE),
-    "mentornet": RegisteredMethod(mentornet.MentorNet, mentornet.RECIPE, takes_transition=True),
-    "co-teaching": RegisteredMethod(co_teaching.CoTeaching, co_teaching.RECIPE, takes_transition=True),
-    "forward": RegisteredMethod(forward.Forward, forward.RECIPE, takes_transition=True),
-    "reweighting": RegisteredMethod(reweighting.Reweighting, reweighting.RECIPE, True, starts_from="ce"),
-    "revision": RegisteredMethod(revision.Revision, revision.RECIPE, True, starts_from="reweighting"),
+    "mentornet": RegisteredMethod(mentornet.MentorNet, mentornet.RECIPE),
+    "co-teaching": RegisteredMethod(co_teaching.CoTeaching, co_teaching.RECIPE),
+    "forward": RegisteredMethod(forward.Forward, forward.RECIPE),
+    "reweighting": RegisteredMethod(reweighting.Reweighting, reweighting.RECIPE, starts_from="ce"),
+    "revision": RegisteredMethod(revision.Revision, revision.RECIPE, starts_from="reweighting"),
     "gce": RegisteredMethod(gce.GeneralizedCrossEntropy, gce.RECIPE),
-    "elr": RegisteredMethod(elr.EarlyLearning, elr.RECIPE, remembers_samples=True),
-    "dividemix": RegisteredMethod(dividemix.DivideMix, dividemix.RECIPE, remembers_samples=True, ramp=0.9),
-    "volminnet": RegisteredMethod(volminnet.VolMinNet, volminnet.RECIPE, learns_transition=True),
-    "total-variation": RegisteredMethod(total_variation.TotalVariation, total_variation.RECIPE, learns_transition=True),
+    "elr": RegisteredMethod(elr.EarlyLearning, elr.RECIPE),
+    "dividemix": RegisteredMethod(dividemix.DivideMix, dividemix.RECIPE, ramp=0.9),
+    "volminnet": RegisteredMethod(volminnet.VolMinNet, volminnet.RECIPE),
+    "total-variation": RegisteredMethod(total_variation.TotalVariation, total_variation.RECIPE),
 }
 
 
@@ -90,8 +94,7 @@ def find_method(name: str) -> RegisteredMethod:
 
 def options_of(name: str) -> list[str]:
     """Return the names of the options of the method `name`."""
-    parameters = inspect.signature(find_method(name).build).parameters
-    return [each for each in parameters if each not in ("transition", "n_classes", "n_samples")]
+    return [each for each in inspect.signature(find_method(name).build).parameters if each not in _NEEDS]
 
 
 def check_options(name: str, options: Iterable[str]) -> None:
@@ -122,21 +125,13 @@ def build_method(
     >>> build_method("volminnet", n_classes=3, volume_weight=1e-3).learned_transition.diagonal()
     tensor([0.6667, 0.6667, 0.6667])
     """
-    entry = find_method(name)
-    first: tuple[Any, ...] = ()
-    if entry.takes_transition:
-        if transition is None:
-            raise InputError(f"The method {name!r} needs a transition matrix: estimate one, or pass one.")
-        first = (transition,)
-    elif entry.learns_transition:
-        if n_classes is None:
-            raise InputError(f"The method {name!r} learns a transition matrix: pass n_classes, its size.")
-        first = (n_classes,)
-    elif entry.remembers_samples:
-        if n_classes is None or n_samples is None:
-            raise InputError(f"The method {name!r} has a memory per sample: pass n_samples and n_classes.")
-        first = (n_samples, n_classes)
     check_options(name, options)
-    method = entry.build(*first, **options)
+    build = find_method(name).build
+    given = {"transition": transition, "n_classes": n_classes, "n_samples": n_samples}
+    needed = {key: value for key, value in given.items() if key in inspect.signature(build).parameters}
+    for key, value in needed.items():
+        if value is None:
+            raise InputError(f"The method {name!r} needs {_NEEDS[key]}.")
+    method = build(**needed, **options)
     method.options = options
     return method

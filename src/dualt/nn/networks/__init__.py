@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dualt.errors import DualtError, InputError, UnknownNameError
+from dualt.errors import DualtError, InputError, MissingExtraError, UnknownNameError
 from dualt.nn.networks.resnet import resnet18, resnet34, resnet50
-from dualt.nn.networks.weights import load_weights
+from dualt.nn.tensor_files import read_tensors
 from dualt.rng import check_seed
 from dualt.validation import check_n_classes
 
@@ -23,6 +24,8 @@ _SMALLEST_IMAGE = 4
 # cnn9: channels of the three layers before each pooling; images from this size on are not padded in the last block.
 _CNN9_BLOCKS = ((128, 128, 128), (256, 256, 256), (512, 256, 128))
 _CNN9_UNPADDED = 28
+# The last layer, whose size depends on the number of classes.
+_HEAD = "fc."
 
 
 def mlp(
@@ -219,3 +222,32 @@ def seeded(seed: int) -> Iterator[None]:
         else:  # torch.manual_seed keeps a traceback for every kind of device that is missing, which costs a millisecond
             torch.default_generator.manual_seed(seed)
         yield
+
+
+def load_weights(network: nn.Module, source: str | Path) -> None:
+    """Load weights into `network`, in place.
+
+    Parameters
+    ----------
+    network
+    source
+        A `.safetensors` file with torchvision's names, or `"imagenet"` for torchvision's ResNet-50 weights.
+        The last layer is left as it is where the number of classes differs.
+    """
+    weights = _from_torchvision() if str(source) == "imagenet" else read_tensors(Path(source))[0]
+    own = network.state_dict()
+    for name in dict.fromkeys((*own, *weights)):
+        if name not in own or name not in weights or own[name].shape != weights[name].shape:
+            if not name.startswith(_HEAD):
+                raise InputError(f"The weights in {source} have another architecture: {name!r} does not fit.")
+            weights.pop(name, None)
+    network.load_state_dict(weights, strict=False)
+
+
+def _from_torchvision() -> dict[str, Tensor]:
+    try:
+        from torchvision.models import ResNet50_Weights
+    except (ImportError, RuntimeError):  # A torchvision of another torch fails with RuntimeError.
+        raise MissingExtraError("ImageNet weights from torchvision (or pass a .safetensors file)", "train") from None
+    weights: dict[str, Tensor] = ResNet50_Weights.DEFAULT.get_state_dict(progress=False)
+    return weights
