@@ -153,30 +153,6 @@ def test_bad_requests_are_named(sample):
         train_robustly(data, 2, TrainingConfig(estimator="oracle", **QUICK), on_epoch=fail)
 
 
-def test_seconds_count_every_part_of_a_resumed_run(sample, tmp_path):
-    data, _ = sample
-    config = TrainingConfig(method="gce", learning_rate=0.1, **QUICK)
-    first = train_robustly(data, 2, config, folder=tmp_path)
-    again = train_robustly(data, 2, config, folder=tmp_path, resume=True)
-    assert again.to_dict()["seconds"] == first.to_dict()["seconds"]
-
-
-def test_another_precision_is_not_resumed(sample, tmp_path):
-    data, _ = sample
-    config = TrainingConfig(method="gce", **QUICK)
-    train_robustly(data, 2, config, folder=tmp_path)
-    with pytest.raises(InputError, match="precision = 'float32', not 'bf16'"):
-        train_robustly(data, 2, replace(config, precision="bf16"), folder=tmp_path, resume=True)
-
-
-def test_probabilities_of_the_validation_part_come_from_the_same_networks(sample):
-    data, split = sample
-    config = TrainingConfig(method="ce", folds=2, learning_rate=0.1, **QUICK)
-    run = train_robustly(data, 2, config)
-    assert run.held_out_probs.shape == (len(split.val_noisy), 2)
-    assert (run.held_out_probs.argmax(axis=1) == split.val_clean).mean() > 0.9
-
-
 def estimated(matrix, n_samples=6_000):
     """Return an estimate of labels that were drawn by `matrix`, from probabilities that are sure of the true class."""
     rng = np.random.default_rng(0)

@@ -120,21 +120,6 @@ def test_the_learned_matrix_is_near_the_truth(name, data):
     assert run.to_dict()["learned_transition"] == run.learned_transition.tolist()
 
 
-@pytest.mark.parametrize("name", LEARNING)
-def test_an_interrupted_run_goes_on_to_the_bit(name, data, tmp_path):
-    def interrupt(stage, record):
-        if record.epoch == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_robustly(data, 2, config(name), folder=tmp_path, on_epoch=interrupt)
-    resumed = train_robustly(data, 2, config(name), folder=tmp_path, resume=True)
-    whole = train_robustly(data, 2, config(name))
-    np.testing.assert_array_equal(resumed.learned_transition, whole.learned_transition)
-    for one, other in zip(resumed.networks[0].parameters(), whole.networks[0].parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
 def test_other_options_do_not_resume(data, tmp_path):
     quick = {"epochs": 1, "method_options": {"volume_weight": 0.1}}
     train_robustly(data, 2, config("volminnet", **quick), folder=tmp_path)
