@@ -108,8 +108,3 @@ def test_a_cut_of_the_training_part_leaves_validation_as_it_is():
 def test_bad_arguments_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         split_dataset(NUMBERED, **options)
-
-
-def test_one_sample_cannot_be_split():
-    with pytest.raises(InputError, match="at least two samples to split, got 1"):
-        split_dataset(from_arrays([[1.0]], ["a"], class_names=["a", "b"]))

@@ -37,16 +37,6 @@ def test_rows_are_distributions_of_the_wished_mean_rate(kind, rate, n_classes, s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_labels_follow_their_own_rows(kind):
-    features, labels = blobs(20_000)
-    noisy, distributions = kind(features, labels, 0.3, 1)
-    for part in np.array_split(np.argsort(distributions[:, 0]), 10):
-        for label in range(3):
-            expected = distributions[part, label].mean()
-            assert abs((noisy[part] == label).mean() - expected) < 5 * np.sqrt(0.25 / len(part))
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_the_expected_matrix_is_the_mean_of_the_rows_of_a_class(kind):
     features, labels = blobs(30_000)
     noisy, distributions = kind(features, labels, 0.3, 2)

@@ -1,4 +1,4 @@
-"""A sweep that is killed, run twice at once, in processes and on a cluster: always exactly the grid's records."""
+"""A sweep that is killed, in processes and on a cluster: always exactly the grid's records."""
 
 import json
 import os
@@ -66,16 +66,6 @@ def test_killed_at_random_moments_it_ends_with_exactly_the_grid(tmp_path):
     assert sorted(json.loads(line)["id"] for line in lines(tmp_path)) == sorted(run.identity for run in runs)
     undisturbed = run_sweep(runs, tmp_path / "other")
     assert without_times(records) == without_times(undisturbed)
-
-
-@pytest.mark.slow
-def test_two_sweeps_at_once_leave_whole_records(tmp_path):
-    processes = [start(tmp_path), start(tmp_path)]
-    assert 0 in [process.wait() for process in processes]
-    records = run_sweep(grid(), tmp_path)
-    assert records.keys() == {run.identity for run in grid()}
-    assert {json.loads(line)["format"] for line in lines(tmp_path)} == {FORMAT}
-    assert {record["status"] for record in records.values()} == {"done"}
 
 
 def test_processes_give_the_same_records_as_one(tmp_path):

@@ -282,8 +282,8 @@ def read_raw(data: Data, learning: Learning, size: int | None = None) -> Raw:
 
 def _read_images(folder: Path, size: int | None) -> Raw:
     from dualt import io
-    from dualt.datasets.folder import load_images
     from dualt.datasets.images import image_size_and_mode
+    from dualt.datasets.own_files import load_images
     from dualt.io.image_folder import FILE_COLUMN
 
     if io.is_class_folder(folder / "train"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dualt.datasets.dataset import Dataset
-from dualt.datasets.folder import load_folder
+from dualt.datasets.own_files import load_folder, load_npz, load_table
 from dualt.datasets.published import (
     data_root,
     load_cifar10,
@@ -20,7 +20,6 @@ from dualt.datasets.published import (
     load_mnist,
 )
 from dualt.datasets.synthetic import load_synthetic
-from dualt.datasets.table_files import load_npz, load_table
 from dualt.errors import FileError, InputError, UnknownNameError
 from dualt.io.tables import TABLES
 
