@@ -26,10 +26,6 @@ _PAGES = (".html", ".htm")
 _CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 
 output_option = partial(typer.Option, "-o", "--output")
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
-]
 Level = Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")]
 Classes = Annotated[
     Path | None, typer.Option("--classes", help="Class names in column order, one per line. Default: the header's.")
@@ -229,9 +225,12 @@ class Estimation:
     estimator: Annotated[
         str | None, _estimate("--estimator", "-e", help="Estimator; `dualt estimate --compare` lists all.")
     ] = None
-    settings: Settings = None
+    settings: Annotated[
+        list[str] | None,
+        _estimate("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
+    ] = None
     verified: Annotated[Path | None, _estimate(help="Labels checked by hand; see `dualt audit`.")] = None
-    level: Level = 0.95
+    level: Annotated[float, _estimate(help="Level of the confidence intervals.")] = 0.95
 
     def __post_init__(self) -> None:
         from dualt.validation import check_fraction

@@ -288,7 +288,7 @@ def show_issues(out: Console, found: LabelIssues, level: float = 0.95) -> None:
     out.print(f"\n[bold]{headline}[/] ({reason}).")
     if n_flagged:
         n_doubtful = int((found.suggested == found.given)[found.indices].sum())
-        doubtful = f"; {n_doubtful:,} are doubtful, with no clear alternative" if n_doubtful else ""
+        doubtful = f"; {n_doubtful:,} of them doubtful, with no clear alternative" if n_doubtful else ""
         out.print(f"{n_flagged:,} of {n_labelled} are flagged, most suspect first{doubtful}.\n")
         out.print(issues_table(found))
         pairs = _table("\nWhere they are", "given", "should be", "about>")
