@@ -381,24 +381,6 @@ def test_classes_that_are_no_labels_are_refused():
         dualt.RobustClassifier(Renaming(), correction="clean").fit(features, noisy)
 
 
-@pytest.mark.parametrize(
-    "labels_of",
-    [
-        lambda codes: np.array(["c", "a", "b"])[codes],
-        lambda codes: codes + 5,
-        lambda codes: codes > 0,
-        lambda codes: codes * 2.0,
-        lambda codes: np.array(["c", "a", "b"], object)[codes],
-    ],
-    ids=["strings", "integers", "bools", "whole floats", "objects"],
-)
-def test_its_issues_know_the_labels_that_were_passed(labels_of):
-    features, noisy, _ = small_case()
-    labels = labels_of(np.searchsorted(["ant", "bee", "cat"], noisy))
-    issues = dualt.RobustClassifier(GaussianNB()).fit(features, labels).label_issues_
-    assert issues.labels_digest == dualt.issues.labels_digest(labels)
-
-
 def test_a_review_of_its_issues_is_applied():
     features, noisy, _ = small_case()
     issues = dualt.RobustClassifier(GaussianNB()).fit(features, noisy).label_issues_

@@ -268,7 +268,7 @@ def _among(kept: NDArray[np.intp], n_rows: int, audit: Audit) -> Audit:
 
 
 def _label_texts(classes: NDArray[Any]) -> tuple[str, ...]:
-    """Return what the label of each class looks like in the data, as `labels_digest` reads them."""
+    """Return what the label of each class looks like in the data."""
     values = classes.astype(np.int64) if classes.dtype.kind in "bf" else classes
     return tuple(map(str, values.tolist()))
 

@@ -154,7 +154,7 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
     assert "two folds" in refused("probs", "data.csv", *text, "--folds", "1", *out)
     assert "No such file" in refused("probs", "none.csv", "--label", "label", *text, *out)
     assert ".parquet" in refused("probs", "data.csv", "--label", "label", *text, "-o", "p.xlsx")
-    assert "to be read too" in refused("probs", "data.csv", "--label", "label", *text, "-o", "data.csv")
+    assert "also an input" in refused("probs", "data.csv", "--label", "label", *text, "-o", "data.csv")
     assert "one table" in refused("issues", "data.csv", "data.csv", "--label", "label", "--features", "x_*")
     table.assign(label="same").to_csv("one.csv", index=False)
     assert "at least two classes" in refused("probs", "one.csv", "--label", "label", *text, *out)

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError
 from dualt.issues.files import counted_pairs, issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
-from dualt.labels import codes_digest
 from dualt.results import TransitionEstimate
 from dualt.results.readings import rate_range
 from dualt.rows.row_names import row_ids, row_numbers
@@ -126,13 +125,6 @@ class LabelIssues:
     def n_labelled(self) -> int:
         """Number of rows that have a label."""
         return len(self) if self.labelled is None else int(self.labelled.sum())
-
-    @cached_property
-    def labels_digest(self) -> str:
-        """Checksum of the given labels, by which `apply_review` recognises a review of others."""
-        codes = self.given.astype(np.intp)
-        known = codes if self.labelled is None else np.where(self.labelled, codes, -1)
-        return codes_digest(self.label_texts or self.class_names, [known], self.row_numbers)
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
         """Return the same for all `n_rows` rows of a file, of which those with these numbers have a label."""
