@@ -34,7 +34,7 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, TransitionError, UnknownNameError
-from dualt.rows.confidence import scaled, share_factors
+from dualt.rows.scaling import scale_classes, share_factors
 from dualt.transition import EarlyPosterior
 
 CORRECTIONS = ["reweight", "posterior", "clean"]
@@ -264,7 +264,7 @@ def test_weights_follow_bayes_rule_where_two_opinions_rank(digits):
     model = dualt.RobustClassifier(Recorder(var_smoothing=0.1)).fit(features, noisy)
     assert model.transition_estimate_.fit.readings.trust < 1
     probs = out_of_fold_probabilities(GaussianNB(var_smoothing=0.1), features, noisy)
-    probs = scaled(probs, share_factors(probs, noisy))
+    probs = scale_classes(probs, share_factors(probs, noisy))
     clean_posterior = dualt.transition.early_posterior(probs / probs.sum(axis=1, keepdims=True), model.transition_)
     rows = np.arange(len(noisy))
     expected = clean_posterior[rows, noisy] / (clean_posterior @ model.transition_)[rows, noisy]
@@ -361,7 +361,7 @@ def test_class_weights_go_to_the_classes_that_they_name(names, correction):
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(features, labels):
         probs[test] = clone(base).fit(features[train], labels[train]).predict_proba(features[test])
     codes = np.unique(labels, return_inverse=True)[1]
-    probs = scaled(probs, share_factors(probs, codes))
+    probs = scale_classes(probs, share_factors(probs, codes))
     issues = dualt.find_label_issues(probs, codes, transition)
     np.testing.assert_allclose(model.label_issues_.probability_right, issues.probability_right, rtol=1e-4)
 

@@ -20,7 +20,7 @@ import dualt
 from dualt.crossfit import ImageFeatures, cross_fit, out_of_fold_probabilities
 from dualt.crossfit.columns import columns_of
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
-from dualt.rows.confidence import scaled, share_factors
+from dualt.rows.scaling import scale_classes, share_factors
 
 WORDS = {"animal": ["fox", "hen", "cat", "owl"], "drink": ["tea", "milk", "cola", "beer"], "sea": ["crab", "wave"]}
 
@@ -55,7 +55,7 @@ def test_class_weights_go_to_the_classes_that_they_name(names):
     expected = np.empty((len(labels), 3))
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(features, labels):
         expected[test] = clone(model).fit(features[train], labels[train]).predict_proba(features[test])
-    expected = scaled(expected, share_factors(expected, np.unique(labels, return_inverse=True)[1]))
+    expected = scale_classes(expected, share_factors(expected, np.unique(labels, return_inverse=True)[1]))
     np.testing.assert_allclose(found.pred_probs, expected)
 
 

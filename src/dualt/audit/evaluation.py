@@ -282,7 +282,7 @@ def _largest_rate(transition: Any, matrix: Floats, given: Codes, level: float) -
     """Return an upper bound for the share of wrong labels, by the matrix or by the estimate that it comes from."""
     if not isinstance(transition, TransitionEstimate):
         return largest_rate(matrix, given, level)
-    highest = transition.noise_rate_range[1]
+    highest = transition.noise_rate_interval(level)[1]
     if not np.array_equal(np.bincount(given, minlength=len(matrix)), transition.diagnostics.label_counts):
         highest = max(highest, largest_rate(matrix, given, level))  # other labels with the same noise
     return None if highest >= 1 else highest
