@@ -14,7 +14,7 @@ from dualt.results.fit import Fit, Matrix
 from dualt.rows.counts import normalize_counts
 from dualt.rows.floats import surest
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.scan import CONFIDENCE_UNIT
+from dualt.rows.summary import CONFIDENCE_UNIT
 
 
 def confident_joint(posterior: NoisyPosterior) -> Fit:
