@@ -88,7 +88,7 @@ def test_the_rate_is_held_by_its_interval(data, design):
         classes.append(
             (np.diagonal(lows) <= np.diagonal(truth_of(data))) & (np.diagonal(truth_of(data)) <= np.diagonal(highs))
         )
-    assert np.mean(held) >= 0.85  # nominally .95, of 40 draws
+    assert np.mean(held) >= 0.88  # nominally .95, of 40 draws
     assert np.mean(classes) >= 0.92
 
 
