@@ -109,5 +109,5 @@ class _GatherRows(torch.autograd.Function):
 
 
 def shard(networks: Sequence[nn.Module], world: World) -> list[nn.Module]:
-    """Return the networks as they are to be called in this world."""
+    """Return the networks, wrapped for several processes if there are several."""
     return list(networks) if world.size == 1 else [ShardedNetwork(network, world) for network in networks]

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from dualt import noise
-from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError, TransitionError, UnknownNameError
 from dualt.nn.methods import METHODS, Batch, build_method
-from dualt.nn.samples import Part, TrainingData, as_inputs
+from dualt.nn.samples import Part, as_inputs
 
 N_CLASSES = 4
 MATRIX = noise.random_diagonal_dominant(N_CLASSES, 0.4, 3)
@@ -133,18 +132,6 @@ def test_revision_validates_through_the_revised_matrix():
     np.testing.assert_allclose(method.to_noisy(probs), expected, rtol=1e-6)
     np.testing.assert_allclose(build_method("forward", MATRIX).to_noisy(probs), MATRIX, rtol=1e-6)
     assert torch.equal(build_method("ce").to_noisy(probs), probs)
-
-
-def data_of(name, transition):
-    dataset = load_dataset(name, **({"n_samples": 2000, "n_test": 500} if name == "synthetic" else {}))
-    split = split_dataset(dataset, transition, random_state=0)
-
-    def part(samples, labels):
-        return Part(as_inputs(samples, dataset.mean, dataset.std), torch.from_numpy(labels))
-
-    return TrainingData(
-        part(split.train_x, split.train_noisy), part(split.val_x, split.val_noisy), part(split.test_x, split.test_y)
-    )
 
 
 def test_bad_requests_are_named():

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-# What a method's constructor may ask for, and what a user who passes none is told.
+# Parameters that a method's constructor may have, as named in the error if one is missing.
 _NEEDS = {
     "transition": "a transition matrix: estimate one, or pass one",
     "n_classes": "the number of classes: pass n_classes",

@@ -1,4 +1,4 @@
-"""MentorNet, self-paced: a network learns from the samples that it finds easy."""
+"""MentorNet, self-paced: a network learns from its small-loss samples."""
 
 from __future__ import annotations
 

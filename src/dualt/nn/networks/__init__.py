@@ -232,7 +232,7 @@ def load_weights(network: nn.Module, source: str | Path) -> None:
     network
     source
         A `.safetensors` file with torchvision's names, or `"imagenet"` for torchvision's ResNet-50 weights.
-        The last layer is left as it is where the number of classes differs.
+        The last layer keeps its initial weights if the number of classes differs.
     """
     weights = _from_torchvision() if str(source) == "imagenet" else read_tensors(Path(source))[0]
     own = network.state_dict()
