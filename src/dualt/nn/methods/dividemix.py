@@ -1,4 +1,4 @@
-"""DivideMix: two networks, each learns from labels that are probably right by the other's losses, and guesses the rest."""
+"""DivideMix: two networks; each learns from the labels that seem right by the other's losses, and guesses the rest."""
 
 from __future__ import annotations
 
