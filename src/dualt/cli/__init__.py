@@ -20,6 +20,7 @@ from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
 from dualt.cli.terminal import remember_typed, say
 from dualt.cli.train import train
+from dualt.cli.votes import votes
 from dualt.errors import DualtError, TrainingError, missing_extra
 
 # What to do after Ctrl-C.
@@ -71,7 +72,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (issues, estimate, audit, apply_review, probs, evaluate, train, predict, reproduce, demo):
+for _command in (issues, estimate, votes, audit, apply_review, probs, evaluate, train, predict, reproduce, demo):
     app.command(cls=Command)(_command)
 app.add_typer(data.app, name="data")
 

@@ -12,6 +12,7 @@ from dualt.estimators.registry import (
     EstimatorEntry,
     comparable,
     estimate_posterior,
+    estimate_summary,
     estimate_transition,
     estimate_verified,
 )
@@ -34,6 +35,7 @@ __all__ = [  # noqa: PLE0604
     "comparable",
     "count_fit",
     "estimate_posterior",
+    "estimate_summary",
     "estimate_transition",
     "estimate_verified",
     *_CLASSES,

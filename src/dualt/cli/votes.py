@@ -1,0 +1,292 @@
+"""`dualt votes`: the consensus of several annotators, what each is worth, and what to check next."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualt.cli.options import Jobs, Json, output_option
+from dualt.cli.terminal import again, console, print_json, progress, show_next
+from dualt.errors import InputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from dualt.issues import LabelIssues
+    from dualt.votes import Votes
+
+_LISTED = 12
+
+
+def votes(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="VOTES",
+            help="A table with a row per vote, or a column per annotator; or an export of Label Studio, Argilla or"
+            " Prodigy (.json, .jsonl).",
+        ),
+    ],
+    item: Annotated[str | None, typer.Option(help="Column of items.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Column of annotators.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of labels; empty where somebody abstained.")] = None,
+    probs: Annotated[
+        Path | None, typer.Option(help="Out-of-fold probabilities: a table with the items, or .npy in their order.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Table of the items, for --text and --features. Default: VOTES.")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="Column of texts: probabilities are learned from them.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'.")
+    ] = None,
+    verified: Annotated[
+        Path | None, typer.Option(help="Items drawn at random with their true class: item (or index) and true.")
+    ] = None,
+    settled: Annotated[Path | None, typer.Option(help="The same of items that were chosen, as --next does.")] = None,
+    output: Annotated[Path | None, output_option(help="Write the consensus, a row per item: consensus.csv.")] = None,
+    annotators: Annotated[Path | None, typer.Option(help="Write a row per annotator: people.csv.")] = None,
+    next_items: Annotated[int, typer.Option("--next", help="How many items to check next.")] = 100,
+    report: Annotated[Path | None, typer.Option(help="Write a page to check these items on: page.html.")] = None,
+    n_jobs: Jobs = 1,
+    as_json: Json = False,
+) -> None:
+    """Combine the labels of several people, rules or models: the consensus, everybody's quality, what to check next.
+
+    With --text or --features a model learns the consensus out of fold and counts as one more voice, as --probs do.
+
+    Example: `dualt votes votes.csv --item id --annotator who --label label -o consensus.csv --annotators people.csv`
+
+    Example: `dualt votes export.json --text text -o consensus.csv --report page.html`
+    """
+    from dualt.io.tables import write_table
+    from dualt.votes import combine_votes
+
+    table, columns, about = _read(data, {"item": item, "annotator": annotator, "label": label}, items, text, features)
+    item = columns.get("item") or table.index.name
+    if probs is not None:
+        voices = _probabilities(probs, item)
+    else:
+        voices = None if about is None else _learned(table, columns, about, text, features, n_jobs)
+    found = combine_votes(table, voices, **columns)
+    files = {name: path for name, path in (("verified", verified), ("settled", settled)) if path is not None}
+    if files:
+        known: dict[str, Any] = {name: _true_classes(path, item, found, name) for name, path in files.items()}
+        found = combine_votes(table, voices, **columns, **known)
+    consensus = _consensus(found, item or "item", label or "label", about, columns)
+    if output is not None:
+        write_table(output, consensus)
+    if annotators is not None:
+        write_table(annotators, found.annotators.round(4))
+    chosen = found.next_items(next_items)
+    if report is not None:
+        texts = about.loc[list(found.items), text].astype(str).tolist() if about is not None and text else None
+        _issues(found, chosen, texts).to_report(report)
+    if as_json:
+        print_json(_content(found, chosen))
+        return
+    _show(found)
+    show_next(console(), _next_steps((output, annotators, report), item, label, text, audited=verified is not None))
+
+
+def _next_steps(
+    written: tuple[Path | None, ...], item: str | None, label: str | None, text: str | None, *, audited: bool
+) -> dict[str, str]:
+    steps = {f"Written: {path}": "" for path in written if path is not None}
+    if written[0] is None:
+        steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
+    elif not audited:
+        own = shlex.join(["--label", label or "label", "--id", item or "item", *(["--text", text] if text else [])])
+        drawn = f"dualt audit {shlex.quote(str(written[0]))} {own} --design uniform --size 100 -o audit.csv"
+        steps[drawn] = "check 100 items drawn at random, then add --verified audit.csv"
+    return steps
+
+
+def _read(
+    data: Path, columns: dict[str, Any], items: Path | None, text: str | None, features: str | None
+) -> tuple[DataFrame, dict[str, Any], DataFrame | None]:
+    """Return the votes, their columns (none: a column per annotator), and what is known of each item."""
+    from dualt.io.tables import read_table
+    from dualt.votes import read_votes
+    from dualt.votes.tables import COLUMNS
+
+    table = read_votes(data)
+    item = columns["item"] or next((name for name in COLUMNS["item"] if name in table.columns), None)
+    about = None
+    if text or features:
+        if item is None:
+            raise InputError("Expected --item, the column that says which texts belong to a vote, got none.")
+        about = (table if items is None else read_table(items)).drop_duplicates(item).set_index(item)
+    if item is None or columns["annotator"] or {*COLUMNS["annotator"]} & {*table.columns}:
+        return table, columns | {"item": item}, about
+    own = {text, *(_matching(features, [*table.columns]) if features and items is None else [])}
+    return table.set_index(item).drop(columns=[name for name in own if name in table.columns]), {}, about
+
+
+def _true_classes(path: Path, item: str | None, found: Votes, what: str) -> dict[Any, str]:
+    """Return the true class by item; an index is the row of the consensus."""
+    from dualt.io.tables import read_table
+
+    table = read_table(path)
+    truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
+    name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
+    if truth is None or name is None:
+        raise InputError(
+            f"Expected the columns {item or 'item'} (or index) and true in {path}, got {', '.join(table)}."
+        )
+    if what == "verified" and "probability" in table.columns and table["probability"].nunique() > 1:
+        raise InputError(
+            f"Expected items drawn with equal chances in {path}, got others. Draw them by `dualt audit --design"
+            " uniform`, or pass them by --settled."
+        )
+    rows = table[table[truth].astype(str) != ""]
+    items = rows[name] if name != "index" else found.items[rows[name].astype(int)]
+    return dict(zip(items, rows[truth].astype(str), strict=True))
+
+
+def _probabilities(path: Path, item: str | None) -> Any:
+    import pandas as pd
+
+    from dualt.io import load_probabilities, load_texts
+    from dualt.io.tables import TABLES
+
+    if path.suffix.lower() not in TABLES:
+        return load_probabilities(path).values
+    if item is None:
+        raise InputError(f"Expected --item, the column of items in {path}, got none.")
+    found = load_probabilities(path, exclude=[item])
+    return pd.DataFrame(found.values, load_texts(path, item), found.class_names)
+
+
+def _learned(
+    table: DataFrame,
+    columns: dict[str, Any],
+    about: DataFrame,
+    text: str | None,
+    features: str | None,
+    jobs: int,
+) -> Any:
+    """Return out-of-fold probabilities of models trained on the consensus of the votes."""
+    import pandas as pd
+
+    from dualt.crossfit import cross_fit
+    from dualt.votes import combine_votes
+    from dualt.votes.tables import as_ballots
+
+    try:
+        first = combine_votes(table, **columns)
+        labels = pd.Series(first.labels, first.items)
+    except InputError:  # one vote on each item is all there is to learn
+        ballots = as_ballots(table, **columns)
+        labels = pd.Series(ballots.classes[ballots.vote], ballots.items[ballots.item])
+    missing = labels.index.difference(about.index)
+    if len(missing):
+        raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
+    about = about.loc[labels.index]
+    names = [] if features is None else _matching(features, [*about.columns])
+    chosen = about[[*([text] if text else []), *names]]
+    for name in names:
+        numbers = pd.to_numeric(chosen[name], errors="coerce")
+        if numbers.notna().all():
+            chosen = chosen.assign(**{name: numbers})
+    with progress() as advance:
+        if names:
+            found = cross_fit(chosen, labels.to_numpy(), text=text, n_jobs=jobs, on_progress=advance)
+        else:
+            found = cross_fit(chosen[text].tolist(), labels.to_numpy(), kind="text", n_jobs=jobs, on_progress=advance)
+    return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
+
+
+def _matching(pattern: str, names: list[str]) -> list[str]:
+    """Return the columns that a pattern such as 'x_*' or a list such as 'price,colour' names."""
+    from fnmatch import fnmatchcase
+
+    found = [name for one in pattern.split(",") for name in names if fnmatchcase(name, one.strip())]
+    if not found:
+        raise InputError(f"Expected columns that match {pattern!r}, got {', '.join(names)}.")
+    return found
+
+
+def _consensus(found: Votes, item: str, label: str, about: DataFrame | None, columns: dict[str, Any]) -> DataFrame:
+    """Return the consensus under the user's own column names, with what the items are."""
+    frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns={"item": item, "label": label})
+    if about is None:
+        return frame
+    beside = about.loc[list(found.items)].reset_index(drop=True)
+    taken = {*frame.columns, "annotator", "label", *(name for name in columns.values() if name)}
+    return frame.join(beside[[name for name in beside.columns if name not in taken]])
+
+
+def _issues(found: Votes, chosen: Any, texts: list[str] | None) -> LabelIssues:
+    """Return the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
+    import numpy as np
+
+    from dualt.issues import LabelIssues
+
+    given, n_classes = found.posterior.argmax(axis=1), len(found.class_names)
+    others = np.where(np.eye(n_classes, dtype=bool)[given], -1, found.posterior)
+    quality, ballots = found.annotators.quality.to_numpy(), found.ballots
+    said: list[list[str]] = [[] for _ in found.items]
+    for place, who, vote in zip(ballots.item, ballots.annotator, ballots.vote, strict=True):
+        said[place].append(f"{ballots.annotators[who]} ({quality[who]:.0%}): {found.class_names[vote]}")
+    shown = [
+        "\n".join(filter(None, (text, " · ".join(own))))
+        for text, own in zip(texts or [""] * len(said), said, strict=True)
+    ]
+    return LabelIssues(
+        given=given,
+        probability_right=found.probability.astype(np.float32),
+        suggested=others.argmax(axis=1),
+        suggested_probability=others.max(axis=1).astype(np.float32),
+        by_pair=np.eye(n_classes)[given].T @ found.posterior,
+        is_issue=np.isin(found.items, chosen),
+        class_names=found.class_names,
+        transition=np.asarray(found.consensus.transition),
+        transition_estimate=found.consensus,
+        ids=[str(name) for name in found.items],
+        texts=shown,
+    )
+
+
+def _content(found: Votes, chosen: Any) -> dict[str, Any]:
+    low, high = found.noise_rate_interval
+    people = found.annotators.astype(object).where(found.annotators.notna(), None)
+    return {
+        "n_items": len(found.items), "n_votes": len(found.ballots.item), "class_names": list(found.class_names),
+        "noise_rate": found.noise_rate, "noise_rate_interval": [low, high],
+        "annotators": people.astype({"name": str}).to_dict("records"), "next_items": [str(name) for name in chosen],
+        "consensus_transition": found.consensus.transition.tolist(),
+        "warnings": [{"code": one.code, "message": one.message, "advice": one.advice} for one in found.warnings],
+    }  # fmt: skip
+
+
+def _show(found: Votes) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    out, (low, high) = console(), found.noise_rate_interval
+    ballots = found.ballots
+    bounds = (
+        f"at least {low:.1%}" if high >= 1 else f"between {low:.1%} and {high:.1%}, by {len(found.audited)} verified"
+    )
+    out.print(
+        f"\n[bold]About {found.noise_rate:.1%} of the consensus looks wrong[/] ({bounds})   [dim]{len(ballots.item):,}"
+        f" votes of {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
+    )
+    people = found.annotators.sort_values(["votes", "name"], ascending=[False, True])
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("annotator", "votes", "quality", "worst confusion"):
+        table.add_column(name, justify="right" if name in ("votes", "quality") else "left")
+    for one in people.head(_LISTED).itertuples():
+        interval = "" if one.low != one.low else f" ({one.low:.0%} to {one.high:.0%})"
+        table.add_row(
+            escape(str(one.name)), f"{one.votes:,}", f"{one.quality:.0%}{interval}", escape(one.worst_confusion)
+        )
+    out.print(table)
+    if len(people) > _LISTED:
+        out.print(f" [dim]and {len(people) - _LISTED:,} more (--annotators people.csv)[/]")
+    for notice in found.warnings:
+        out.print(f"\n[yellow]{escape(notice.message)}[/] {escape(notice.advice)}")
