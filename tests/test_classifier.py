@@ -34,7 +34,7 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, TransitionError, UnknownNameError
-from dualt.rows.confidence import scaled, share_factors
+from dualt.rows.scaling import scale_classes, share_factors
 from dualt.transition import EarlyPosterior
 
 CORRECTIONS = ["reweight", "posterior", "clean"]
@@ -264,7 +264,7 @@ def test_weights_follow_bayes_rule_where_two_opinions_rank(digits):
     model = dualt.RobustClassifier(Recorder(var_smoothing=0.1)).fit(features, noisy)
     assert model.transition_estimate_.fit.readings.trust < 1
     probs = out_of_fold_probabilities(GaussianNB(var_smoothing=0.1), features, noisy)
-    probs = scaled(probs, share_factors(probs, noisy))
+    probs = scale_classes(probs, share_factors(probs, noisy))
     clean_posterior = dualt.transition.early_posterior(probs / probs.sum(axis=1, keepdims=True), model.transition_)
     rows = np.arange(len(noisy))
     expected = clean_posterior[rows, noisy] / (clean_posterior @ model.transition_)[rows, noisy]
@@ -361,7 +361,7 @@ def test_class_weights_go_to_the_classes_that_they_name(names, correction):
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(features, labels):
         probs[test] = clone(base).fit(features[train], labels[train]).predict_proba(features[test])
     codes = np.unique(labels, return_inverse=True)[1]
-    probs = scaled(probs, share_factors(probs, codes))
+    probs = scale_classes(probs, share_factors(probs, codes))
     issues = dualt.find_label_issues(probs, codes, transition)
     np.testing.assert_allclose(model.label_issues_.probability_right, issues.probability_right, rtol=1e-4)
 
@@ -379,24 +379,6 @@ def test_classes_that_are_no_labels_are_refused():
     features, noisy, _ = small_case()
     with pytest.raises(InputError, match="classes_ are the labels it was fitted on, got 'class ant' from Renaming"):
         dualt.RobustClassifier(Renaming(), correction="clean").fit(features, noisy)
-
-
-@pytest.mark.parametrize(
-    "labels_of",
-    [
-        lambda codes: np.array(["c", "a", "b"])[codes],
-        lambda codes: codes + 5,
-        lambda codes: codes > 0,
-        lambda codes: codes * 2.0,
-        lambda codes: np.array(["c", "a", "b"], object)[codes],
-    ],
-    ids=["strings", "integers", "bools", "whole floats", "objects"],
-)
-def test_its_issues_know_the_labels_that_were_passed(labels_of):
-    features, noisy, _ = small_case()
-    labels = labels_of(np.searchsorted(["ant", "bee", "cat"], noisy))
-    issues = dualt.RobustClassifier(GaussianNB()).fit(features, labels).label_issues_
-    assert issues.labels_digest == dualt.issues.labels_digest(labels)
 
 
 def test_a_review_of_its_issues_is_applied():

@@ -34,8 +34,8 @@ PROMISED = (
 )  # fmt: skip
 FIELDS = (
     "transition", "estimator", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",
-    "noise_rate_range", "audit", "confidence_interval", "diagnostics", "warnings", "to_dict", "save", "plot",
-    "noise_rates_range", "undecided", "to_report", "to_frame",
+    "noise_rate_interval", "audit", "confidence_interval", "diagnostics", "warnings", "to_dict", "save", "plot",
+    "summary", "doubt", "rows_summary", "to_report", "to_frame",
 )  # fmt: skip
 
 

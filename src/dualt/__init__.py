@@ -21,7 +21,7 @@ _NAMES = {
     "issues": ("LabelIssues", "TrainingDynamics", "find_label_issues"),
     "nn.classifier": ("RobustNetClassifier",),
     "results": ("TransitionEstimate",),
-    "results.plotting": ("plot_transition",),
+    "results.display": ("plot_transition",),
     "transition": ("clean_posterior", "compose", "l1_error", "noise_rates", "to_noisy"),
     "votes": ("Votes", "combine_votes"),
 }  # fmt: skip

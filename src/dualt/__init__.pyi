@@ -33,7 +33,7 @@ from dualt.issues import find_label_issues as find_label_issues
 from dualt.nn import losses as losses
 from dualt.nn.classifier import RobustNetClassifier as RobustNetClassifier
 from dualt.results import TransitionEstimate as TransitionEstimate
-from dualt.results.plotting import plot_transition as plot_transition
+from dualt.results.display import plot_transition as plot_transition
 from dualt.transition import clean_posterior as clean_posterior
 from dualt.transition import compose as compose
 from dualt.transition import l1_error as l1_error

@@ -26,9 +26,8 @@ from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.issues.corrections import CORRECTIONS
 from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
-from dualt.results.credibility import distrust
 from dualt.rows import NoisyPosterior, as_posterior
-from dualt.rows.confidence import scaled, share_factors
+from dualt.rows.scaling import scale_classes, share_factors
 from dualt.transition import bayes_scores, early_posterior
 from dualt.validation import index_of
 
@@ -170,7 +169,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
         # Class weights, or weights of examples, shift the probabilities from the labels' shares.
         self._factors = share_factors(probs, labels)
-        issues, right = self._judge(scaled(probs, self._factors), labels, verified)
+        issues, right = self._judge(scale_classes(probs, self._factors), labels, verified)
         found = replace(issues, label_texts=_label_texts(self.classes_))
         lesson = CORRECTIONS[self.correction](found, labels, right)
         found = found if len(kept) == n_rows else found.spread(kept, n_rows)
@@ -203,7 +202,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         else:
             issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
             estimate = issues.transition_estimate
-            doubt = None if estimate is None else distrust(estimate, probs, labels)
+            doubt = None if estimate is None else estimate.doubt
             if doubt is not None:
                 message = f"The correction may do harm: {doubt}. Compare with the classifier alone on verified labels."
                 warnings.warn(message, DualtWarning, stacklevel=3)
@@ -240,7 +239,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         probs[:, class_numbers(self.classifier_, self.classes_)] = found
         if self.correction != "posterior":
             return probs
-        return scaled(early_posterior(scaled(probs, self._factors), self.transition_), 1 / self._factors)
+        return scale_classes(early_posterior(scale_classes(probs, self._factors), self.transition_), 1 / self._factors)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the most probable clean class."""
@@ -268,7 +267,7 @@ def _among(kept: NDArray[np.intp], n_rows: int, audit: Audit) -> Audit:
 
 
 def _label_texts(classes: NDArray[Any]) -> tuple[str, ...]:
-    """Return what the label of each class looks like in the data, as `labels_digest` reads them."""
+    """Return what the label of each class looks like in the data."""
     values = classes.astype(np.int64) if classes.dtype.kind in "bf" else classes
     return tuple(map(str, values.tolist()))
 

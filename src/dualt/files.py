@@ -17,8 +17,6 @@ from dualt.errors import FileError
 
 # No JSON file that dualt reads comes near this.
 JSON_LIMIT = 64 << 20
-# What a compressed file may unpack to: this much, and this many times its size. Probabilities shrink by less than 10.
-_EXPANDED, _EXPANSION = 1 << 29, 64
 
 
 def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
@@ -91,28 +89,6 @@ def _finite(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
-def check_expansion(n_bytes: int, path: Path) -> None:
-    """Refuse a compressed file that would unpack to far more than its size can account for."""
-    limit = _EXPANDED + _EXPANSION * path.stat().st_size
-    if n_bytes > limit:
-        raise FileError(
-            f"Expected {path} to unpack to at most {limit:,} bytes, which is {_EXPANSION} times its size and"
-            f" {_EXPANDED:,}, got {n_bytes:,}. If that is meant, save it as .npy."
-        )
-
-
-def make_folder(folder: str | Path) -> Path:
-    """Create a folder and its parents, unless they exist, and return it."""
-    folder = Path(folder)
-    if folder.is_file():
-        raise FileError(f"Expected the name of a folder, got the file {folder}. Name another.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"Cannot make the folder {folder}: {error.strerror}.") from error
-    return folder
-
-
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a temporary file beside `path`; rename it to `path` if the block ends well, else remove it.
@@ -167,13 +143,13 @@ def check_writable_target(path: str | Path) -> None:
 
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = ()) -> None:
     """Refuse an output that is one of the inputs, under whatever name, or another output."""
-    known = [(path, "read") for path in inputs]
+    known = [(path, "an input") for path in inputs]
     for output in outputs:
         for other, what in known:
             if _is_same(output, other):
                 named = "" if output == other else f", which is {other}"
-                raise FileError(f"Cannot write {output}{named}: it is to be {what} too. Name another file.")
-        known.append((output, "written"))
+                raise FileError(f"Cannot write {output}{named}: it is also {what}. Name another file.")
+        known.append((output, "another output"))
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -186,7 +162,7 @@ def _is_same(one: Path, other: Path) -> bool:
 def free_name(path: Path, taken: Collection[str] = ()) -> Path:
     """Return `path`, or the first with a number behind its stem, that no file has and that is not `taken`.
 
-    `taken` has paths in lower case: some file systems do not tell A from a.
+    `taken` has paths in lower case: some file systems do not distinguish A from a.
     """
     numbered = (path if number == 1 else path.with_stem(f"{path.stem}-{number}") for number in count(1))
     return next(each for each in numbered if not os.path.lexists(each) and str(each).lower() not in taken)
@@ -194,43 +170,28 @@ def free_name(path: Path, taken: Collection[str] = ()) -> Path:
 
 def keep_backup(path: Path) -> Path:
     """Copy a file to its name with `.bak`, or `.bak.1`, `.bak.2`… where there are earlier ones; return the copy."""
+    names = (path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}") for number in count())
+    backup = next(name for name in names if not os.path.lexists(name))
     content = check_readable(path).read_bytes()
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp") as folder:
-            whole = Path(folder) / "copy"
-            with atomic_write(whole, "wb") as stream:
-                stream.write(content)
-            whole.chmod(stat.S_IMODE(path.stat().st_mode))
-            for number in count():
-                backup = path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}")
-                try:
-                    _rename_to_free(whole, backup)
-                except FileExistsError:
-                    continue
-                return backup
-    except OSError as error:
-        raise FileError(f"Cannot keep a backup of {path}: {getattr(error, 'strerror', None) or error}.") from error
-    raise AssertionError
-
-
-def _rename_to_free(source: Path, target: Path) -> None:
-    """Give a file another name on the same file system, which must be free; `rename` alone would replace a file."""
-    try:
-        target.hardlink_to(source)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links: an empty file takes the name, and is then replaced
-        target.touch(exist_ok=False)
-        try:
-            source.replace(target)
-        except BaseException:
-            target.unlink()
-            raise
-    else:
-        source.unlink()
+    with atomic_write(backup, "wb") as stream:
+        stream.write(content)
+    backup.chmod(stat.S_IMODE(path.stat().st_mode))
+    return backup
 
 
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def make_folder(folder: str | Path) -> Path:
+    """Create a folder and its parents, unless they exist, and return it."""
+    folder = Path(folder)
+    if folder.is_file():
+        raise FileError(f"Expected the name of a folder, got the file {folder}. Name another.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    return folder

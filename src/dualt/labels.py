@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -121,46 +120,6 @@ def is_missing_value(value: Any) -> bool:
         return value is None or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError):  # pandas' NA will not be a truth value; arrays are dealt with elsewhere
         return type(value).__name__ == "NAType"
-
-
-def labels_digest(labels: Any, rows: NDArray[Any] | None = None) -> str:
-    """Return a checksum of given labels, of any kind, by which a review or an audit recognises those it was made for.
-
-    It begins with a letter, so that no spreadsheet takes it for a number. `rows` are the row numbers of the labels, by
-    default all in order.
-
-    Examples
-    --------
-    >>> labels_digest([0, 1, 1]) == labels_digest(["0", "1", "1"]) == labels_digest([[1, 0], [0, 1], [0, 1]])
-    True
-    """
-    array = as_label_array(labels)
-    if array.ndim == 2:
-        array = array.argmax(axis=1)
-    missing = is_missing(array)
-    if array.dtype.kind in "bf":
-        array = np.where(missing, 0, array).astype(np.int64)
-    names, codes = np.unique(array.astype(str), return_inverse=True)
-    return codes_digest(names.tolist(), [np.where(missing, -1, codes)], rows)
-
-
-def codes_digest(names: Sequence[str], chunks: Iterable[NDArray[Any]], rows: NDArray[Any] | None = None) -> str:
-    """Return the `labels_digest` of labels that are class numbers, −1 where one is missing, in chunks of any size.
-
-    It is that of Σ key(label of row k) · (2k + 1) and the number of labels. `rows` are the numbers k, by default all in
-    order. A missing label adds nothing: a table has the digest of its rows that have a label, under their numbers.
-    """
-    digests = [sha256(name.encode("utf-8", "replace")).digest()[:8] if name else b"" for name in (*names, "")]
-    table = np.array([int.from_bytes(digest, "little") for digest in digests], np.uint64)
-    total, start, n_labels = np.uint64(0), 0, 0
-    with np.errstate(over="ignore"):
-        for codes in chunks:
-            stop = start + len(codes)
-            numbers = np.arange(start, stop) if rows is None else rows[start:stop]
-            found = table[codes]
-            total += (found * (numbers.astype(np.uint64) * np.uint64(2) + np.uint64(1))).sum(dtype=np.uint64)
-            start, n_labels = stop, n_labels + int(np.count_nonzero(found))
-    return f"L{sha256(f'{n_labels} {total}'.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)

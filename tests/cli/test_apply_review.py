@@ -231,13 +231,3 @@ def test_no_command_writes_over_what_it_reads(tmp_path, arguments):
     assert result.exit_code == 2
     assert "Cannot write" in result.output
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize(("n_rows", "words"), [(1, "1 label reviewed, 1 changed"), (2, "2 labels reviewed, 2 changed")])
-def test_one_label_is_one(tmp_path, n_rows, words):
-    (tmp_path / "labels.txt").write_text("a\nb\n")
-    rows = ["index,old,new", "0,a,b", "1,b,a"][: 1 + n_rows]
-    (tmp_path / "review.csv").write_text("\n".join(rows))
-    paths = [str(tmp_path / name) for name in ("labels.txt", "review.csv", "new.txt")]
-    result = CliRunner().invoke(app, ["apply-review", *paths[:2], "-o", paths[2]])
-    assert result.stdout.startswith(f"{words}; written to")

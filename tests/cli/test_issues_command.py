@@ -108,19 +108,6 @@ def test_the_report_is_one_safe_page(folder, look_at):
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-def test_a_review_goes_back_into_the_labels(folder):
-    labels = np.load("labels.npy")
-    (folder / "review.csv").write_text(
-        f"index,old,new\n0,{labels[0]},{(labels[0] + 1) % 3}\n5,{labels[5]},{labels[5]}\n"
-    )
-    result = run("apply-review", "labels.npy", "review.csv", "-o", "corrected.npy")
-    assert result.exit_code == 0, result.output
-    corrected = np.load("corrected.npy")
-    assert corrected[0] == (labels[0] + 1) % 3
-    np.testing.assert_array_equal(corrected[1:], labels[1:])
-    assert "2 labels reviewed, 1 changed" in result.output
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -79,7 +79,7 @@ def test_labels_without_a_likelier_class_are_doubtful(folder):
         rows = list(csv.DictReader(stream))
     n_doubtful = sum(row["given"] == row["suggested"] for row in rows)
     assert n_doubtful == 20
-    assert "60 of 200 are flagged, most suspect first; 20 are doubtful, with no clear alternative." in text
+    assert "60 of 200 are flagged, most suspect first; 20 of them doubtful, with no clear alternative." in text
     assert "doubtful" not in shown("issues", "--transition", "matrix.npy")
     np.save("labels.npy", np.load("probs.npy").argmax(axis=1))
     text = shown("issues", "--transition", "matrix.npy", "--top", "3")

@@ -154,7 +154,7 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
     assert "two folds" in refused("probs", "data.csv", *text, "--folds", "1", *out)
     assert "No such file" in refused("probs", "none.csv", "--label", "label", *text, *out)
     assert ".parquet" in refused("probs", "data.csv", "--label", "label", *text, "-o", "p.xlsx")
-    assert "to be read too" in refused("probs", "data.csv", "--label", "label", *text, "-o", "data.csv")
+    assert "also an input" in refused("probs", "data.csv", "--label", "label", *text, "-o", "data.csv")
     assert "one table" in refused("issues", "data.csv", "data.csv", "--label", "label", "--features", "x_*")
     table.assign(label="same").to_csv("one.csv", index=False)
     assert "at least two classes" in refused("probs", "one.csv", "--label", "label", *text, *out)
@@ -237,3 +237,29 @@ def test_images_of_several_sizes_and_what_cannot_be_read(photos):
     Path("all/test").mkdir()
     assert "Pass all/train" in refused("probs", "all", "-o", "q.csv")
     assert not Path("q.csv").exists()
+
+
+def test_several_columns_of_texts_and_one_plain_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    labels = np.array(["in", "out"])[rng.integers(2, size=80)]
+    half = rng.random(80) < 0.5
+    words = np.where(labels == "in", "apple pear plum", "nail screw bolt")
+    frame = pd.DataFrame({"subject": np.where(half, words, "hello"), "body": np.where(half, "you", words), "y": labels})
+    frame.to_csv("mail.csv", index=False)
+    run("probs", "mail.csv", "--label", "y", "--text", "subject,body", "--quick", "-o", "p.npy")
+    assert (np.load("p.npy").argmax(axis=1) == (labels == "out")).all()
+    frame.loc[0, "y"] = "out" if labels[0] == "in" else "in"
+    frame.to_csv("mail.csv", index=False)
+    run("issues", "mail.csv", "--label", "y", "--text", "subject,body", "--report", "page.html")
+    assert words[0] in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_an_array_of_embeddings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=120)
+    np.save("emb.npy", rng.normal(size=(120, 8)) + 3 * np.eye(2, 8)[labels])
+    pd.DataFrame({"y": labels}).to_csv("y.csv", index=False)
+    run("probs", "y.csv", "--label", "y", "--features", "emb.npy", "-o", "p.npy")
+    assert (np.load("p.npy").argmax(axis=1) == labels).mean() > 0.9

@@ -85,18 +85,6 @@ def test_two_decimals_of_many_classes_are_accepted_with_a_warning():
         dualt.estimate_transition(rounded, labels)
 
 
-def test_a_digest_is_that_of_the_labels_whatever_their_kind(data):
-    probs, labels = data
-    codes = labels.map({"cat": 0, "dog": 1, "owl": 2})
-    assert dualt.find_label_issues(probs, labels).labels_digest == dualt.issues.labels_digest(labels)
-    by_number = dualt.find_label_issues(probs, codes)
-    assert (
-        by_number.labels_digest == dualt.issues.labels_digest(codes) == dualt.issues.labels_digest(codes.astype(float))
-    )
-    assert by_number.labels_digest == dualt.issues.labels_digest(np.eye(3, dtype=int)[codes])
-    assert dualt.issues.labels_digest(labels) != dualt.issues.labels_digest(labels[::-1])
-
-
 def test_polars_frames(data):
     polars = pytest.importorskip("polars")
     probs, labels = data

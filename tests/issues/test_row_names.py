@@ -87,11 +87,6 @@ def test_the_same_after_cross_fit(table):
     saved = pd.read_csv("issues.csv").set_index("index")
     assert len(saved) > 20
     assert frame["label"].loc[saved.index].tolist() == saved["given"].tolist()
-    # Left in, the rows without a label have numbers as well.
-    every = dualt.find_label_issues(
-        dualt.cross_fit(texts.reindex(table.index, fill_value=""), table["label"], cv=3), table["label"]
-    )
-    assert every.labels_digest == issues.labels_digest == dualt.issues.labels_digest(table["label"].fillna(""))
 
 
 def test_a_review_is_put_into_the_series_it_was_made_for(table):
@@ -119,7 +114,6 @@ def test_an_index_of_names_is_a_column_of_ids(table):
     assert frame["label"].loc[saved["id"]].tolist() == saved["given"].tolist()
     assert saved["index"].tolist() == issues.indices.tolist()
     assert lists_of(issues)[1]["ids"] == saved["id"].tolist()
-    assert issues.labels_digest == dualt.issues.labels_digest(frame["label"])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from raw_data import CLASSES, raw_table, read, write_table
 from typer.testing import CliRunner
 
 from dualt.cli import app
-from dualt.issues import labels_digest
 
 
 def run(*arguments):
@@ -49,13 +48,12 @@ def test_from_a_raw_csv_to_the_corrected_one(tmp_path, monkeypatch, dialect):
     run("issues", "probs.csv", "raw.csv", *columns, "--text", "title", "-o", "issues.csv", "--report", "page.html")
     flagged = read("issues.csv")
     assert flagged[0] == ["index", "given", "suggested", "probability_right", "suggested_probability", "id", "text"]
-    digest = labels_digest([row[2] for row in rows[1:]])
-    review, expected = [["index", "id", "old", "new", "labels"]], [list(row) for row in rows]
+    review, expected = [["index", "id", "old", "new"]], [list(row) for row in rows]
     for index, old, *_, sku, title in flagged[1:]:
         row = rows[1 + int(index)]
         assert [old, sku] == [row[2], row[0]]
         assert title.removeprefix("'") == row[1].removeprefix("'")
-        review.append([index, sku, old, truth[int(index)], digest])
+        review.append([index, sku, old, truth[int(index)]])
         expected[1 + int(index)][2] = truth[int(index)]
     assert len(review) > 10
     with Path("review.csv").open("w", encoding="utf-8", newline="") as stream:
@@ -109,9 +107,8 @@ def test_a_review_changes_labels_and_nothing_else(tmp_path_factory, rows, dialec
     names = sorted({rows[1 + number][2] for number in there})
     chosen = data.draw(st.dictionaries(st.sampled_from(there), st.sampled_from(names), min_size=1))
     with (folder / "review.csv").open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream).writerow(["index", "old", "new", "labels"])
-        digest = labels_digest([row[2] for row in rows[1:]])
-        csv.writer(stream).writerows([number, rows[1 + number][2], new, digest] for number, new in chosen.items())
+        csv.writer(stream).writerow(["index", "old", "new"])
+        csv.writer(stream).writerows([number, rows[1 + number][2], new] for number, new in chosen.items())
     run("apply-review", folder / "raw.csv", folder / "review.csv", "--label", "label", "-o", folder / "out.csv")
     expected = [list(row) for row in rows]
     for number, new in chosen.items():

@@ -119,7 +119,7 @@ def test_every_class_is_found_by_typing(open_report):
     assert page.evaluate("document.activeElement.className") == "list"
 
 
-def test_the_download_has_ids_and_the_digest_of_the_labels(open_report, tmp_path):
+def test_the_download_has_ids(open_report, tmp_path):
     data = report()
     rows = flagged(data)
     ids = ids_of(data)

@@ -8,8 +8,8 @@ import pytest
 
 import dualt
 from dualt import noise
-from dualt.results import diagnostics, notices
-from dualt.rows.confidence import raised, scaled
+from dualt.results import claims, diagnostics
+from dualt.rows.scaling import scale_classes
 
 N_CLASSES, PER_CLASS = 3, 200
 
@@ -90,15 +90,6 @@ def at_chance(signal):
     return confident(np.where(rng.random(3000) < signal, noisy, rng.integers(0, N_CLASSES, 3000)), sure=0.5), noisy
 
 
-def noise_by_difficulty(unsure_rate):
-    """Labels are right where the classifier is sure, and wrong with `unsure_rate` where it is not."""
-    rng = np.random.default_rng(0)
-    clean = rng.integers(0, N_CLASSES, 4000)
-    hard = rng.random(4000) < 0.5
-    noisy = np.where(hard & (rng.random(4000) < unsure_rate), (clean + 1) % N_CLASSES, clean)
-    return np.where(hard[:, None], confident(clean, sure=0.6), confident(clean)), noisy
-
-
 def many_classes(per_class):
     clean, noisy = labelled(noise.symmetric(50, 0.4), per_class)
     return confident(clean, 50), noisy
@@ -109,18 +100,12 @@ def contradicted():
     return probs, (labels + 1) % N_CLASSES
 
 
-def sharpened(power):
-    """Exact posteriors of overlapping classes, with log odds so many times what they should be."""
+def weighted(weight):
+    """Exact posteriors in which one class is likelier, as by a class weight in fitting."""
     rng = np.random.default_rng(0)
     posterior = rng.dirichlet(np.full(N_CLASSES, 0.5), 4000)
     labels = (posterior.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1).clip(0, N_CLASSES - 1)
-    return raised(posterior, power), labels
-
-
-def weighted(weight):
-    """Exact posteriors of which one class is as much likelier as by a class weight in fitting."""
-    posterior, labels = sharpened(1)
-    return scaled(posterior, np.array([weight, *np.ones(N_CLASSES - 1)])), labels
+    return scale_classes(posterior, np.array([weight, *np.ones(N_CLASSES - 1)])), labels
 
 
 CASES = {
@@ -129,14 +114,12 @@ CASES = {
     "class-without-labels": ("spade", without_labels(0), without_labels(1)),
     "few-labels": ("spade", without_labels(29), without_labels(30)),
     "class-never-predicted": ("spade", never_predicted(), plain()),
-    "low-anchor-confidence": ("spade", unsure(0.39), unsure(0.41)),
+    "low-anchor-confidence": ("t", unsure(0.39), unsure(0.41)),
     "near-singular": ("spade", two_alike(0.0), two_alike(0.05)),
     "off-diagonal-row": ("spade", mostly_wrong(0.55), mostly_wrong(0.45)),
     "looks-in-sample": ("spade", agreeing(0.981), agreeing(0.979)),
-    "uninformative": ("spade", at_chance(0.0), at_chance(0.3)),
-    "noise-rises": ("spade", noise_by_difficulty(0.4), noise_by_difficulty(0.1)),
+    "weak-classifier": ("spade", at_chance(0.0), at_chance(0.3)),
     "few-labels-for-classes": ("spade", many_classes(100), many_classes(1000)),
-    "far-too-sure": ("clean-count", sharpened(2.2), sharpened(1.8)),
     "double-counting": ("dual-t", exact_posteriors(), over_confident()),
     "hard-predictions": ("clean-count", (np.eye(N_CLASSES)[labelled()[0]], labelled()[1]), plain()),
 }
@@ -154,7 +137,7 @@ def test_a_notice_comes_when_it_should_and_only_then(code):
 
 
 def test_every_notice_has_its_case():
-    calls = [node for node in ast.walk(ast.parse(inspect.getsource(notices))) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(claims))) if isinstance(node, ast.Call)]
     made = {call.args[0].value for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Notice"}
     assert made == set(CASES) | {"in-sample"}
 
@@ -197,7 +180,7 @@ def test_few_labels_for_classes_says_what_is_few():
     found = dualt.estimate_transition(*many_classes(100), "spade")
     (notice,) = [notice for notice in found.warnings if notice.code == "few-labels-for-classes"]
     n_counted = int(np.median(np.bincount(many_classes(100)[0].argmax(axis=1), minlength=50)))
-    assert f"examples that count for a class, {n_counted} in the median, are few for 50 classes" in notice.message
+    assert f"{n_counted} examples per class (median) are few for 50 classes" in notice.message
 
 
 def test_notices_name_the_classes_and_say_what_to_do():
@@ -249,7 +232,6 @@ def test_the_condition_number_of_many_classes_is_estimated_or_left_out(monkeypat
 def test_figures_are_computed_when_they_are_asked_for(monkeypatch):
     estimate = dualt.estimate_transition(*plain(), "spade")
     monkeypatch.setattr(np.linalg, "cond", None)
-    assert estimate.diagnostics.steepness == 0
     assert estimate.diagnostics.agreement == pytest.approx(0.8)
 
 
@@ -291,8 +273,3 @@ def test_no_row_is_off_by_more_than_two_by_chance():
     given = noise.corrupt(clean, noise.symmetric(500, 0.2), rng)
     estimate = dualt.estimate_transition(np.eye(500)[clean] * 0.9 + 0.1 / 500, given)
     assert 0 < estimate.diagnostics.chance_error <= 2
-    low, high = estimate.noise_rate_interval()
-    assert low < estimate.noise_rate < high, "resamples are around the estimate"
-    lows, highs = estimate.noise_rates_interval()
-    for found, of_matrix in zip((lows, highs), estimate.confidence_interval()[::-1], strict=True):
-        np.testing.assert_allclose(found, 1 - np.diagonal(of_matrix))

@@ -69,8 +69,8 @@ def cut(probs, labels, limits, streamed=()):
 
 def same_estimate(a, b):
     """The first pass is equal; of the labels that a later one counts, one in a thousand may fall either way."""
-    assert a.summary == b.summary
-    if ESTIMATORS[a.estimator].reads_once:
+    assert a.rows_summary == b.rows_summary
+    if a.estimator in ("t", "dual-t", "spade"):
         np.testing.assert_array_equal(a.transition, b.transition)
     np.testing.assert_allclose(a.fit.support, b.fit.support, rtol=1e-3, atol=1)
     np.testing.assert_allclose(a.transition, b.transition, atol=1e-3)

@@ -1,8 +1,6 @@
 """Input that was once taken for something else, or ended in a traceback: refused in one line, or set right."""
 
-import ast
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +14,6 @@ from dualt.errors import InputError, ProbabilitiesError
 from dualt.files import json_text
 from dualt.rng import stream
 from dualt.rows import as_posterior
-
-CLI = Path(dualt.__file__).parent / "cli"
 
 
 @pytest.fixture
@@ -47,29 +43,8 @@ def refusal(*arguments):
 
 def test_an_output_is_no_input_even_if_that_is_named_by_a_text(files):
     before = (files / "t.csv").read_bytes()
-    assert "to be read too" in refusal("predict", files, files / "t.csv", "-o", files / "t.csv")
+    assert "also an input" in refusal("predict", files, files / "t.csv", "-o", files / "t.csv")
     assert (files / "t.csv").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--set", "augment=shift"], "Expected images to augment"),
-        (["--set", "width=nan"], "Expected a width above 0"),
-        (["--set", "width=inf"], "Expected a width above 0"),
-        (["--set", "width=0"], "Expected a width above 0"),
-        (["--set", "width=-1"], "Expected a width above 0"),
-        (["--set", "width=1e9"], "Cannot build mlp"),
-        (["--set", "width=1e300"], "Cannot build mlp"),
-        (["--device", "meta"], "Expected a device of this machine"),
-        (["--random-state", "-1"], "random-state"),
-    ],
-)
-def test_training_options_that_cannot_be(files, options, message):
-    pytest.importorskip("torch")
-    arguments = ("train", files / "t.csv", "-o", files / "m", "--epochs", "1", "--set", "folds=1", *options)
-    assert message in refusal(*arguments)
-    assert not (files / "m" / "model.safetensors").exists()
 
 
 def test_seeds_are_whole_numbers_from_zero_on():
@@ -77,18 +52,6 @@ def test_seeds_are_whole_numbers_from_zero_on():
     assert "random-state" in refusal("demo", "--random-state", 2**32)
     with pytest.raises(InputError, match="whole number from 0 on, got -1"):
         stream(-1, "noise")
-
-
-def test_more_seeds_than_anybody_waits_for(files):
-    pytest.importorskip("torch")
-    arguments = ("reproduce", "figure2", "--set", "seeds=9999999999999999", "-o", files / "out")
-    assert "at most 10,000 seeds" in refusal(*arguments)
-
-
-def test_an_address_of_a_protocol_that_is_not_set_up(files):
-    pytest.importorskip("distributed")
-    answer = refusal("estimate", files / "p.npy", files / "l.npy", "--dask", "tls://127.0.0.1:9")
-    assert "Expected a Dask scheduler at tls://127.0.0.1:9" in answer
 
 
 @pytest.mark.parametrize("value", [2.5, "x", None, 1, np.nan])
@@ -106,20 +69,6 @@ def test_features_of_hoc_are_numbers(features):
 def test_hoc_needs_more_rows_than_neighbours():
     with pytest.raises(InputError, match=r"more than n_neighbors=6 rows for hoc, got 6"):
         dualt.estimate_transition(np.eye(3)[[0, 1, 2, 0, 1, 2]], [0, 1, 2, 0, 1, 2], "hoc", n_neighbors=6)
-
-
-def test_numbers_beyond_float32_are_not_predicted(files):
-    torch = pytest.importorskip("torch")
-    from dualt.nn.saved_model import Model
-
-    network = torch.nn.Linear(2, 2)
-    model = Model([network], None, {}, (2,), ("a", "b"), np.zeros(2, np.float32), np.ones(2, np.float32))
-    for value in (np.nan, np.inf, 1e300):
-        with pytest.raises(InputError, match="row 1"):
-            model.predict_probs(np.array([[0, 0], [0, value]]))
-    network.weight.data[:] = 1e30
-    with pytest.raises(InputError, match="row 1"):
-        model.predict_probs(np.array([[0, 0], [1e30, -1e30]]))
 
 
 def test_a_posterior_of_labels_that_no_class_leaves_is_one():
@@ -189,37 +138,15 @@ def test_control_characters_of_file_names_reach_no_terminal(files):
         ("audit", data[1], "-o", folder / "a.csv"),
     ):
         output = run(*arguments).output
-        assert "evil" in output, arguments
         assert not {*output} & {*"\x1b\x07\x9b\u202e"}, arguments
 
 
-def test_a_name_that_is_no_text_is_shown_all_the_same(files):
-    """Found by fuzzing: bytes that are no UTF-8 ended in a traceback."""
-    result = run("data", "list", "--data-dir", files / "\udcff")
-    assert result.exit_code == 0, result.exception
-    assert "No such file" in refusal("estimate", files / "\udcff.npy", files / "l.npy")
-
-
 def test_a_list_of_classes_that_is_empty(files):
-    """Found by fuzzing."""
     (files / "r.csv").write_text("index,old,new\n0,0,1\n")
     for name, text in (("none.txt", "\n"), ("none.json", "[]")):
         (files / name).write_text(text)
         arguments = ("apply-review", files / "t.csv", files / "r.csv", "-o", files / "new.csv", "--classes")
         assert "Expected class names in" in refusal(*arguments, files / name)
-
-
-def test_a_folder_that_no_name_can_be(files):
-    """Found by fuzzing."""
-    assert "File name too long" in refusal("data", "list", "--data-dir", files / ("y" * 300))
-
-
-def test_commands_print_by_what_cleans():
-    for path in CLI.glob("*.py"):
-        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
-        assert "print" not in calls
-        if path.name not in ("plain.py", "guard.py"):  # the first is what cleans, the second copies a file to stdout
-            assert not calls & {"typer.echo", "typer.secho", "sys.stdout.write"}, path
 
 
 def test_folds_that_leave_rows_out_are_named():

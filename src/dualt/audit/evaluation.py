@@ -154,7 +154,7 @@ def noisy_accuracy(
     >>> import dualt
     >>> found = dualt.noisy_accuracy([0, 0, 1, 1] * 100, [0, 0, 1, 0] * 100, [[0.9, 0.1], [0.1, 0.9]])
     >>> found.agreement, [round(limit, 2) for limit in found.bounds]
-    (0.75, [0.6, 0.9])
+    (0.75, [0.61, 0.89])
     """
     check_fraction(level, "level")
     if transition is None and verified is None:
@@ -207,16 +207,8 @@ def accuracy_by_audit(
 ) -> Accuracy:
     """Return the accuracy without any assumption, post-stratified by whether the prediction agrees with the label.
 
-    Parameters
-    ----------
-    predicted, given : (n_samples,)
-        Class numbers.
-    rows, true : (n_verified,)
-        Verified rows and their classes.
-    weights
-        How they were drawn.
-    rival : (n_samples,), optional
-        A second model's classes: the lead over it is returned instead. Where the two agree it is 0 without any check.
+    With a `rival`, a second model's classes, the lead over it is returned instead: 0 without any check where the two
+    agree. `rows` and `true` are the verified rows and their classes, and `weights` how they were drawn.
     """
     lead = _lead(predicted, rival, given)
     truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
@@ -245,18 +237,10 @@ def accuracy_through_transition(
     level: float = 0.95,
     transition_draws: Sequence[Floats] = (),
 ) -> Accuracy:
-    """Return the mean of T⁻¹[given, predicted], clipped to 0..1: unbiased under `ASSUMPTION`.
+    """Return the mean of T⁻¹[given, predicted], clipped to 0..1: unbiased under `ASSUMPTION`, T not singular.
 
-    Parameters
-    ----------
-    predicted, given : (n_samples,)
-        Class numbers.
-    transition : (n_classes, n_classes)
-        Not singular.
-    rival : (n_samples,), optional
-        A second model's classes: the lead over it is returned instead.
-    transition_draws : (n_classes, n_classes) each
-        Matrices as likely as the estimate: their spread widens the interval.
+    With a `rival`, the lead over it is returned instead. The spread of `transition_draws`, resampled matrices, widens
+    the interval.
     """
     least = 0.0 if rival is None else -1.0
 
@@ -298,7 +282,7 @@ def _largest_rate(transition: Any, matrix: Floats, given: Codes, level: float) -
     """Return an upper bound for the share of wrong labels, by the matrix or by the estimate that it comes from."""
     if not isinstance(transition, TransitionEstimate):
         return largest_rate(matrix, given, level)
-    highest = transition.noise_rate_range[1]
+    highest = transition.noise_rate_interval(level)[1]
     if not np.array_equal(np.bincount(given, minlength=len(matrix)), transition.diagnostics.label_counts):
         highest = max(highest, largest_rate(matrix, given, level))  # other labels with the same noise
     return None if highest >= 1 else highest

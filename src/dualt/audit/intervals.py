@@ -155,10 +155,10 @@ def post_stratified(
     variance = _variance(part - mean * member, weights) / np.maximum(total, _TINY) ** 2
     size = _worth(mean, variance, part, member, weights, prior=0)
     quantile = float(_quantile(member.sum() - len(shares) + 1, weights, level))
-    low, high = score_limits(mean, size, shares, quantile)
-    whole, missed = float(shares.sum()), min(_missed(weights, level) / member.sum(), 1.0)
-    low = min(float(low), (1 - missed) * whole) if part.sum() == member.sum() else float(low)
-    high = max(float(high), missed * whole) if part.sum() == 0 else float(high)
+    low, high = map(float, score_limits(mean, size, shares, quantile))
+    whole, missed = float(shares.sum()), float(min(_missed(weights, level) / member.sum(), 1.0))
+    low = min(low, (1 - missed) * whole) if part.sum() == member.sum() else low
+    high = max(high, missed * whole) if part.sum() == 0 else high
     return float(shares @ mean), low, high, float(np.sqrt(shares**2 @ variance))
 
 

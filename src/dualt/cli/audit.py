@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from dualt.cli.inputs import opened, read_column, warn_missing
+from dualt.cli.inputs import joined_texts, opened, read_column, warn_missing
 from dualt.cli.options import Classes, Data, Jobs, Json, LabelColumn, Learning, RandomState, output_option, shared
 from dualt.cli.terminal import print_json, say
 from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
@@ -190,7 +190,7 @@ class _Rows(NamedTuple):
             given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
         folder = data.image_folder
         ids = read_column(data, data.id_column, len(given)) if folder is None else io.read_class_folder(folder).files
-        texts = read_column(data, learning.text_column, len(given))
+        texts = joined_texts([read_column(data, name, len(given)) or [] for name in learning.text_columns])
         return cls(given, labelled, ids, texts)
 
     def sheet(self, plan: Plan, total: int, random_state: int, earlier: Sheet | None) -> Sheet:

@@ -120,7 +120,7 @@ def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
         check_array_order(data.probs, folder)
     # Dask's workers look for the files from their own working folder.
     probs, labels = (path.absolute() if data.dask and path else path for path in (data.probs, data.labels))
-    ignored = [name for name in (data.id_column, learning.text_column) if name]
+    ignored = [name for name in (data.id_column, *learning.text_columns) if name]
     # With images, --id names the column of DATA that has their files.
     label = data.label if folder is None else data.id_column
     shards = io.open_shards(probs or data.probs, labels, label=label, columns=data.columns, ignored=ignored)
@@ -139,7 +139,13 @@ def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
     else:
         posterior = NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
     ids = read_column(data, data.id_column, n_rows) if folder is None else io.read_class_folder(folder).files
-    return Examples(posterior, n_rows, labelled, ids, read_column(data, learning.text_column, n_rows), folder)
+    texts = [read_column(data, name, n_rows) or [] for name in learning.text_columns]
+    return Examples(posterior, n_rows, labelled, ids, joined_texts(texts), folder)
+
+
+def joined_texts(columns: Sequence[Sequence[str]]) -> list[str] | None:
+    """Return one text per row from several columns, None if there are none."""
+    return ["\n".join(parts) for parts in zip(*columns, strict=True)] if columns else None
 
 
 def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
@@ -219,7 +225,7 @@ def _learnt(data: Data, learning: Learning, on_steps: Any, on_rows: Any) -> Exam
             " Leave out --features, --group and --model where there are probabilities."
         )
     raw = read_raw(data, learning)
-    found = learn(raw, learning.model, n_jobs=data.n_jobs, on_progress=on_steps)
+    found = learn(raw, learning, n_jobs=data.n_jobs, on_progress=on_steps)
     models = f"{len(found.members)} models" if len(found.members) > 1 else "a model"
     _log.warning(
         "%s has no probabilities: they were made out of fold, in %s folds, by %s; they agree with %.0f%% of the"
@@ -254,17 +260,17 @@ def most_frequent(found: OutOfFold) -> float:
     return float(counts.max() / counts.sum())
 
 
-def learn(raw: Raw, model: str | None, **options: Any) -> OutOfFold:
-    """Return out-of-fold probabilities of raw data; `model` is `module:factory` of one's own classifier."""
+def learn(raw: Raw, learning: Learning, **options: Any) -> OutOfFold:
+    """Return out-of-fold probabilities of raw data, by our models or by one's own."""
     from dualt.crossfit import cross_fit
 
-    own = None if model is None else _load_model(model)
+    own = None if learning.model is None else _load_model(learning.model)
     try:
-        return cross_fit(raw.examples, raw.labels, model=own, **raw.options, **options)
+        return cross_fit(raw.examples, raw.labels, model=own, quick=learning.quick, **raw.options, **options)
     except (ValueError, TypeError, AttributeError) as error:
-        if model is None or type(error).__module__.startswith("dualt"):
+        if learning.model is None or type(error).__module__.startswith("dualt"):
             raise
-        raise InputError(f"The model of {model} could not be fitted: {error}") from error
+        raise InputError(f"The model of {learning.model} could not be fitted: {error}") from error
 
 
 def read_raw(data: Data, learning: Learning, size: int | None = None) -> Raw:
@@ -277,6 +283,11 @@ def read_raw(data: Data, learning: Learning, size: int | None = None) -> Raw:
         return _read_images(data.image_folder, size)
     if io.is_sharded(data.probs):
         raise InputError(f"Expected one table, or images in a folder per class, got {data.probs}.")
+    if not learning.text_columns and learning.features is None:
+        raise InputError(
+            f"Expected a column of {data.probs} to learn from, got none. Name it with --text, or columns of numbers"
+            " and categories with --features."
+        )
     return _read_raw_table(data, learning)
 
 
@@ -302,42 +313,49 @@ def _read_raw_table(data: Data, learning: Learning) -> Raw:
     import pandas as pd
 
     from dualt import io
-    from dualt.io.table_columns import choose_columns, label_place
+    from dualt.io.load import read_npy
+    from dualt.io.table_columns import label_place
 
-    text = learning.text_column
-    table = io.open_table(data.probs, data.label or text or data.id_column)
+    texts, chosen = learning.text_columns, learning.features
+    is_array = chosen is not None and chosen.endswith(".npy")
+    table = io.open_table(data.probs, data.label or (texts[0] if texts else data.id_column))
     at = label_place(table, data.label)
     label = table.names[at] if table.names else "label"
-    features: list[str] = []
-    if learning.features is not None:
-        others = [name for name in (data.label, data.id_column, learning.group, text) if name]
-        places, _ = choose_columns(table, others, learning.features)
-        features = [table.names[place] for place in places if table.names and table.names[place] != text]
-    elif text is None:
-        raise InputError(
-            f"Expected a column of {data.probs} to learn from, got none. Name it with --text, or columns of numbers"
-            " and categories with --features."
-        )
-    if label in (text, *features):
+    features = [] if chosen is None or is_array else _feature_names(table, data, learning)
+    if label in (*texts, *features):
         raise InputError(f"The features include the label column {label!r}. Choose other columns to learn from.")
+    columns = {name: table.read_texts(table.position(name)) for name in texts}
     beside: dict[str, Sequence[Any]] = {"index": range(len(table.frame))}
-    for name in filter(None, (data.id_column, text)):
-        beside[name] = table.read_texts(table.position(name))
+    if data.id_column is not None:
+        beside[data.id_column] = table.read_texts(table.position(data.id_column))
+    if learning.text_column is not None:
+        beside[learning.text_column] = joined_texts([*columns.values()]) or []
     beside[label] = table.read_texts(at)
-    options: dict[str, Any] = {"kind": "text"}
+    options: dict[str, Any] = {}
     if learning.group is not None:
         options["groups"] = np.array(table.read_texts(table.position(learning.group)), dtype=object)
-    examples: Any = beside[text] if text is not None else None
-    if features:
-        columns = table.read_columns([table.position(name) for name in features])
-        examples = pd.DataFrame(dict(zip(features, columns, strict=True)))
-        if learning.model is not None:
-            examples = _as_numbers(examples)
-        options["kind"] = "table"
-    if features and text is not None:
-        examples = pd.DataFrame({text: beside[text], **dict(zip(features, columns, strict=True))})
-        options |= {"kind": None, "text": text}
+    columns |= dict(zip(features, table.read_columns([table.position(name) for name in features]), strict=True))
+    examples: Any = pd.DataFrame(columns)
+    if is_array and texts:
+        raise InputError("Expected --text or an array of --features, got both.")
+    if is_array:
+        examples, options["kind"] = read_npy(str(chosen)), "embedding"
+    elif not features and len(texts) == 1:
+        examples, options["kind"] = columns[texts[0]], "text"
+    elif texts:
+        options["text"] = texts
+    elif learning.model is not None:
+        examples = _as_numbers(examples)
     return Raw(examples, table.read_column(at), beside, options)
+
+
+def _feature_names(table: Any, data: Data, learning: Learning) -> list[str]:
+    from dualt.io.table_columns import choose_columns
+
+    texts = learning.text_columns
+    others = [name for name in (data.label, data.id_column, learning.group, *texts) if name]
+    places, _ = choose_columns(table, others, learning.features)
+    return [table.names[place] for place in places if table.names and table.names[place] not in texts]
 
 
 def _as_numbers(table: DataFrame) -> Any:
@@ -370,12 +388,13 @@ def _has_probabilities(data: Data, learning: Learning) -> bool:
 
     if io.is_sharded(data.probs) or data.probs.suffix.lower() not in TABLES:
         return True
-    text = learning.text_column or ""
-    table = io.open_table(data.probs, data.label or text)
-    table.position(text)
+    texts = learning.text_columns
+    table = io.open_table(data.probs, data.label or texts[0])
+    for name in texts:
+        table.position(name)
     label = (table.names or ())[label_place(table, data.label)]
     try:
-        places, _ = choose_columns(table, [label, text, *([data.id_column] if data.id_column else [])])
+        places, _ = choose_columns(table, [label, *texts, *([data.id_column] if data.id_column else [])])
         sums = table.read_numbers(places).sum(axis=1)
     except DualtError:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,24 +17,28 @@ if TYPE_CHECKING:
     from dualt.issues import LabelIssues
 
 
+_estimate = partial(typer.Option, rich_help_panel="The estimate")
+_page = partial(typer.Option, rich_help_panel="The page")
+
+
 @shared
 def issues(
     data: Data,
     learning: Learning,
     estimation: Estimation,
-    transition: Annotated[Path | None, typer.Option(help="A known matrix instead: .json, .npy or .csv.")] = None,
+    transition: Annotated[Path | None, _estimate(help="A known matrix instead: .json, .npy or .csv.")] = None,
     top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Flag labels that are right with less probability.")] = None,
     output: Annotated[Path | None, output_option(help="Write the flagged labels as .csv, .json or .parquet.")] = None,
     export: Annotated[
         str | None, typer.Option(metavar="TOOL", help="Write -o as tasks for label-studio, argilla or hf (datasets).")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a page to look at and review: report.html.")] = None,
+    report: Annotated[Path | None, _page(help="Write a page to review the labels in a browser: report.html.")] = None,
     images: Annotated[
-        Path | None, typer.Option(help="Images for the page: a folder of files named by id or row, or a .npy.")
+        Path | None, _page(help="Images for the page: a folder of files named by id or row, or a .npy.")
     ] = None,
     reviewed: Annotated[
-        Path | None, typer.Option(help="An earlier review, as the page downloads it: the page opens with it.")
+        Path | None, _page(help="An earlier review, as the page downloads it: the page opens with it.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -92,8 +97,6 @@ def _next_steps(output: Path | None, report: Path | None, *, any_flagged: bool) 
         steps[again(None, "-o", "issues.csv")] = "all of them, as a table"
     if any_flagged and report is None:
         steps[again(None, "--report", "report.html")] = "review them in a browser"
-    elif any_flagged:
-        steps[f"Review them in a browser: {report}"] = ""
     return steps
 
 

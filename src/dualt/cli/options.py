@@ -26,10 +26,6 @@ _PAGES = (".html", ".htm")
 _CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 
 output_option = partial(typer.Option, "-o", "--output")
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
-]
 Level = Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")]
 Classes = Annotated[
     Path | None, typer.Option("--classes", help="Class names in column order, one per line. Default: the header's.")
@@ -197,20 +193,29 @@ class Learning:
 
     text: Annotated[
         str | None,
-        _probabilities(help="Column of texts to learn from and to show; or a file of lines, to show only."),
+        _probabilities(
+            help="Columns of texts to learn from and to show: 'subject,message'; or a file of lines to show."
+        ),
     ] = None
     features: Annotated[
-        str | None, _probabilities(help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'.")
+        str | None,
+        _probabilities(help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'; or emb.npy."),
     ] = None
     group: Annotated[str | None, _probabilities(help="Column of groups: rows of one group stay in one fold.")] = None
     model: Annotated[
         str | None, _probabilities(metavar="MODULE:FACTORY", help="Makes your own scikit-learn classifier.")
     ] = None
+    quick: Annotated[bool, _probabilities("--quick", help="Fit one plain model instead of several.")] = False
 
     @property
     def text_column(self) -> str | None:
-        """The column of texts, unless `--text` names a file."""
+        """The column of texts, or several with commas between them, unless `--text` names a file."""
         return None if self.text is None or Path(self.text).is_file() else self.text
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns of texts."""
+        return [] if self.text_column is None else [name.strip() for name in self.text_column.split(",")]
 
 
 @dataclass(frozen=True)
@@ -220,9 +225,12 @@ class Estimation:
     estimator: Annotated[
         str | None, _estimate("--estimator", "-e", help="Estimator; `dualt estimate --compare` lists all.")
     ] = None
-    settings: Settings = None
+    settings: Annotated[
+        list[str] | None,
+        _estimate("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
+    ] = None
     verified: Annotated[Path | None, _estimate(help="Labels checked by hand; see `dualt audit`.")] = None
-    level: Level = 0.95
+    level: Annotated[float, _estimate(help="Level of the confidence intervals.")] = 0.95
 
     def __post_init__(self) -> None:
         from dualt.validation import check_fraction

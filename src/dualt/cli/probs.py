@@ -47,7 +47,7 @@ def probs(
     check_probability_ending(output)
     raw = read_raw(Data(data, label=label, id_column=id_column), learning, size)
     with progress() as advance:
-        found = learn(raw, learning.model, cv=folds, n_jobs=n_jobs, random_state=random_state, on_progress=advance)
+        found = learn(raw, learning, cv=folds, n_jobs=n_jobs, random_state=random_state, on_progress=advance)
     beside = {name: values for name, values in raw.beside.items() if name != learning.text}
     save_probabilities(output, found.pred_probs, found.class_names, beside)
     content = {

@@ -202,12 +202,11 @@ def show_next(out: Console, steps: Mapping[str, str]) -> None:
 
 def show_estimate(out: Console, estimate: TransitionEstimate, level: float = 0.95) -> None:
     """Print the headline, the matrix (or its largest confusions) and the notices."""
-    from dualt.results.notebook import coverage
-    from dualt.results.readings import basis, finding
+    from dualt.results.claims import footnote, headline
 
     n_classes = len(estimate.class_names)
     out.print(
-        f"\n[bold]{finding(estimate, level)}[/] ({basis(estimate, level)})"
+        f"\n[bold]{headline(estimate, level)}[/]"
         f"   [dim]{estimate.n_samples:,} rows, {n_classes:,} classes, estimator {estimate.estimator}[/]\n"
     )
     if n_classes <= _MATRIX_CLASSES and _LEAST_NAME + 5 * n_classes + _RATE_WIDTH <= out.width:
@@ -222,7 +221,7 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float = 0.9
         for true, given, share in _largest_off_diagonal(estimate.transition):
             confusions.add_row(_name(estimate.class_names[true]), _name(estimate.class_names[given]), f"{share:.1%}")
         out.print(confusions)
-    out.print(f"\n[dim]{coverage(estimate)}[/]")
+    out.print(f"\n[dim]{footnote(estimate)}[/]")
     show_notices(out, estimate)
 
 
@@ -277,19 +276,18 @@ def comparison_table(estimates: Mapping[str, TransitionEstimate]) -> Table:
 
 def show_issues(out: Console, found: LabelIssues, level: float = 0.95) -> None:
     """Print the headline, the most suspect labels, the pairs of classes they are in, and the notices."""
-    from dualt.results.readings import basis, finding
+    from dualt.results import claims
 
     estimate, n_flagged, n_labelled = found.transition_estimate, len(found.indices), f"{found.n_labelled:,}"
     if estimate is None:
-        headline = f"About {found.expected_count:,.0f} of {n_labelled} labels are wrong"
-        reason = f"{found.expected_count / found.n_labelled:.1%}"
+        headline = f"About {found.expected_count:,.0f} of {n_labelled} labels look wrong."
     else:
-        headline, reason = finding(estimate, level), basis(estimate, level)
-    out.print(f"\n[bold]{headline}[/] ({reason}).")
+        headline = claims.headline(estimate, level)
+    out.print(f"\n[bold]{headline}[/]")
     if n_flagged:
-        n_doubtful = int((found.suggested == found.given)[found.indices].sum())
-        doubtful = f"; {n_doubtful:,} are doubtful, with no clear alternative" if n_doubtful else ""
-        out.print(f"{n_flagged:,} of {n_labelled} are flagged, most suspect first{doubtful}.\n")
+        n_wrong = int(found.probably_wrong.sum())
+        doubtful = f"; {n_flagged - n_wrong:,} are doubtful, with no clear alternative" if n_flagged > n_wrong else ""
+        out.print(f"{n_wrong:,} of {n_labelled} labels are probably wrong{doubtful}.\n")
         out.print(issues_table(found))
         pairs = _table("\nWhere they are", "given", "should be", "about>")
         for given, true, count in _largest_off_diagonal(found.by_pair):

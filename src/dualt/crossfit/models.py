@@ -160,7 +160,7 @@ def _forest(features: NDArray[Any], random_state: int | None) -> Family:
 
 def _kernel(features: NDArray[Any], gamma: float, random_state: int | None) -> Family:
     """Return logistic regression on a Nyström approximation of the radial kernel."""
-    landmarks = Nystroem(gamma=gamma, n_components=min(_LANDMARKS, len(features) // 2), random_state=random_state)
+    landmarks = Nystroem(gamma=gamma, n_components=min(_LANDMARKS, len(features) // 3), random_state=random_state)
     return Family(features, [make_pipeline(landmarks, logistic) for logistic in _logistic(0.1, 1, 10, 100)])
 
 

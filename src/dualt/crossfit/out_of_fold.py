@@ -26,7 +26,7 @@ from dualt.crossfit.models import (
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rng import check_scikit_seed
-from dualt.rows.confidence import scaled, share_factors
+from dualt.rows.scaling import scale_classes, share_factors
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
 Kind: TypeAlias = Literal["text", "table", "images", "embedding"]
@@ -231,7 +231,7 @@ def cross_fit(
         features = data[:] if found_kind == "images" else data
         for classifier in fitted:
             probs = fit_folds(classifier, features, targets, folds, classes=classes, **options)
-            members.append(scaled(probs, share_factors(probs[rows], targets[rows])))  # it may weigh the classes
+            members.append(scale_classes(probs, share_factors(probs[rows], targets[rows])))  # it may weigh the classes
     each = np.stack(members) / np.maximum(np.sum(members, axis=2, keepdims=True), 1e-300)
     mean = average(each, targets, weighted=found_kind == "table" and model is None)
     described = " + ".join(" ".join(str(classifier).split()) for classifier in fitted)

@@ -12,7 +12,6 @@ from dualt.estimators.registry import (
     EstimatorEntry,
     comparable,
     estimate_posterior,
-    estimate_summary,
     estimate_transition,
     estimate_verified,
 )
@@ -35,7 +34,6 @@ __all__ = [  # noqa: PLE0604
     "comparable",
     "count_fit",
     "estimate_posterior",
-    "estimate_summary",
     "estimate_transition",
     "estimate_verified",
     *_CLASSES,

@@ -1,203 +1,174 @@
-"""Count the given labels among the examples whose *true* class is clear, and read what the others may mean."""
+"""The default: count the given labels among examples whose *true* class is clear, as far as the labels support it."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators._counts import match_rows, surest_few
-from dualt.estimators._layers import LIKELY, Sureness, counted_rows, fit_layers
-from dualt.estimators.confident_joint import confident_joint_of_sample, count_confident
+from dualt.estimators._counts import pooled_rows, resample_counts
+from dualt.estimators.confident_joint import calibrated_joint, confident_pairs, count_confident, with_diagonal
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.confidence import FAR_TOO_SURE, calibration_of_sample, power_to_read, raised, too_sure
 from dualt.rows.counts import count_pairs
-from dualt.rows.floats import surest
+from dualt.rows.floats import entries_at
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import PosteriorSummary
-from dualt.transition import EarlyPosterior
-from dualt.validation import check_fraction
+from dualt.rows.scaling import apply_power, fit_power
+from dualt.transition import EarlyPosterior, clean_prior
 
-# A class that is seldom clear still counts its clearest members: this share, and this many, of them.
-_LEAST_SHARE, _LEAST_MEMBERS = 0.1, 100
-# So many examples of the sample count however doubtful they are: the surest of all classes together.
-_FEWEST_SURE = 30
-# The sample stands for the data in all rounds but the last if it has this many rows for each class.
-_ENOUGH_PER_CLASS = 100
-_BALANCED_ROUNDS, _BALANCE_STEPS = 3, 5
-# Thresholds and a first matrix need no more rows of the sample than so many, and so many for each class; a matrix that
-# is going to be counted anew, a quarter of them.
-_FEW_ROWS, _FEW_ROWS_PER_CLASS = 8_192, 500
-# Of a class that nothing resembles no weight may overflow.
-_LEAST_MEAN = 1e-6
-_ROUNDING = 1e-5
-# A mean sureness below which a calibrated classifier is weak.
-_WEAK = 0.45
-# Above this the counts of several layers take too much memory, and only the surest examples are counted.
-_MANY_CLASSES = 2_000
+# With TAIL of `dualt.rows.scaling` and the EM steps of `EarlyPosterior`, these are the constants of the default.
+# A row counts in full from this sureness of its true class on, below it by this power of its share of it.
+SURE, FADE = 0.9, 8
+ROUNDS = 6
+# Standard errors by which one amount of noise must explain the labels worse than another to be refuted.
+Z = 3.0
+
+# Cost only: rows of the sample that the rounds but the last are counted on, at least this many per class, and that the
+# likelihood is taken of.
+_ROWS, _ROWS_PER_CLASS = 4_096, 100
+# Resolution only: shares of the counted noise to compare, and the unit of weights.
+_SHARES = np.array([0, 1, 2, 4, 6, 8, 10, 12, 14, 16]) / 16
+_UNIT = 1 / 1024
 
 
-def clean_count(posterior: NoisyPosterior, *, confidence: float = 0.9, shrink: bool = True) -> Fit:
-    """T̂[i, j] = share of given label j among the examples whose clean class is i with `confidence`.
+def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
+    """T̂ = I + m(N − I): N counts labels by the likeliest true class, m is the share of that noise the labels support.
 
-    dual-T with a better intermediate class: not the prediction, which follows the noise, but the most
-    probable *clean* class under a first estimate (the confident joint), among examples that are sure of
-    it. T♣ is then the identity, and the counted T♠ is the whole transition. Six rounds, each of which reads
-    the clean class with the matrix of the one before, all but the last on a sample of the data. Where there
-    are too many classes for a sample, one round on all of it, with the rows of the confident joint drawn to their mean.
+    1. Calibrate the probabilities to the given labels by one power.
+    2. Six rounds: read q, the clean posterior through the present N (the confident joint at first); count
+       (argmax q, given label) with the weight min(1, max q / 0.9)^8; let classes with few labels borrow from the others
+       (`pooled_rows`). All rounds but the last on a sample.
+    3. With q_m the clean posterior under T_m = I + m(N − I), labels drawn from q_m T_m have a likelihood. An m is
+       refuted against another if it explains the labels worse by more than three standard errors (Vuong's test) and
+       9/2 (three standard errors of m itself).
 
-    Of few examples and much noise, a class whose first row is poor may lose its examples to another. So in the
-    first three rounds each class gets as large a share as its label has (later ones are free to leave it), and
-    rows that have changed places are put back: see `match_rows`.
+    At least claimed is the smaller of two: the noise rate of the smallest m that is not refuted against the likeliest,
+    and the disagreement of the counted rows beyond their own doubt, less three standard errors.
 
-    The last round counts the examples in layers of sureness; a classifier that says far less than it knows is sharpened
-    for it, one that is far too sure, or weak and too sure, softened: see `calibration`. The mean of the rows counted at
-    `confidence` and at twice its doubt is what the sure examples say. Doubtful ones may add to it: see `_layers`. What
-    the layers say of the least and the most noise goes with the estimate, as `Readings`.
-
-    Needs out-of-fold probabilities: counting is honest only if the choice has not seen the labels.
+    Needs out-of-fold probabilities: counting is honest only if the classifier has not seen the labels.
 
     Parameters
     ----------
     posterior
-    confidence
-        Clean posterior that makes a class clear. In a class where few examples reach it, the clearest tenth,
-        and at least a hundred, count, unless the classifier is so weak that its clearest are not clear.
-    shrink
-        Draw noise rates to their mean and off-diagonals towards uniform by as much as chance explains; see
-        `pooled_rows`.
+    determined
+        Whether an expert could always tell the class from the example. True: what disagrees is noise (m = 1). False:
+        classes overlap, and m is the likeliest. None, if that is not known: m is the largest that is not refuted
+        against m = 0 or against half of it: the most noise that explains the labels no worse than none or half of it.
     """
-    check_fraction(confidence, "confidence")
-    reader = EarlyPosterior(_rough(posterior, confidence, shrink), posterior.dtype)
-    likely = min(LIKELY, confidence)
-    levels = np.array([likely, max(2 * confidence - 1, likely), confidence])
-    if posterior.n_classes > _MANY_CLASSES:
-        levels = levels[-1:]
-    few = _few(posterior.summary)
-    fitting = calibration_of_sample(posterior.summary)
-    power = power_to_read(fitting)
-    clean, sureness = reader.clearest(raised(few.sample_rows, power), posterior.n_jobs)
-    calibrated = sureness
-    if fitting < power:
-        fitted, calibrated = reader.clearest(raised(few.sample_rows, fitting), posterior.n_jobs)
-        if calibrated.mean() < _WEAK:  # a weak one that is too sure: its own errors would be most of the noise
-            power, clean, sureness = fitting, fitted, calibrated
-    limits = _thresholds(clean, sureness, few, levels)
-    sure = sureness >= limits[-1][clean]
-    surely = float(sureness[sure].mean()) if sure.any() else confidence
-    doubt = most_doubt = full_doubt = min(1 - confidence, 1 - surely)
-    if fitting <= 1 and sure.any():  # one that says less than it knows has less doubt than it says
-        undue = too_sure(fitting) * (surely - float(calibrated[sure].mean()))
-        most_doubt, full_doubt = doubt + undue, 1 - surely + undue
-    # Of few examples those that count may not be sure enough to show noise.
-    surest = surest_few(few) if posterior.n_samples < 3 * _LEAST_MEMBERS * posterior.n_classes else (0, 0)
-    if fitting < FAR_TOO_SURE or sureness.mean() < LIKELY:  # what contradicts it does not show that a label is wrong
-        surest = (0, _FEWEST_SURE)
-    about = Sureness(float(sureness.mean()), doubt, most_doubt, full_doubt, surest, power)
-    return fit_layers(_count_layers(posterior, reader, limits, power), shrink, about)
-
-
-def _rough(posterior: NoisyPosterior, confidence: float, shrink: bool) -> Matrix:
-    """Return the matrix of all rounds but the last."""
     summary = posterior.summary
-    n_sampled = len(summary.sample_rows)
-    if n_sampled < summary.n_samples and n_sampled < _ENOUGH_PER_CLASS * summary.n_classes:
-        return counted_rows(count_confident(posterior).T, shrink)
-    rough = confident_joint_of_sample(summary)
-    few, fewer = _few(summary), _few(summary, share=4)
-    for balanced in [True] * _BALANCED_ROUNDS + [False]:
-        rough = _round_on_sample(fewer, rough, confidence, shrink, balanced=balanced, n_jobs=posterior.n_jobs)
-    return _round_on_sample(few, rough, confidence, shrink, balanced=False, n_jobs=posterior.n_jobs)
+    power, few = fit_power(summary), summary.thinned(max(_ROWS, _ROWS_PER_CLASS * summary.n_classes))
+    rows, labels = apply_power(few.sample_rows, power), few.sample_labels
+    reader = EarlyPosterior(_rounds(posterior, rows, labels), posterior.dtype)
+    counted = _count(posterior, reader, power, _full(reader.clearest(rows, posterior.n_jobs)[1]))
+    matrix = pooled_rows(counted.counts)
+    fits = _log_likelihoods(rows[:_ROWS], labels[:_ROWS], matrix, posterior.n_jobs)
+    likeliest = int(fits.sum(axis=1).argmax())
+    halves = np.searchsorted(_SHARES, _SHARES / 2, side="right") - 1
+    most = _SHARES[_not_refuted(fits, fits[0]) | _not_refuted(fits, fits[halves])].max()
+    share = float(most if determined is None else 1.0 if determined else _SHARES[likeliest])
+    least = _part(matrix, float(_SHARES[_not_refuted(fits, fits[likeliest])].min()))
+    return Fit(
+        _part(matrix, share),
+        np.rint(counted.counts.sum(axis=1)).astype(np.int64),
+        partial(_resample, counted.counts, share),
+        rate_interval=(min(counted.least(), _rate(least, summary.label_counts)), 1.0),
+        determined=determined,
+    )
 
 
-def _few(summary: PosteriorSummary, share: int = 1) -> PosteriorSummary:
-    """Return the summary with one in k rows of its sample, which leaves enough, or one in `share` of these."""
-    n_rows = len(summary.sample_rows)
-    return summary.thinned(n_rows // max(1, share * n_rows // max(_FEW_ROWS, _FEW_ROWS_PER_CLASS * summary.n_classes)))
+def _resample(counts: NDArray[np.float64], share: float, rng: np.random.Generator) -> Matrix:
+    return _part(pooled_rows(resample_counts(counts, rng)), share)
 
 
-def _round_on_sample(
-    summary: PosteriorSummary, transition: Matrix, confidence: float, shrink: bool, *, balanced: bool, n_jobs: int
-) -> Matrix:
-    """Return the rows counted over those of the sample that are sure of their clean class."""
-    rows, counts = summary.sample_rows, summary.label_counts
-    reader = EarlyPosterior(transition, rows.dtype)
-    clean, sureness = surest(_balance(reader(rows, n_jobs), counts)) if balanced else reader.clearest(rows, n_jobs)
-    limits = _thresholds(clean, sureness, summary, np.array([confidence]), floored=not balanced)[0]
-    clear = sureness >= limits[clean]
-    keys = clean[clear] * summary.n_classes + summary.sample_labels[clear]
-    return match_rows(counted_rows(count_pairs([keys], summary.n_classes), shrink))[0]
+def _part(matrix: Matrix, share: float) -> Matrix:
+    """Return I + share · (matrix − I)."""
+    part = share * matrix
+    part[np.diag_indices(len(part))] += 1 - share
+    return part
 
 
-def _balance(posterior: NDArray[Any], label_counts: NDArray[np.int64]) -> NDArray[Any]:
-    """Weigh the classes until the mean of each is the share of its label, and normalise the rows again."""
-    shares = (label_counts + 1) / (label_counts.sum() + len(label_counts))
-    weights = np.ones(len(shares), posterior.dtype)
-    tiny = np.finfo(posterior.dtype).tiny
-    for _ in range(_BALANCE_STEPS):
-        means = weights * ((1 / np.maximum(posterior @ weights, tiny)) @ posterior) / len(posterior)
-        weights *= (shares / np.maximum(means, _LEAST_MEAN)).astype(posterior.dtype)
-    weighted = posterior * weights
-    weighted /= np.maximum(posterior @ weights, tiny)[:, None]
-    return weighted
+def _rate(transition: Matrix, label_counts: NDArray[np.int64]) -> float:
+    return float(clean_prior(transition, label_counts) @ (1 - np.diagonal(transition)))
 
 
-def _thresholds(
-    clean: NDArray[np.intp],
-    sureness: NDArray[Any],
-    summary: PosteriorSummary,
-    levels: NDArray[np.float64],
-    *,
-    floored: bool = True,
-) -> NDArray[np.float64]:
-    """Return the sureness that counts at each level in each class: the level, or less where too few reach it.
-
-    If `floored`, no example counts that is less sure than one minus the mean sureness: doubtful examples of a good
-    classifier are hard ones, those of a classifier that is seldom sure say nothing of the labels. Only the surest few
-    of all classes count even if they are less sure: without any, no noise would be found. The balanced rounds count
-    doubtful examples all the same, lest a class lose its examples before it has a row.
-    """
-    classes = np.arange(summary.n_classes)
-    # The members of each class together, the surest first: a sureness is at most one, up to rounding.
-    members = np.sort(2.0 * clean - sureness)
-    starts = np.searchsorted(members, 2.0 * np.append(classes, len(classes)) - 1.5)
-    sizes = np.diff(starts)
-    least = _LEAST_MEMBERS * len(clean) / summary.n_samples
-    needed = np.ceil(np.maximum(least, _LEAST_SHARE * sizes)).astype(np.intp)
-    last = np.maximum(starts[:-1] + np.minimum(needed, sizes) - 1, 0)
-    reached = np.where(sizes > 0, 2.0 * classes - members[last], 1)
-    floor = min(1 - float(sureness.mean()), float(np.sort(sureness)[-_FEWEST_SURE:][0])) if floored else 0.0
-    thresholds = np.minimum(levels[:, None], np.maximum(floor, reached))
-    # The member that sets a threshold must reach it although its sureness is rounded anew in each pass.
-    return np.asarray(thresholds - _ROUNDING)
+def _rounds(posterior: NoisyPosterior, rows: NDArray[Any], labels: Codes) -> Matrix:
+    """Return the matrix of all rounds but the last; with too many classes for the sample, that of the first."""
+    n_classes = posterior.n_classes
+    if len(rows) < min(posterior.n_samples, _ROWS_PER_CLASS * n_classes):
+        return pooled_rows(count_confident(posterior).T)
+    label_counts = np.bincount(labels, minlength=n_classes)
+    own = np.bincount(labels, entries_at(rows, labels), n_classes)
+    thresholds = np.where(label_counts > 0, own / np.maximum(label_counts, 1), np.inf).astype(rows.dtype)
+    counts = with_diagonal(count_pairs([confident_pairs(thresholds, rows, labels)], n_classes))
+    matrix = calibrated_joint(counts, label_counts)
+    for _ in range(ROUNDS - 1):
+        clean, sureness = EarlyPosterior(matrix, rows.dtype).clearest(rows, posterior.n_jobs)
+        counted = np.bincount(clean * n_classes + labels, _weigh(sureness, _full(sureness)), n_classes**2)
+        matrix = pooled_rows(counted.reshape(n_classes, n_classes))
+    return matrix
 
 
-def _count_layers(
-    posterior: NoisyPosterior, reader: EarlyPosterior, limits: NDArray[np.float64], power: float
-) -> NDArray[np.int64]:
-    """Count (clean class, given label) over all examples, by how many of the `limits` of its class each reaches.
+def _full(sureness: NDArray[Any]) -> float:
+    """Return the sureness from which a row counts in full: where none is as sure as `SURE`, that of the surest."""
+    return min(SURE, float(sureness.max()))
 
-    Returns (len(limits) + 1, n_classes, n_classes); the first layer is of the examples that reach none, and is left
-    empty if there is only one limit.
-    """
-    n_classes, n_layers = posterior.n_classes, len(limits) + 1
 
-    def pairs(probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
-        clean, sureness = reader.clearest(raised(probs, power))
-        reached = [sureness >= limit[clean] for limit in limits]
-        if n_layers == 2:
-            kept = np.flatnonzero(reached[0])
-            return np.asarray(clean[kept] * n_classes + labels[kept])
-        layers = np.zeros(len(clean), np.int8)  # a byte each, which is added in no time
-        for one in reached:
-            layers += one
-        keys = np.multiply(layers, n_classes, dtype=np.intp)
-        keys += clean
-        keys *= n_classes
-        keys += labels
-        return keys
+def _weigh(sureness: NDArray[Any], full: float) -> NDArray[Any]:
+    """Return min(1, sureness / full)^FADE in whole multiples of a unit, whose sums do not depend on their order."""
+    weights = np.minimum(sureness / sureness.dtype.type(full), 1) ** FADE
+    return np.asarray(np.rint(weights / _UNIT) * _UNIT)
 
-    counted = posterior.count(pairs, n_layers) if n_layers > 2 else posterior.count(pairs)
-    return counted if n_layers > 2 else np.stack([np.zeros_like(counted), counted])
+
+class _Counted(NamedTuple):
+    """Weighted counts[clean, given] of all rows, and the sums of weights, their squares and weighted sureness."""
+
+    counts: NDArray[np.float64]
+    weight: float
+    squares: float
+    sure: float
+
+    def least(self) -> float:
+        """Return (disagreement − doubt) / (1 − doubt), less `Z` standard errors."""
+        disagree = 1 - float(np.trace(self.counts)) / self.weight
+        doubt, n_counted = 1 - self.sure / self.weight, self.weight**2 / self.squares
+        error = float(np.sqrt((disagree * (1 - disagree) + 1 / n_counted) / n_counted))
+        return max(0.0, (disagree - doubt) / (1 - doubt) - Z * error)
+
+
+def _count(posterior: NoisyPosterior, reader: EarlyPosterior, power: float, full: float) -> _Counted:
+    """Count (clean class, given label) over all rows, in one pass."""
+    n_classes = posterior.n_classes
+
+    def read(probs: NDArray[Any], labels: Codes) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
+        clean, sureness = reader.clearest(apply_power(probs, power))
+        return clean * n_classes + labels, _weigh(sureness, full), np.minimum(sureness, 1)
+
+    counts, sums = np.zeros(n_classes**2), np.zeros(3)
+    for keys, weights, sureness in posterior.map(read):
+        if len(counts) <= 4 * len(keys):
+            counts += np.bincount(keys, weights, len(counts))
+        else:
+            np.add.at(counts, keys, weights)
+        exact = weights.astype(np.float64)
+        sums += exact.sum(), exact @ exact, exact @ sureness
+    return _Counted(counts.reshape(n_classes, n_classes), *(max(float(value), 1e-9) for value in sums))
+
+
+def _log_likelihoods(rows: NDArray[Any], labels: Codes, matrix: Matrix, n_jobs: int) -> NDArray[np.float64]:
+    """Return the log-likelihood of every label under each of `_SHARES` of the noise, (n_shares, n_rows)."""
+    found = np.empty((len(_SHARES), len(rows)))
+    for fits, share in zip(found, _SHARES.tolist(), strict=True):
+        part = _part(matrix, share).astype(rows.dtype)
+        clean = EarlyPosterior(part, rows.dtype)(rows, n_jobs) if share else rows
+        chance = np.einsum("ij,ij->i", clean, part.T[labels]) / clean.sum(axis=1)
+        np.log(np.maximum(chance, 1e-12), out=fits)
+    return found
+
+
+def _not_refuted(fits: NDArray[np.float64], against: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which shares do not explain the labels worse than others do, by `Z` standard errors."""
+    gain = fits - against
+    error = gain.std(axis=1) * np.sqrt(gain.shape[1])
+    return np.asarray(gain.sum(axis=1) >= -Z * error - Z**2 / 2)

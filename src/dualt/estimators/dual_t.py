@@ -14,16 +14,13 @@ from dualt.estimators.t import AnchorChoice, Anchors, find_anchors
 from dualt.results.fit import Fit, Matrix
 from dualt.rows.counts import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import SummaryOnly
 
 # Most pairs of hundreds of classes never occur together, and a sparse product skips them.
 _MANY_CLASSES, _SPARSE = 300, 0.2
 _BAND = 64
 
 
-def dual_t(
-    posterior: NoisyPosterior | SummaryOnly, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5
-) -> Fit:
+def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5) -> Fit:
     """T̂ = T♣ @ T♠ (Eq. 2): T♣ = P(Y' | Y) read at anchors, T♠ = P(noisy | Y') counted (Eq. 4).
 
     Algorithm 1 of the paper prints the product the other way round; with rows as clean classes this

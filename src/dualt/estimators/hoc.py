@@ -1,4 +1,4 @@
-"""HOC: how often neighbours agree in their given labels tells the matrix, without a confident example."""
+"""HOC: how often neighbours agree in their given labels determines the matrix, without confident examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.estimators._counts import canonical_order, count_fit
-from dualt.estimators.confident_joint import confident_joint
+from dualt.estimators.confident_joint import calibrated_joint, count_confident
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rng import RandomState, as_generator
@@ -47,7 +47,8 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
 
     Notes
     -----
-    Neighbours of different classes blur the consensus and overstate the noise. The interval is a band: that of
+    Neighbours of different classes blur the consensus and overstate the noise; a copy of an example is its own
+    neighbour, and understates it: remove duplicate rows first. The interval is a band: that of
     counting n·π_i labels of known class in each row. It leaves out that the classes are not known.
 
     References
@@ -63,17 +64,17 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
         raise InputError(
             f"Expected more than n_neighbors={n_neighbors} rows for hoc, got {n_samples}. Use clean-count."
         )
-    start = confident_joint(posterior)
+    # All in an order that does not depend on the names of the classes, down to the last bit.
     order = canonical_order(posterior.summary)
     place = np.argsort(order)
+    counts = count_confident(posterior)[np.ix_(order, order)]
+    first = calibrated_joint(counts, posterior.summary.label_counts[order])
     chosen = np.arange(n_samples)
     if n_samples > _MOST_ROWS:
         chosen = np.sort(as_generator(random_state).choice(n_samples, _MOST_ROWS, replace=False))
     probs, labels = posterior.take(chosen)
-    space = np.sqrt(probs) if features is None else _as_space(features, n_samples)[chosen]
+    space = np.sqrt(probs[:, order]) if features is None else _as_space(features, n_samples)[chosen]
     triples = count_triples(space, place[labels], n_classes, n_neighbors)
-    # Rounded, since the last bits depend on the order of the classes, and the optimiser would magnify them.
-    first = np.round(start.transition[np.ix_(order, order)], 6)
     prior, transition = match_consensus(triples / triples.sum(), first)
     prior, transition = prior[place], transition[np.ix_(place, place)]
     counts = np.rint(n_samples * prior[:, None] * transition).astype(np.int64)
@@ -113,7 +114,7 @@ def count_triples(space: NDArray[Any], labels: Codes, n_classes: int, n_neighbor
 
 def match_consensus(cube: NDArray[np.float64], start: Matrix) -> tuple[NDArray[np.float64], Matrix]:
     """Return (prior, transition) whose consensus of orders one to three is nearest to that of `cube`."""
-    # Half of what importing the estimators would cost, for one of them.
+    # Imported here: half of what importing all estimators would cost.
     from scipy.optimize import minimize
     from scipy.special import softmax
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,4 +32,6 @@ def oracle(posterior: NoisyPosterior, *, clean_labels: Any = None) -> Fit:
         clean = posterior.coder.encode(labels[start : start + len(given)], start)
         add_counts(counts, clean * n_classes + given)
         start += len(given)
-    return count_fit(counts.reshape(n_classes, n_classes))
+    counts = counts.reshape(n_classes, n_classes)
+    rate = 1 - float(np.trace(counts) / counts.sum())
+    return replace(count_fit(counts), rate_interval=(rate, rate))

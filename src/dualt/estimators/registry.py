@@ -12,7 +12,7 @@ from dualt.estimators.clean_count import clean_count
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.dual_t import dual_t
 from dualt.estimators.hoc import hoc
-from dualt.estimators.joint.training import joint
+from dualt.estimators.joint import joint
 from dualt.estimators.oracle import oracle
 from dualt.estimators.selective import selective
 from dualt.estimators.spade import spade
@@ -21,8 +21,7 @@ from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import PosteriorSummary, SummaryOnly
-from dualt.validation import ClassNames, check_class_names
+from dualt.validation import ClassNames
 
 
 @dataclass(frozen=True)
@@ -30,25 +29,19 @@ class EstimatorEntry:
     """An estimator, from a `NoisyPosterior` and keyword options to a `Fit`, and what it does in one line.
 
     One that is not for many classes is left out of comparisons above `MANY_CLASSES`, where it would take minutes.
-    One that reads the rows once needs only their summary, and can be had from a stored one.
     """
 
     function: Callable[..., Fit]
     summary: str
     needs_clean_labels: bool = False
     for_many_classes: bool = True
-    reads_once: bool = False
 
 
 ESTIMATORS: dict[str, EstimatorEntry] = {
-    "t": EstimatorEntry(
-        t_estimator, "reads each row at its anchor, the example most surely of the class", reads_once=True
-    ),
-    "dual-t": EstimatorEntry(
-        dual_t, "T♣ at anchors times T♠ by counting; for over-confident probabilities", reads_once=True
-    ),
-    "spade": EstimatorEntry(spade, "T♠ alone: given labels counted by predicted class", reads_once=True),
-    "confident-joint": EstimatorEntry(confident_joint, "counts examples that clear their class's mean confidence"),
+    "t": EstimatorEntry(t_estimator, "reads each row at its anchor, the example most surely of the class"),
+    "dual-t": EstimatorEntry(dual_t, "T♣ at anchors times T♠ by counting; for over-confident probabilities"),
+    "spade": EstimatorEntry(spade, "T♠ alone: given labels counted by predicted class"),
+    "confident-joint": EstimatorEntry(confident_joint, "counts examples that reach their class's mean confidence"),
     "clean-count": EstimatorEntry(clean_count, "counts given labels among examples whose true class is clear"),
     "selective": EstimatorEntry(
         selective, "counts the examples of highest score among which a label is most frequent", for_many_classes=False
@@ -66,7 +59,7 @@ MANY_CLASSES = 100
 
 
 def comparable(n_classes: int) -> list[str]:
-    """Return the names of the estimators to compare on data of so many classes, whose truth is not known."""
+    """Return the names of the estimators to compare on data with this many classes and unknown true labels."""
     return [
         name
         for name, entry in ESTIMATORS.items()
@@ -106,10 +99,10 @@ def estimate_transition(
     n_jobs
         How many threads read the rows; −1 for all cores.
     out_of_fold
-        Whether the classifier had not seen the rows whose probabilities these are, if you know: the estimate
-        carries it, and its warnings heed it.
+        Whether the classifier had not seen the rows whose probabilities these are, if you know; for the warnings.
     **options
-        Of the estimator, such as `anchor="quantile"` for `t` and `dual-t`.
+        Options of the estimator, such as `determined=True` for `clean-count`: an expert could always tell the class
+        from the example, as with most texts and images.
 
     Examples
     --------
@@ -136,21 +129,6 @@ def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, 
     estimator = DEFAULT_ESTIMATOR if estimator is None else estimator
     fit = _registered(estimator, options).function(posterior, **options)
     return TransitionEstimate(estimator, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
-
-
-def estimate_summary(
-    summary: PosteriorSummary, class_names: ClassNames, estimator: str, **options: Any
-) -> TransitionEstimate:
-    """Estimate from a summary alone, with one of the estimators that read the rows once: `t`, `dual-t`, `spade`."""
-    entry = _registered(estimator, options)
-    if not entry.reads_once:
-        known = ", ".join(name for name, other in ESTIMATORS.items() if other.reads_once)
-        raise InputError(
-            f"Estimator {estimator!r} has to read the data again, which a summary does not hold. Estimate from the"
-            f" probabilities and labels themselves, or use one that a summary is enough for: {known}."
-        )
-    fit = entry.function(SummaryOnly(summary), **options)
-    return TransitionEstimate(estimator, check_class_names(class_names, summary.n_classes), fit, summary)
 
 
 def _registered(estimator: str, options: Mapping[str, Any]) -> EstimatorEntry:

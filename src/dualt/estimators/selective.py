@@ -30,7 +30,8 @@ def selective(posterior: NoisyPosterior, *, least: int | None = None) -> Fit:
 
     References
     ----------
-    de Juan, Mazuelas, Zhu, Scott. Selective classification for noise transition matrices. NeurIPS 2026.
+    de Juan, Mazuelas, Zhu, Scott. Estimation of the Label-Noise Transition Matrix with Performance Guarantees via
+    Selective Classification. NeurIPS 2026.
     """
     n_samples, n_classes = posterior.n_samples, posterior.n_classes
     if n_classes > _MOST_CLASSES:
@@ -47,7 +48,7 @@ def selective(posterior: NoisyPosterior, *, least: int | None = None) -> Fit:
 
 
 def _limits(posterior: NoisyPosterior, fewest: int) -> NDArray[np.float64]:
-    """Return the score from which each class accepts, on the summary's sample, whose rows stand for as many more."""
+    """Return the score from which each class accepts, from the summary's sample."""
     rows, labels = posterior.summary.sample_rows, posterior.summary.sample_labels
     fewest = max(1, round(fewest * len(rows) / posterior.n_samples))
     limits = np.empty(posterior.n_classes)

@@ -7,10 +7,9 @@ from dataclasses import replace
 from dualt.estimators._counts import count_fit
 from dualt.results.fit import Fit
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import SummaryOnly
 
 
-def spade(posterior: NoisyPosterior | SummaryOnly) -> Fit:
+def spade(posterior: NoisyPosterior) -> Fit:
     """T̂[l, j] = share of given label j among the examples whose largest probability is class l (Eq. 4).
 
     Right where the prediction is the clean class; T♠ is then the whole transition.

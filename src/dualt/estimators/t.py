@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from dualt.errors import InputError, UnknownNameError
 from dualt.results.fit import Fit, Resample
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import PosteriorSummary, SummaryOnly
+from dualt.rows.summary import PosteriorSummary
 from dualt.validation import check_fraction
 
 AnchorChoice: TypeAlias = Literal["max", "quantile", "top-mean"]
 
 
 def t_estimator(
-    posterior: NoisyPosterior | SummaryOnly, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5
+    posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5
 ) -> Fit:
     """T̂[i, :] = P̂(noisy | x^i) at the anchor x^i = argmax_x P̂(noisy=i | x) (Eq. 1).
 

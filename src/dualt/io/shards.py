@@ -63,8 +63,7 @@ class FileBlock:
                 first = probs, names
                 if len(probs):
                     check_probability_shape(probs)
-            if (self.labels or self.path).suffix.lower() in TABLES:
-                missing += (n_rows + np.flatnonzero(is_missing(labels))).tolist()
+            missing += (n_rows + np.flatnonzero(is_missing(labels))).tolist()
             n_rows += len(labels)
         probs, names = first or (np.empty((0, 0)), None)
         shape = n_rows, probs.shape[1] if probs.ndim > 1 else 0

@@ -5,7 +5,6 @@ from dualt.issues.label_issues import LabelIssues
 from dualt.issues.review import Decision, apply_review, read_review
 from dualt.issues.scores import find_label_issues, find_posterior_issues
 from dualt.issues.training_dynamics import TrainingDynamics
-from dualt.labels import labels_digest
 
 __all__ = [
     "Decision",
@@ -15,7 +14,6 @@ __all__ = [
     "find_label_issues",
     "find_posterior_issues",
     "issue_rows",
-    "labels_digest",
     "read_review",
     "save_issues",
 ]

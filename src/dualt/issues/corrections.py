@@ -1,4 +1,4 @@
-"""What a classifier should learn from, given what is known of every label."""
+"""Training sets that correct for wrong labels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dualt.issues.label_issues import LabelIssues
 _MAX_WEIGHT = 10.0
 
 
-class Lesson(NamedTuple):
-    """What the classifier is fitted on: rows (`None`: all), their labels, and what each of them counts."""
+class TrainingSet(NamedTuple):
+    """Rows to fit the classifier on (`None`: all), their labels and their weights."""
 
     rows: NDArray[np.intp] | None
     labels: NDArray[np.intp]
@@ -27,7 +27,7 @@ class Lesson(NamedTuple):
         return own if self.importance is None else own * self.importance
 
 
-def _reweighted(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> Lesson:
+def _reweighted(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> TrainingSet:
     """Weigh each example by q_y / (q @ T)_y: the noisy sample then stands for the clean one (Liu & Tao 2016).
 
     A label is right with probability q_y · T_yy / (q @ T)_y, so that the weight is this over T_yy.
@@ -39,14 +39,14 @@ def _reweighted(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np
             "Expected a matrix by which some labels are right, got one by which all are wrong."
             " Use correction='posterior' or correction='clean'."
         )
-    return Lesson(None, labels, importance.clip(max=_MAX_WEIGHT))
+    return TrainingSet(None, labels, importance.clip(max=_MAX_WEIGHT))
 
 
-def _as_given(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> Lesson:
-    return Lesson(None, labels)
+def _as_given(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> TrainingSet:
+    return TrainingSet(None, labels)
 
 
-def _cleaned(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> Lesson:
+def _cleaned(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> TrainingSet:
     """Take the labels as they should be, without the issues whose true class is not clear."""
     replaced = issues.is_issue & (issues.suggested_probability >= 0.5)
     cleaned = np.where(replaced, issues.suggested, labels)
@@ -56,7 +56,7 @@ def _cleaned(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.fl
         best = members[right[members].argmax()]
         cleaned[best], kept[best] = label, True
     rows = np.flatnonzero(kept)
-    return Lesson(rows, cleaned[rows])
+    return TrainingSet(rows, cleaned[rows])
 
 
 CORRECTIONS = {"reweight": _reweighted, "posterior": _as_given, "clean": _cleaned}

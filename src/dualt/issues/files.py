@@ -11,13 +11,14 @@ import numpy as np
 from dualt.errors import FileError
 from dualt.files import atomic_write, json_text
 from dualt.io.tables import write_table
+from dualt.issues.frames import GROUPS
 
 if TYPE_CHECKING:
     from dualt.issues.label_issues import LabelIssues
 
 # With more classes, the largest entries of a matrix stand for it: as many as one with this many classes has.
 _MATRIX_CLASSES = 100
-_COLUMNS = ("index", "given", "suggested", "probability_right", "suggested_probability")
+_COLUMNS = ("index", "given", "suggested", "probability_right", "suggested_probability", "group")
 
 
 def issue_columns(issues: LabelIssues) -> dict[str, Sequence[Any]]:
@@ -25,7 +26,9 @@ def issue_columns(issues: LabelIssues) -> dict[str, Sequence[Any]]:
     rows, names = issues.indices, np.array(issues.class_names, dtype=object)
     scores = (issues.probability_right[rows], issues.suggested_probability[rows])
     found = (issues.row_numbers[rows], names[issues.given[rows]], names[issues.suggested[rows]])
-    columns = dict(zip(_COLUMNS, (*found, *(score.astype(np.float64).round(6) for score in scores)), strict=True))
+    groups = np.array(GROUPS)[(issues.suggested == issues.given)[rows].astype(np.intp)]
+    values = (*found, *(score.astype(np.float64).round(6) for score in scores), groups)
+    columns = dict(zip(_COLUMNS, values, strict=True))
     more = {"id": issues.row_ids, "text": issues.texts, "image": issues.images}
     described = {name: [each[row] for row in rows.tolist()] for name, each in more.items() if each is not None}
     return {name: column.tolist() for name, column in columns.items()} | described
@@ -59,7 +62,7 @@ def counted_pairs(issues: LabelIssues) -> dict[str, Any]:
     }
 
 
-def save_issues(path: str | Path, issues: LabelIssues, level: float | None = None) -> None:
+def save_issues(path: str | Path, issues: LabelIssues, level: float = 0.95) -> None:
     """Write the flagged labels as a `.csv` or `.parquet` table, or everything in `to_dict` as `.json`."""
     path = Path(path)
     if path.suffix.lower() == ".json":

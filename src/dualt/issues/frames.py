@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import naming_extra
 from dualt.rows.dask import DaskPosterior, combined, delayed, lazy_frame
-
-# How many bins of equal width probabilities are counted in.
-_BINS = 1 << 16
 
 
 class Scores(NamedTuple):
@@ -24,20 +20,25 @@ class Scores(NamedTuple):
     suggested_probability: NDArray[np.float32]
 
 
+# What is said of flagged labels: another class is likelier, or none is.
+GROUPS = ("probably wrong", "doubtful")
 _NOTHING = Scores(*(np.empty(0, dtype) for dtype in ("u1", "f4", "u1", "f4")))
 
 
 class Cut(NamedTuple):
-    """Labels below `value` are flagged and, of those that equal it, the first `of_equal` of all rows."""
+    """Labels below `value` are flagged and, of those that equal it, the first `of_equal` of all rows.
+
+    Unless `by_top`, also all labels to which another class is preferred, and ties are those of the others.
+    """
 
     value: float
     of_equal: int = 0
+    by_top: bool = True
 
 
 def issue_frame(scores: Scores, is_issue: NDArray[np.bool_], names: Sequence[str], start: int = 0) -> Any:
     """Return every label as a row of a pandas data frame, with class names; `start` is the number of the first."""
-    with naming_extra("A data frame"):
-        import pandas as pd
+    import pandas as pd
 
     classes = np.array(names)
     return pd.DataFrame(
@@ -47,6 +48,7 @@ def issue_frame(scores: Scores, is_issue: NDArray[np.bool_], names: Sequence[str
             "probability_right": scores.right,
             "suggested_probability": scores.suggested_probability,
             "is_issue": is_issue,
+            "group": np.select([is_issue & (scores.suggested != scores.given), is_issue], GROUPS, ""),
         },
         index=pd.RangeIndex(start, start + len(is_issue)),
     )
@@ -55,7 +57,7 @@ def issue_frame(scores: Scores, is_issue: NDArray[np.bool_], names: Sequence[str
 def lazy_issue_frame(
     posterior: DaskPosterior,
     score: Callable[..., Any],
-    cut: Cut | int,
+    cut: Cut | int | None,
     know: Callable[[Scores, int], Scores] | None = None,
 ) -> Any:
     """Return the same as a Dask data frame, a partition per block, computed when it is asked for.
@@ -66,7 +68,8 @@ def lazy_issue_frame(
     score
         From (probabilities, label codes) of a chunk to its `Scores`.
     cut
-        What is flagged, or the number of labels with the lowest probabilities to flag.
+        What is flagged; or the number of least probable labels to flag; None for those to which another class is
+        preferred, and the least probable of the others up to the expected number of wrong labels.
     know
         From the scores of a partition and the number of its first row to the scores with what is known of its rows.
     """
@@ -74,11 +77,17 @@ def lazy_issue_frame(
     scored = [delayed(join_scores)(chunks, len(names)) for chunks in posterior.delayed_map(score)]
     if know is not None:
         scored = [delayed(know)(part, start) for part, start in zip(scored, starts, strict=True)]
-    if isinstance(cut, int):
-        cut = find_cut(scored, cut, posterior.n_samples)
     # A cut that is known asks nothing of the other partitions, and each can be had alone.
-    known = isinstance(cut, Cut)
-    equal_before = () if known else delayed(_running)([delayed(_count_equal)(part, cut) for part in scored])
+    equal_before: Any = ()
+    if not isinstance(cut, Cut):
+        wanted: Any = cut
+        if cut is None:
+            flagged = delayed(sum)([delayed(_count_preferred)(part) for part in scored])
+            wanted = delayed(_still_wanted)([delayed(_wrong)(part) for part in scored], flagged)
+        by_top = cut is not None
+        lowest = [delayed(_lowest_values)([delayed(_ranked)(part, by_top)], wanted) for part in scored]
+        cut = delayed(_cut_at)(combined(lambda some: delayed(_lowest_values)(some, wanted), lowest), wanted, by_top)
+        equal_before = delayed(_running)([delayed(_count_equal)(part, cut) for part in scored])
     frames = [
         delayed(to_partition)(part, cut, equal_before, number, start, names)
         for number, (part, start) in enumerate(zip(scored, starts, strict=True))
@@ -96,52 +105,42 @@ def join_scores(chunks: Sequence[Any], n_classes: int) -> Scores:
     )
 
 
-def find_cut(scored: list[Any], wanted: int, n_samples: int) -> Any:
-    """Return the delayed `Cut` below which the `wanted` lowest probabilities lie, without bringing them together.
-
-    Counting the probabilities in narrow bins tells in which one the cut lies; counting the different values in that
-    bin finds it exactly.
-    """
-    if not 0 < wanted < n_samples:
-        return Cut(np.inf if wanted > 0 else 0)
-    in_bins = delayed(_place)(combined(delayed(sum), [delayed(_count_bins)(part) for part in scored]), wanted)
-    in_bin = combined(delayed(_merge_values), [delayed(_count_values)(part, in_bins) for part in scored])
-    return delayed(_cut_at)(in_bins, in_bin)
+def expected_wrong(scores: Scores) -> int:
+    """Return the expected number of wrong labels, Σ(1 − P(right))."""
+    return round(_wrong(scores))
 
 
-def _bins(scores: Scores) -> NDArray[np.intp]:
-    return np.asarray(scores.right * np.float32(_BINS)).astype(np.intp)
+def _wrong(scores: Scores) -> float:
+    return float(len(scores.right) - scores.right.sum(dtype=np.float64))
 
 
-def _count_bins(scores: Scores) -> NDArray[np.intp]:
-    return np.bincount(_bins(scores), minlength=2 * _BINS)  # rounding may put a probability above one
+def _count_preferred(scores: Scores) -> int:
+    return int((scores.suggested != scores.given).sum())
 
 
-def _count_values(scores: Scores, place: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the different values in the bin of the cut, and how often each occurs."""
-    return np.unique(scores.right[_bins(scores) == place[0]], return_counts=True)
+def _still_wanted(wrong: list[float], flagged: int) -> int:
+    return max(0, round(sum(wrong)) - flagged)
 
 
-def _merge_values(found: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    values, where = np.unique(np.concatenate([one[0] for one in found]), return_inverse=True)
-    counts = np.concatenate([one[1] for one in found])
-    return values, np.bincount(where, counts, len(values)).astype(np.intp)
+def _ranked(scores: Scores, by_top: bool) -> NDArray[np.float32]:
+    """Return the probabilities among which the lowest are flagged: of all labels, or of those that no other beats."""
+    return scores.right if by_top else scores.right[scores.suggested == scores.given]
 
 
-def _place(counts: NDArray[np.intp], wanted: int) -> tuple[int, int]:
-    """Return where the `wanted`-th lowest value is, and how many of those there are wanted."""
-    total = np.cumsum(counts)
-    place = int(np.searchsorted(total, wanted))
-    return place, wanted - int(total[place] - counts[place])
+def _lowest_values(parts: Sequence[NDArray[np.float32]], wanted: int) -> NDArray[np.float32]:
+    values = np.concatenate(parts)
+    return values if len(values) <= wanted or not wanted else np.partition(values, wanted - 1)[:wanted]
 
 
-def _cut_at(in_bins: tuple[int, int], in_bin: tuple[NDArray[Any], NDArray[Any]]) -> Cut:
-    place, of_equal = _place(in_bin[1], in_bins[1])
-    return Cut(float(in_bin[0][place]), of_equal)
+def _cut_at(values: NDArray[np.float32], wanted: int, by_top: bool) -> Cut:
+    if not wanted or not len(values):
+        return Cut(0, 0, by_top)
+    value = values.max()
+    return Cut(float(value), wanted - int((values < value).sum()), by_top)
 
 
 def _count_equal(scores: Scores, cut: Cut) -> int:
-    return int((scores.right == np.float32(cut.value)).sum())
+    return int((_ranked(scores, cut.by_top) == np.float32(cut.value)).sum())
 
 
 def _running(counts: list[int]) -> list[int]:
@@ -153,8 +152,9 @@ def to_partition(
 ) -> Any:
     """Return one partition, whose first row is number `start`, with what is flagged of it."""
     value = np.float32(cut.value)
-    is_issue = scores.right < value
-    equal = np.flatnonzero(scores.right == value)
+    preferred = np.full(len(scores.given), False) if cut.by_top else scores.suggested != scores.given
+    is_issue = (scores.right < value) | preferred
+    equal = np.flatnonzero((scores.right == value) & ~preferred)
     if cut.of_equal:
         is_issue[equal[: max(cut.of_equal - equal_before[number], 0)]] = True
     return issue_frame(scores, is_issue, names, start)

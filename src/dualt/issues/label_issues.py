@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError
 from dualt.issues.files import counted_pairs, issue_rows, save_issues
 from dualt.issues.frames import Scores, issue_frame
-from dualt.labels import codes_digest
 from dualt.results import TransitionEstimate
-from dualt.results.readings import rate_range
+from dualt.results.claims import headline
 from dualt.rows.row_names import row_ids, row_numbers
 from dualt.validation import check_indices
 
@@ -44,7 +43,8 @@ class LabelIssues:
         `by_pair[given, true]`: expected number of examples with that given label and that true class, as
         the matrix and the label counts imply.
     is_issue : (n_samples,)
-        The labels taken to be wrong: as many as are expected to be, unless a threshold or budget was set.
+        The flagged labels: as many as are expected to be wrong, unless a threshold or budget was set. Those for which
+        another class is likelier are *probably wrong*, the others *doubtful*.
     class_names : tuple of str
     transition : (n_classes, n_classes)
         The matrix that was used.
@@ -89,6 +89,11 @@ class LabelIssues:
         return issues[np.argsort(self.probability_right[issues], kind="stable")]
 
     @cached_property
+    def probably_wrong(self) -> NDArray[np.bool_]:
+        """The flagged labels to which another class is preferred; the other flagged ones are *doubtful*."""
+        return np.asarray(self.is_issue & (self.suggested != self.given))
+
+    @cached_property
     def row_numbers(self) -> NDArray[np.int64]:
         """What files and pages call the rows: the row numbers that `index` has kept, else 0, 1, 2 and so on."""
         kept = row_numbers(self.index)
@@ -127,13 +132,6 @@ class LabelIssues:
         """Number of rows that have a label."""
         return len(self) if self.labelled is None else int(self.labelled.sum())
 
-    @cached_property
-    def labels_digest(self) -> str:
-        """Checksum of the given labels, by which `apply_review` recognises a review of others."""
-        codes = self.given.astype(np.intp)
-        known = codes if self.labelled is None else np.where(self.labelled, codes, -1)
-        return codes_digest(self.label_texts or self.class_names, [known], self.row_numbers)
-
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
         """Return the same for all `n_rows` rows of a file, of which those with these numbers have a label."""
         labelled = np.zeros(n_rows, dtype=bool)
@@ -165,30 +163,30 @@ class LabelIssues:
             frame.loc[~self.labelled, ["given", "suggested"]] = None
         return frame if self.index is None else frame.set_index(self.index)
 
-    def to_dict(self, level: float | None = None) -> dict[str, Any]:
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return plain numbers, strings and lists: what is claimed, the counts, the flagged labels, most suspect first.
 
-        The range of the noise rate is `transition_estimate.noise_rate_range`, or the one at another level. Nothing is
-        claimed of a matrix that was given. `by_pair` is there for up to 100 classes; for more it is `largest_pairs`:
-        the ten thousand largest expected numbers of wrong labels, as `{"given": …, "true": …, "expected_count": …}`.
+        Nothing is claimed of a matrix that was given. `by_pair` is there for up to 100 classes; for more it is
+        `largest_pairs`: the ten thousand largest expected numbers of wrong labels, as
+        `{"given": …, "true": …, "expected_count": …}`.
         """
         estimate = self.transition_estimate
-        claims: dict[str, Any] = {"noise_rate_range": None, "undecided": None, "warnings": []}
+        claims: dict[str, Any] = {"summary": None, "noise_rate_interval": None, "warnings": []}
         if estimate is not None:
-            low, high = estimate.noise_rate_range if level is None else rate_range(estimate, level)
-            notices = [vars(notice) for notice in estimate.warnings]
-            claims = {"noise_rate_range": [low, high], "undecided": estimate.undecided, "warnings": notices}
+            interval, notices = estimate.noise_rate_interval(level), [vars(notice) for notice in estimate.warnings]
+            claims = {"summary": headline(estimate, level), "noise_rate_interval": list(interval), "warnings": notices}
         return {
             **claims,
             "n_samples": self.n_labelled,
             "expected_count": self.expected_count,
             "flagged": len(self.indices),
+            "probably_wrong": int(self.probably_wrong.sum()),
             "class_names": list(self.class_names),
             **counted_pairs(self),
             "issues": list(issue_rows(self)),
         }
 
-    def save(self, path: str | Path, level: float | None = None) -> None:
+    def save(self, path: str | Path, level: float = 0.95) -> None:
         """Write the flagged labels, most suspect first, as a `.csv` or `.parquet` table, or `to_dict` as `.json`."""
         save_issues(path, self, level)
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.audit import Audit, AuditResult, as_audit, check_order
+from dualt.audit import Audit, AuditResult, Calibration, as_audit, calibrated_posterior, check_order
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
-from dualt.issues.frames import Cut, Scores, lazy_issue_frame
+from dualt.issues.frames import Cut, Scores, expected_wrong, lazy_issue_frame
 from dualt.issues.label_issues import LabelIssues
-from dualt.issues.opinions import BayesScorer, CalibratedScorer, PooledScorer
 from dualt.issues.training_dynamics import TrainingDynamics, rank_dynamics
+from dualt.labels import Codes
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
+from dualt.rows.floats import entries_at, surest
+from dualt.rows.scaling import apply_power, fit_power
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
 from dualt.validation import ClassNames, check_count, check_fraction, check_transition, index_of
 
 Transition: TypeAlias = TransitionEstimate | ArrayLike
-Scorer: TypeAlias = BayesScorer | PooledScorer | CalibratedScorer
+Scorer: TypeAlias = Callable[[NDArray[Any], Codes], tuple[NDArray[Any], ...]]
+
+
+_TIE = 1e-3
 
 
 class DaskCollection(Protocol):
@@ -72,17 +78,17 @@ def find_label_issues(
 ) -> Any:
     """Find the labels that are probably wrong, and the class that each should have.
 
-    With q the clean posterior of x after ten EM steps (stopped early, it follows the errors of the probabilities less
-    than `dualt.clean_posterior` does), and y its given label,
-    P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky: the label is right with the probability of i = y, and the
-    suggestion is the most probable i. Where the estimate says that its structure is in doubt, the probabilities
-    themselves have a say: see `dualt.issues.opinions`.
+    With p calibrated to the given labels by one power, q its clean posterior after ten EM steps (stopped early, it
+    follows the errors of p less than `dualt.clean_posterior` does), and y the given label,
+    P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. The label is right with the probability of i = y, and the suggestion
+    is the most probable i. As many labels are flagged as the matrix expects to be wrong, the least probable first:
+    *probably wrong* if another class is likelier, else *doubtful*.
 
     Parameters
     ----------
     pred_probs : (n_samples, n_classes)
-        Out-of-fold probabilities of the given label. Or the `TrainingDynamics` of one training run: these are in
-        sample, so that without a `transition` labels are ranked by their mean margin, and no matrix is estimated.
+        Out-of-fold probabilities of the given label. Or the `TrainingDynamics` of one training run: in sample, so that
+        without a `transition` labels are ranked by their mean margin, and no matrix is estimated.
     noisy_labels : (n_samples,)
         A row whose label is missing (None, NaN or the empty text) is never flagged.
     transition
@@ -141,7 +147,7 @@ def find_label_issues(
         index = index_of(pred_probs)
         return replace(found, index=index_of(noisy_labels) if index is None else index)
     known = _prepare(posterior, transition, estimator, threshold, top)
-    cut = known.wanted if threshold is None else Cut(threshold)
+    cut = Cut(threshold) if threshold is not None else top
     know = None if known.audit is None else partial(_know_verified, known.audit)
     return lazy_issue_frame(posterior, known.scorer, cut, know)
 
@@ -159,19 +165,18 @@ def find_posterior_issues(
     scores = _score(posterior, known.scorer)
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
-    is_issue = _lowest(scores.right, known.wanted) if threshold is None else scores.right < threshold
+    is_issue = scores.right < threshold if threshold is not None else _flag(scores, top)
     return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate,
                        label_texts=posterior.coder.label_texts)  # fmt: skip
 
 
 class _Known(NamedTuple):
-    """What is known before the labels are scored: the matrix, what it implies, and how many labels to flag."""
+    """What is known before the labels are scored: the matrix and what it implies."""
 
     matrix: NDArray[np.float64]
     estimate: TransitionEstimate | None
     scorer: Scorer
     by_pair: NDArray[np.float64]
-    wanted: int
     audit: AuditResult | None = None
 
 
@@ -206,8 +211,7 @@ def _prepare(
         shares = (clean_prior(matrix, label_counts)[:, None] * matrix).T
         # As many of a label as there are, also where no prior explains so few.
         by_pair = label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-    wanted = top if top is not None else round(float(by_pair.sum() - np.trace(by_pair)))
-    return _Known(matrix, estimate, _scorer(source, matrix, posterior), by_pair, wanted, audit)
+    return _Known(matrix, estimate, _scorer(source, matrix, posterior), by_pair, audit)
 
 
 def _check_cut(threshold: float | None, top: int | None) -> None:
@@ -232,14 +236,33 @@ def _match(matrix: NDArray[np.float64], estimate: TransitionEstimate, names: tup
 
 
 def _scorer(estimate: TransitionEstimate | None, matrix: NDArray[np.float64], posterior: NoisyPosterior) -> Scorer:
-    """Return what scores a chunk: calibrated if labels were verified, else by Bayes' rule as far as it is trusted."""
+    """Return what scores a chunk: as verified labels have calibrated it, else by Bayes' rule."""
     if estimate is not None and estimate.audit is not None:
-        return CalibratedScorer(estimate.audit.calibration)
-    readings = estimate.fit.readings if estimate else None
-    bayes = BayesScorer(EarlyPosterior(matrix, posterior.dtype), readings.power if readings else 1.0)
-    if readings is None or readings.trust == 1:
-        return bayes
-    return PooledScorer.of(bayes, readings.trust, posterior.summary)
+        return partial(_score_calibrated, estimate.audit.calibration)
+    return BayesScorer(EarlyPosterior(matrix, posterior.dtype), fit_power(posterior.summary))
+
+
+@dataclass(frozen=True)
+class BayesScorer:
+    """From (probabilities, label codes) of a chunk to the columns of its `Scores`, by Bayes' rule through T."""
+
+    clean_posterior: EarlyPosterior
+    power: float = 1.0
+
+    def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+        """Return given, P(right), suggested, its probability."""
+        probs = apply_power(probs, self.power, tail=0)
+        right, suggested, probability = self.clean_posterior.scores(probs, labels)
+        # The classifier's own probability breaks ties, as where the matrix takes all labels to be right.
+        right = right + probs.dtype.type(_TIE) * (entries_at(probs, labels) - right)
+        # Where the matrix rules out all that the classifier expects, one class is as good as another.
+        probability = np.where(suggested == labels, right, probability)
+        return labels, right, suggested, np.where(probability > 0, probability, 1 / probs.shape[1])
+
+
+def _score_calibrated(calibration: Calibration, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+    weights = calibrated_posterior(calibration, probs, labels)
+    return labels, entries_at(weights, labels), *surest(weights)
 
 
 def _audit_of(estimate: TransitionEstimate, posterior: NoisyPosterior) -> AuditResult | None:
@@ -260,8 +283,23 @@ def _know_verified(audit: AuditResult, scores: Scores, start: int = 0) -> Scores
     return Scores(scores.given, right, suggested, probability)
 
 
+def _flag(scores: Scores, top: int | None) -> NDArray[np.bool_]:
+    """Return the `top` least probable labels; by default those to which another class is preferred, and more if needed.
+
+    The next least probable ones join them until as many are flagged as are expected to be wrong, Σ(1 − P(right)).
+    """
+    if top is not None:
+        return _lowest(scores.right, top)
+    flagged = np.asarray(scores.suggested != scores.given)
+    wanted = expected_wrong(scores) - int(flagged.sum())
+    if wanted > 0:
+        others = np.flatnonzero(~flagged)
+        flagged[others[_lowest(scores.right[others], wanted)]] = True
+    return flagged
+
+
 def _lowest(values: NDArray[np.float32], wanted: int) -> NDArray[np.bool_]:
-    """Tell which are the `wanted` lowest values, of equal ones the first; sorting all would take more memory."""
+    """Return a mask of the `wanted` lowest values, the first of equal ones; sorting all would take more memory."""
     if not 0 < wanted < len(values):
         return np.full(len(values), wanted > 0)
     highest = np.partition(values, wanted - 1)[wanted - 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -27,8 +27,7 @@ from dualt.nn.methods import build_method, check_labels_possible, find_method
 from dualt.nn.networks import build_network, load_weights
 from dualt.nn.prediction import predict_probs
 from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, torch_device
-from dualt.results import TransitionEstimate
-from dualt.results.credibility import distrust
+from dualt.results import TransitionEstimate, claims
 from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.transition import match_transition
@@ -395,7 +394,7 @@ def _estimate(stages: Stages, clean_labels: NDArray[Any] | None) -> tuple[Transi
     if ESTIMATORS[name].needs_clean_labels and clean_labels is not None:
         return estimate_posterior(posterior, name, clean_labels=clean_labels[: posterior.n_samples]), None
     estimate, unseen = estimate_posterior(posterior, name), stages.unseen()
-    return estimate, estimate.undecided if unseen is None else distrust(estimate, *unseen)
+    return estimate, claims.doubt(estimate, unseen)
 
 
 def _chosen_method(config: TrainingConfig, estimate: TransitionEstimate | None, doubt: str | None) -> str:
@@ -411,12 +410,7 @@ def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
     Forward if one class is mistaken for another, which no method without a matrix can correct; else DivideMix, which
     needs no matrix, so that it also suits data that fit many matrices; cross entropy if hardly any labels are wrong.
     """
-    if doubt is not None:
-        return "dividemix" if doubt == estimate.undecided else "ce"
-    # Classes that may overlap speak against a claim, not against a method that helps if labels are wrong.
-    readings = estimate.fit.readings and replace(estimate.fit.readings, surest=(0, 0))
-    low = estimate.noise_rate_range[0] if readings is None else readings.range(estimate.clean_prior, 0.95)[0]
-    if estimate.noise_rate < LITTLE_NOISE or low <= 0:
+    if doubt is not None or estimate.noise_rate < LITTLE_NOISE:
         return "ce"
     kept = np.diagonal(estimate.transition)
     mistaken = (estimate.transition - np.diag(kept)).max(axis=1) / np.maximum(kept, 1e-12)

@@ -22,8 +22,7 @@ from dualt.audit import Sheet
 from dualt.errors import InputError
 from dualt.files import atomic_write
 from dualt.report.previews import Previews, image_previews, text_previews
-from dualt.results.notebook import coverage
-from dualt.results.readings import basis, finding, rate_range
+from dualt.results.claims import footnote, headline
 from dualt.rows.row_names import positions
 from dualt.transition import l1_error
 
@@ -153,9 +152,9 @@ def render_report(
         estimate=estimate,
         class_names=shown.class_names,
         noise_rate=wrong.sum() / max(n_samples, 1) if estimate is None else estimate.noise_rate,
-        interval=None if estimate is None else rate_range(estimate, level),
+        interval=None if estimate is None else estimate.noise_rate_interval(level),
         headline=_headline(estimate, level, wrong.sum(), n_samples),
-        footnote=None if estimate is None else coverage(estimate),
+        footnote=None if estimate is None else footnote(estimate),
         label_counts=_label_counts(shown) if estimate is None else list(estimate.diagnostics.label_counts),
         n_samples=n_samples,
         expected_wrong=wrong.sum(),
@@ -196,7 +195,7 @@ def _expected_wrong(estimate: TransitionEstimate) -> NDArray[Any]:
 def _headline(estimate: TransitionEstimate | None, level: float, n_wrong: float, n_samples: int) -> str:
     if estimate is None:
         return f"About {n_wrong:,.0f} of {n_samples:,} labels are wrong, by the given matrix."
-    return f"{finding(estimate, level)} ({basis(estimate, level)})."
+    return headline(estimate, level)
 
 
 def _label_counts(issues: LabelIssues) -> list[int]:

@@ -1,4 +1,4 @@
-"""When to trust an estimate: the figures. What they mean in plain words: `notices`."""
+"""Figures that show how far an estimate can be trusted; `claims` puts them into words."""
 
 from __future__ import annotations
 
@@ -9,20 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.fit import Fit
-from dualt.rows.confidence import are_other_shares, calibration_of_sample, distance_of_shares
+from dualt.rows.scaling import fit_power, has_other_shares, share_distance
 from dualt.rows.summary import PosteriorSummary
-from dualt.transition import early_posterior
 
-# Up to so many classes the singular values, or an LU decomposition, of a matrix take about a second.
+# Singular values, or an LU decomposition, take about a second up to this many classes.
 _EXACT_UP_TO, _ESTIMATED_UP_TO = 1_000, 4_000
 _BAND_ENTRIES = 1 << 17
-# Share of the labels' entropy below which a prediction tells next to nothing of them.
-UNINFORMATIVE = 0.02
-# Standard errors by which agreement must exceed what one label for all would reach.
-_SURE = 3.0
 FIGURES = (
     "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
-    "double_counting", "chance_error", "information", "steepness", "calibration", "share_distance",
+    "double_counting", "chance_error", "information", "calibration", "share_distance",
 )  # fmt: skip
 
 
@@ -40,8 +35,24 @@ def condition_number(matrix: NDArray[np.float64]) -> float | None:
     return 1 / float(reciprocal) if reciprocal > 0 else float("inf")
 
 
+def information(counts: NDArray[np.int64]) -> float:
+    """Return the share of the given labels' entropy that the prediction explains: 0 for a classifier at chance.
+
+    I(prediction; given label) / H(given label) of counts[predicted, given], less the (C−1)² / 2n that chance gives.
+    """
+    total = counts.sum()
+    predicted, given = counts.sum(axis=1) / total, counts.sum(axis=0) / total
+    entropy = -float(given[given > 0] @ np.log(given[given > 0]))
+    filled = np.flatnonzero(counts.ravel() != 0)
+    rows, columns = np.divmod(filled, len(counts))
+    cells = counts.ravel()[filled] / total
+    mutual = float(cells @ np.log(cells / (predicted[rows] * given[columns])))
+    chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * total)
+    return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
+
+
 class Diagnostics:
-    """Figures that tell how far an estimate can be trusted, each computed when it is first asked for.
+    """Figures that show how far an estimate can be trusted, each computed when it is first used.
 
     Attributes
     ----------
@@ -109,61 +120,20 @@ class Diagnostics:
 
     @cached_property
     def information(self) -> float:
-        """Share of the given labels' entropy that the prediction explains: 0 for a classifier at chance.
-
-        I(prediction; given label) / H(given label), less the (C−1)² / 2n that chance alone gives.
-        """
-        counts = self._summary.counts
-        predicted, given = counts.sum(axis=1) / counts.sum(), counts.sum(axis=0) / counts.sum()
-        entropy = -float(given[given > 0] @ np.log(given[given > 0]))
-        filled = np.flatnonzero(counts.ravel() != 0)
-        rows, columns = np.divmod(filled, len(counts))
-        cells = counts.ravel()[filled] / counts.sum()
-        mutual = float(cells @ np.log(cells / (predicted[rows] * given[columns])))
-        chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * counts.sum())
-        return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
-
-    @property
-    def at_chance(self) -> bool:
-        """Whether the prediction tells nothing of the label.
-
-        It then explains next to none of the labels' entropy, and agrees with them no more often than always giving
-        the most frequent label would. Either alone can be so with a good classifier: under heavy noise the first, where
-        one class is rare the second.
-        """
-        n_samples = self.label_counts.sum()
-        constant = float(self.label_counts.max() / n_samples)
-        needed = constant + _SURE * np.sqrt(constant * (1 - constant) / n_samples)
-        return bool(self.agreement <= needed and self.information < UNINFORMATIVE)
-
-    @cached_property
-    def steepness(self) -> float:
-        """By how much more often labels differ from the likeliest clean class in the unsure half than in the sure half.
-
-        On the sample, less three standard errors of the difference. Above 4,000 classes 0: the sample then has too few
-        rows to tell.
-        """
-        rows, labels = self._summary.sample_rows, self._summary.sample_labels
-        if len(rows) < 4 or rows.shape[1] > _ESTIMATED_UP_TO:
-            return 0.0
-        clean = early_posterior(rows, self._transition.astype(rows.dtype))
-        differs = clean.argmax(axis=1) != labels
-        order = np.argsort(-clean.max(axis=1), kind="stable")
-        sure, unsure = (differs[half].mean() for half in np.array_split(order, 2))
-        error = np.sqrt((sure * (1 - sure) + unsure * (1 - unsure)) * 2 / len(clean))
-        return float(max(0.0, unsure - sure - 3 * error))
+        """Share of the given labels' entropy that the prediction explains; see `information`."""
+        return information(self._summary.counts)
 
     @cached_property
     def calibration(self) -> float:
-        """Power of the probabilities that fits the given labels best: below 1 for a classifier that is too sure."""
-        return calibration_of_sample(self._summary)
+        """Power of the probabilities that fits the given labels best: below 1 for an over-confident classifier."""
+        return fit_power(self._summary)
 
     @cached_property
     def share_distance(self) -> float:
         """How far mean probabilities are from the labels' shares, between 0 and 1; 0 if chance explains it."""
         rows, n_classes = self._summary.sample_rows, self._summary.n_classes
-        found = distance_of_shares(rows, np.bincount(self._summary.sample_labels, minlength=n_classes))
-        return found if are_other_shares(found, rows) else 0.0
+        found = share_distance(rows, np.bincount(self._summary.sample_labels, minlength=n_classes))
+        return found if has_other_shares(found, rows) else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""

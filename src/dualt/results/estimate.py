@@ -1,4 +1,4 @@
-"""The result of every estimator: a matrix that knows how far it can be trusted."""
+"""The result of every estimator: a matrix with its uncertainty, its figures and what may be claimed of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import naming_extra
+from dualt.errors import FileError
+from dualt.files import atomic_write, check_writable_target, json_text
+from dualt.io.cells import guard_cell, write_rows
+from dualt.results import claims, display
+from dualt.results.claims import Notice
 from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
-from dualt.results.intervals import default_replicates, percentile_interval
-from dualt.results.notebook import estimate_html, estimate_text
-from dualt.results.notices import Notice, notices
-from dualt.results.readings import finding, rate_range, rates_range, undecided
-from dualt.results.saved import estimate_content, write_estimate
 from dualt.rng import RandomState, as_generator
 from dualt.rows.counts import normalize_counts
 from dualt.rows.summary import PosteriorSummary
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from dualt.audit import AuditResult
     from dualt.issues import LabelIssues
 
-Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
+# Replicates of the bootstrap: 200, fewer where they would have more entries than this.
+_REPLICATES, _REPLICATE_ENTRIES = 200, 1 << 25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +48,8 @@ class TransitionEstimate:
         The factors P(Y' | Y) and P(noisy | Y') where the estimator has them.
     anchors : (n_classes,) or None
         Row number of each class's anchor.
+    rows_summary : PosteriorSummary
+        What one pass over the rows kept.
     out_of_fold : bool or None
         Whether the classifier had not seen the rows of these probabilities; None if that is not known.
     """
@@ -55,7 +57,7 @@ class TransitionEstimate:
     estimator: str
     class_names: tuple[str, ...]
     fit: Fit
-    summary: PosteriorSummary
+    rows_summary: PosteriorSummary
     out_of_fold: bool | None = None
 
     @property
@@ -68,7 +70,7 @@ class TransitionEstimate:
     @property
     def n_samples(self) -> int:
         """Number of rows it was estimated from."""
-        return int(self.diagnostics.label_counts.sum())
+        return self.rows_summary.n_samples
 
     @property
     def t_club(self) -> Matrix | None:
@@ -97,30 +99,57 @@ class TransitionEstimate:
 
     @cached_property
     def clean_prior(self) -> NDArray[np.float64]:
-        """Share of each true class: as verified labels have shown it, else as label shares and matrix imply."""
+        """Share of each true class: as verified labels show it, else as label shares and matrix imply."""
         prior = None if self.audit is None else self.audit.clean_prior
-        return clean_prior(self.transition, self.diagnostics.label_counts) if prior is None else prior
+        return clean_prior(self.transition, self.rows_summary.label_counts) if prior is None else prior
 
     @property
     def noise_rate(self) -> float:
         """Share of wrong labels in the data."""
         return float(self.clean_prior @ self.noise_rates)
 
+    def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return (low, high): what may be claimed of `noise_rate`.
+
+        At least `low` of the labels are wrong. `high` is 1 unless verified labels give an upper end: errors that the
+        classifier repeats do not show in its probabilities. (0, 1) for estimators that claim nothing. The level is that
+        of verified labels; without them `low` is what `clean_count` claims.
+        """
+        check_fraction(level, "level")
+        low, high = self.fit.rate_interval or (0.0, 1.0)
+        if self.audit is not None:
+            low, high = self.audit.noise_rate_interval(level)
+        return min(low, self.noise_rate), max(high, self.noise_rate)
+
+    @cached_property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        return claims.headline(self)
+
+    @cached_property
+    def doubt(self) -> str | None:
+        """Why the classifier is not good enough for a matrix or a rate; None if it is."""
+        return claims.doubt(self)
+
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """Figures that tell how far the estimate can be trusted."""
-        return Diagnostics(self.fit, self.summary)
+        """Figures that show how far the estimate can be trusted."""
+        return Diagnostics(self.fit, self.rows_summary)
 
     @cached_property
     def warnings(self) -> tuple[Notice, ...]:
         """What a user of this estimate should know, in plain words."""
-        return tuple(notices(self.estimator, self.fit, self.diagnostics, self.class_names, self.out_of_fold))
+        return tuple(claims.notices(self))
 
     def replicates(self, n_replicates: int | None = None, random_state: RandomState = 0) -> NDArray[np.float32]:
-        """Return the matrices of bootstrap resamples, (n_replicates, n_classes, n_classes)."""
+        """Return the matrices of bootstrap resamples, (n_replicates, n_classes, n_classes).
+
+        A bootstrap of the summary: counts are resampled as a multinomial, an anchor as the first of the stored best
+        rows that a resample would draw.
+        """
         n_classes = len(self.class_names)
         if n_replicates is None:
-            n_replicates = default_replicates(n_classes)
+            n_replicates = int(np.clip(_REPLICATE_ENTRIES // n_classes**2, 32, _REPLICATES))
         generator = as_generator(random_state)
         drawn = np.empty((check_count(n_replicates, "n_replicates", 1), n_classes, n_classes), np.float32)
         for replicate in drawn:
@@ -131,67 +160,24 @@ class TransitionEstimate:
     def _replicates(self) -> NDArray[np.float32]:
         return self.replicates()
 
-    @cached_property
-    def _diagonals(self) -> NDArray[np.float32]:
-        """Diagonals of the same replicates: of many classes, whole matrices take gigabytes."""
-        if "_replicates" in vars(self):
-            return np.diagonal(self._replicates, axis1=1, axis2=2)
-        generator, n_replicates = as_generator(0), default_replicates(len(self.class_names))
-        return np.array([np.diagonal(self.fit.resample(generator)) for _ in range(n_replicates)], np.float32)
-
-    def confidence_interval(self, level: float = 0.95) -> Interval:
+    def confidence_interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
 
-        The interval covers sampling, not bias: with poor probabilities the truth can lie outside. Of an estimate with
-        verified labels it holds whatever the bias: it is measured on them.
+        The interval covers sampling, not bias: with poor probabilities the truth can lie outside. With verified labels
+        it holds whatever the bias: it is measured on them.
         """
-        level = check_fraction(level, "level")
+        check_fraction(level, "level")
         if self.audit is not None:
             low, high = self.audit.transition_interval(level)
             return np.minimum(low, self.transition), np.maximum(high, self.transition)
-        low, high = percentile_interval(self._replicates, self.fit.support[:, None], level)
+        tail = (1 - level) / 2
+        low, high = np.quantile(self._replicates, [tail, 1 - tail], axis=0)
+        # A count of 0 among n labels resamples to 0 for ever, yet rules out only rates above 1 − (1 − level)^(1/n)
+        # ("the rule of three"). Within reach of an end the end itself cannot be ruled out.
+        reach = 1 - (1 - level) ** (1 / np.maximum(self.fit.support[:, None], 1))
+        low = np.where(low < reach, 0, np.minimum(low, 1 - reach))
+        high = np.where(high > 1 - reach, 1, np.maximum(high, reach))
         return np.minimum(low, self.transition), np.maximum(high, self.transition)
-
-    def noise_rates_interval(self, level: float = 0.95) -> Interval:
-        """Return (low, high), each (n_classes,), for `noise_rates`."""
-        if self.audit is not None:
-            low, high = map(np.diagonal, self.confidence_interval(level))
-        else:
-            right = np.diagonal(self.transition)
-            low, high = percentile_interval(self._diagonals, self.fit.support, check_fraction(level, "level"))
-            low, high = np.minimum(low, right), np.maximum(high, right)
-        return 1 - high, 1 - low
-
-    def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return (low, high) for `noise_rate`, the class shares held fixed."""
-        level = check_fraction(level, "level")
-        if self.audit is not None:
-            low, high = self.audit.noise_rate_interval(level)
-            return min(low, self.noise_rate), max(high, self.noise_rate)
-        rates = (1 - self._diagonals) @ self.clean_prior
-        # Of few labels for each class, resamples are drawn together more than the labels themselves.
-        rates += self.noise_rate - rates.mean()
-        counted = np.array(min(self.n_samples, int(self.fit.support.sum())))
-        lows, highs = percentile_interval(rates, counted, level)
-        return min(float(lows), self.noise_rate), max(float(highs), self.noise_rate)
-
-    @property
-    def noise_rate_range(self) -> tuple[float, float]:
-        """(low, high): what the share of wrong labels may be by every reading that fits, with its sampling error.
-
-        With verified labels, the interval that they leave; for estimators that tell no readings, that of `noise_rate`.
-        """
-        return rate_range(self, 0.95)
-
-    @property
-    def noise_rates_range(self) -> Interval:
-        """(low, high), each (n_classes,): the same for `noise_rates`."""
-        return rates_range(self, 0.95)
-
-    @property
-    def undecided(self) -> str | None:
-        """Why no noise rate should be claimed from these data alone; None if one, or a range, may be."""
-        return undecided(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.transition, dtype) if copy else np.asarray(self.transition, dtype)
@@ -201,32 +187,26 @@ class TransitionEstimate:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __repr__(self) -> str:
-        told = ""
-        if self.fit.readings is not None:  # without readings the range is an interval, which takes a bootstrap
-            low, high = self.noise_rate_range
-            told = f", noise_rate_range={low:.3f} to {high:.3f}"
+        low, high = self.noise_rate_interval()
         return (
             f"TransitionEstimate(estimator={self.estimator!r}, n_samples={self.n_samples},"
-            f" n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f}{told})"
+            f" n_classes={len(self.class_names)}, noise_rate={self.noise_rate:.3f},"
+            f" noise_rate_interval=({low:.3f}, {high:.3f}))"
         )
 
     def __str__(self) -> str:
-        return estimate_text(self)
+        return display.estimate_text(self)
 
     def _repr_html_(self) -> str:
-        return estimate_html(self)
+        return display.estimate_html(self)
 
     def plot(self, ax: Any = None, *, cmap: str = "Blues") -> Any:
-        """Draw the matrix as a heat map with matplotlib (the extra `[plot]`), and return its Axes."""
-        from dualt.results.plotting import plot_transition
-
-        title = finding(self)
-        return plot_transition(self.transition, self.class_names, ax=ax, title=title, cmap=cmap)
+        """Draw the matrix as a heat map with matplotlib, and return its Axes."""
+        return display.plot_transition(self.transition, self.class_names, ax=ax, title=self.summary, cmap=cmap)
 
     def to_frame(self) -> Any:
         """Return the matrix as a pandas data frame: a row per true class, a column per given label."""
-        with naming_extra("A data frame"):
-            import pandas as pd
+        import pandas as pd
 
         names = list(self.class_names)
         frame = pd.DataFrame(self.transition, index=names, columns=names)
@@ -247,8 +227,40 @@ class TransitionEstimate:
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""
-        return estimate_content(self, check_fraction(level, "level"))
+        low, high = self.confidence_interval(level)
+        optional = {"t_club": self.t_club, "t_spade": self.t_spade, "anchors": self.anchors}
+        return {
+            "summary": claims.headline(self, level),
+            "estimator": self.estimator,
+            "n_samples": self.n_samples,
+            "out_of_fold": self.out_of_fold,
+            "determined": self.fit.determined,
+            "class_names": list(self.class_names),
+            "transition": self.transition.tolist(),
+            "interval": {"level": level, "low": low.tolist(), "high": high.tolist()},
+            "noise_rate": self.noise_rate,
+            "noise_rate_interval": list(self.noise_rate_interval(level)),
+            "noise_rates": self.noise_rates.tolist(),
+            "doubt": self.doubt,
+            **({} if self.audit is None else {"audit": self.audit.to_dict()}),
+            **{name: value.tolist() for name, value in optional.items() if value is not None},
+            "diagnostics": self.diagnostics.to_dict(),
+            "warnings": [vars(notice) for notice in self.warnings],
+        }
 
     def save(self, path: str | Path, *, level: float = 0.95) -> None:
         """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
-        write_estimate(path, self, level)
+        path = Path(path)
+        check_writable_target(path)
+        suffix = path.suffix.lower()
+        if suffix not in (".json", ".npy", ".csv"):
+            raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")
+        content = self.to_dict(level) if suffix == ".json" else {}
+        with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
+            if suffix == ".json":
+                stream.write(json_text(content) + "\n")
+            elif suffix == ".npy":
+                np.save(stream, self.transition, allow_pickle=False)
+            else:
+                write_rows(stream, [[guard_cell(name) for name in self.class_names]])
+                write_rows(stream, ([f"{value:.10g}" for value in row] for row in self.transition))

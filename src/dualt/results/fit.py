@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.results.readings import Readings
-
 if TYPE_CHECKING:
     from dualt.audit import AuditResult
 
@@ -35,8 +33,10 @@ class Fit:
         Counts of intermediate class and given label, whose rows are P(noisy | Y'), where the estimator has them.
     anchors : (n_classes,), optional
         Row number of each class's anchor.
-    readings : Readings, optional
-        The least and the most noise that fit the data, where the estimator tells them.
+    rate_interval : (float, float), optional
+        What may be claimed of the share of wrong labels: at least, at most (1 where nothing can be).
+    determined : bool, optional
+        Whether an expert could always tell the class from the example, where the estimator asks for it.
     audit : AuditResult, optional
         What verified labels have shown, where the matrix was corrected by them.
     """
@@ -47,5 +47,6 @@ class Fit:
     t_club: NDArray[Any] | None = None
     spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
-    readings: Readings | None = None
+    rate_interval: tuple[float, float] | None = None
+    determined: bool | None = None
     audit: AuditResult | None = None

@@ -26,7 +26,7 @@ from dualt.validation import ROW_SUM_TOLERANCE, check_probability_chunk, check_s
 # Merging a few costs little more than merging two.
 MERGED_TOGETHER = 8
 # Self-confidences are summed as whole multiples of this, so that sums do not depend on the order.
-CONFIDENCE_UNIT = 2.0**-24
+CONFIDENCE_UNIT = 2.0**-32
 _KEPT_ENTRIES = 1 << 21
 _SAMPLE_ROWS = 1 << 15
 _LOOKED_AT = 256

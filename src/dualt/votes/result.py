@@ -13,9 +13,9 @@ from scipy import sparse
 from scipy.stats import beta, binomtest, poisson
 
 from dualt.errors import InputError, LabelsError
+from dualt.results import Notice
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
-from dualt.results.notices import Notice
 from dualt.rows.entry import as_posterior
 from dualt.validation import as_probability_table, check_count
 from dualt.votes.model import POOLING, VotesFit, fit_votes, pooled_matrices

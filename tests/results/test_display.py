@@ -1,12 +1,18 @@
-"""What a notebook shows is escaped, self-contained, and has the numbers."""
+"""What notebooks and pictures show is escaped, self-contained, and has the numbers."""
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
+import pytest
 
 import dualt
-from dualt.results.notebook import coverage
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
 
 
 class Table(HTMLParser):
@@ -47,7 +53,7 @@ def test_the_cells_are_the_matrix_and_the_noise_rates():
     for place, row in enumerate(rows):
         assert list(row[:3]) == [f"{100 * value:.1f}" for value in estimate.transition[place]]
         assert row[3] == f"{estimate.noise_rates[place]:.1%}"
-    assert f"{estimate.noise_rate:.1%} of the labels are wrong" in estimate._repr_html_()
+    assert estimate.summary in estimate._repr_html_()
 
 
 def test_names_are_escaped_and_nothing_is_loaded_or_run():
@@ -74,15 +80,43 @@ def test_of_many_classes_the_noisiest_are_shown():
     assert "20 of 30 classes" in estimate._repr_html_()
 
 
-def test_what_the_ranges_cover_depends_on_what_they_come_from():
-    rng = np.random.default_rng(0)
-    clean = np.arange(300) % 3
-    given = dualt.noise.corrupt(clean, dualt.noise.pair(3, 0.3), random_state=0)
-    probs = np.eye(3)[clean] * 0.8 + rng.dirichlet(np.ones(3), 300) * 0.2
-    rows = rng.choice(300, 100, replace=False)
-    verified = dualt.estimate_transition(probs, given, verified=(rows, clean[rows]))
-    said = [coverage(dualt.estimate_transition(probs, given, name)) for name in ("clean-count", "spade")]
-    assert all("show only in checked labels: dualt audit" in words for words in said)
-    assert "cover chance and what else these data can mean; they do not cover poor" in said[0]
-    assert "cover chance; they do not cover noise that depends on the example or poor" in said[1]
-    assert "hold whatever the classifier gets wrong" in coverage(verified)
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+def test_the_heat_map_shows_every_entry_where_it_belongs():
+    matrix = np.array([[0.9, 0.1, 0.0], [0.25, 0.7, 0.05], [0.0, 0.0, 1.0]])
+    ax = dualt.plot_transition(matrix, ["cat", "dog", "fox"])
+    np.testing.assert_array_equal(ax.images[0].get_array(), matrix)
+    numbers = {text.get_position(): text.get_text() for text in ax.texts}
+    assert numbers[(0, 1)] == "25"  # column 0 (given cat), row 1 (true dog)
+    assert len(numbers) == 9
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["cat", "dog", "fox"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("given label", "true class")
+
+
+def test_many_classes_get_no_numbers_and_no_names():
+    ax = dualt.plot_transition(dualt.noise.symmetric(100, 0.2))
+    assert not ax.texts
+    assert "99" not in [tick.get_text() for tick in ax.get_yticklabels()]
+
+
+def test_an_estimate_draws_itself_into_axes_of_ones_own():
+    estimate = dualt.estimate_transition([[0.9, 0.1], [0.2, 0.8]] * 50, [0, 1] * 50)
+    ax = pyplot.figure().subplots()
+    assert estimate.plot(ax) is ax
+    assert ax.get_title() == estimate.summary
+    assert len(pyplot.get_fignums()) == 1
+
+
+def test_an_absent_extra_is_named():
+    module, use = "matplotlib", "estimate.plot()"
+    code = (
+        f"import sys; sys.modules['{module}'] = None; import dualt\n"
+        "estimate = dualt.estimate_transition([[.9, .1], [.2, .8]], [0, 1])\n"
+        f"try: {use}\nexcept dualt.errors.MissingExtraError as error: print(error)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("Drawing a transition matrix needs the extra")
