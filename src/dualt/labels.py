@@ -92,7 +92,7 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which labels are missing: the empty text, NaN among numbers, and None among objects."""
+    """Return which labels are missing: the empty text, NaN among numbers, and None among objects."""
     if labels.ndim == 1 and labels.dtype.kind in "fU":
         return np.asarray(labels == "" if labels.dtype.kind == "U" else np.isnan(labels))
     if labels.ndim == 1 and labels.dtype.kind == "O":
@@ -115,7 +115,7 @@ def _plain(value: Any, row: int) -> Any:
 
 
 def is_missing_value(value: Any) -> bool:
-    """Tell whether a label is None, NaN or pandas' NA."""
+    """Return whether a label is None, NaN or pandas' NA."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError):  # pandas' NA will not be a truth value; arrays are dealt with elsewhere

@@ -124,7 +124,7 @@ def clean_posterior(
     """Solve P(noisy | x) = q @ transition for q on the simplex: the posterior of the clean class.
 
     Where the plain inverse is a distribution it is the answer. Elsewhere q minimises KL(p ‖ q @ transition), by EM
-    steps and, of up to 64 classes, Newton steps; see `PosteriorSolver`.
+    steps and, with up to 64 classes, Newton steps; see `PosteriorSolver`.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def clean_posterior(
     transition : (n_classes, n_classes)
         A matrix or an estimate, whose classes are matched by name with the columns of a data frame.
     max_steps
-        The most EM steps. Of more than 64 classes they may end before the tolerance is met.
+        The most EM steps. With more than 64 classes they may end before the tolerance is met.
     tolerance
         How far the divergence may be above its minimum, in nats.
     n_jobs
@@ -146,8 +146,8 @@ def clean_posterior(
     Warns
     -----
     DualtWarning
-        If the matrix is near singular: the answer is then one of many that fit. Of more than 512 classes that is
-        not looked into.
+        If the matrix is near singular: the answer is then one of many that fit. With more than 512 classes this is
+        not checked.
 
     Examples
     --------
@@ -203,7 +203,7 @@ class PosteriorSolver:
 
     def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
         """Return the clean posterior of every row of `probs`."""
-        # Labels that no class leaves say nothing of the class, nor do rows that have no others.
+        # Ignore all-zero columns of T; rows with only such labels stay uniform.
         target = np.where(self._possible, probs, 0).astype(np.float64, copy=False)
         total = target.sum(axis=1, keepdims=True)
         target /= np.where(total > 0, total, 1)
@@ -273,7 +273,7 @@ class PosteriorSolver:
 
 def _well_conditioned_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Return the inverse; None if the condition number is above `NEAR_SINGULAR`."""
-    return np.linalg.inv(matrix) if np.linalg.cond(matrix) <= NEAR_SINGULAR else None
+    return np.asarray(np.linalg.inv(matrix), np.float64) if np.linalg.cond(matrix) <= NEAR_SINGULAR else None
 
 
 def _norm(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -289,7 +289,7 @@ def _step_inside(values: NDArray[np.float64], move: NDArray[np.float64]) -> NDAr
 def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int = 10) -> NDArray[Any]:
     """Return the clean posterior of every row after a few EM steps; see `EarlyPosterior`.
 
-    What a row has of labels that the matrix gives to no class is left out, and a row of nothing else stays as it is.
+    Labels that the matrix gives to no class are ignored; rows with only such labels are returned unchanged.
     """
     found = EarlyPosterior(transition, probs.dtype, steps)(probs)
     if np.asarray(transition).any(axis=0).all():
@@ -312,7 +312,7 @@ class EarlyPosterior:
     Predicted probabilities are themselves estimates, and following them to convergence fits their errors:
     stopping early finds wrong labels and true classes at least as well, in a third of the time.
 
-    Of many classes, the entries of a row of the matrix that are as good as equal are taken to be equal, which makes a
+    With many classes, the entries of a row of the matrix that are as good as equal are taken to be equal, which makes a
     step cost as many products as other entries are left; see `split_background`.
 
     Parameters

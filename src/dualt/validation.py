@@ -33,7 +33,7 @@ _ONE_CLASS_EACH = (
 
 
 def is_frame(obj: Any) -> bool:
-    """Tell whether `obj` is a data frame (pandas, polars...), without importing any of them."""
+    """Return whether `obj` is a data frame (pandas, polars...), without importing any of them."""
     return hasattr(obj, "columns") and hasattr(obj, "to_numpy")
 
 

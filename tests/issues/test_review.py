@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt.errors import FileError, InputError, LabelsError
-from dualt.io.cells import guard_cell
+from dualt.io.tables import guard_cell
 from dualt.issues import Decision, apply_review, read_review
 from dualt.issues.review import decided_labels
 

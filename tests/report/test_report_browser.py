@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from report_samples import CLASSES, compared, flagged, remarks, report, sample_issues
 
-from dualt.io.cells import guard_cell
+from dualt.io.tables import guard_cell
 from dualt.issues import apply_review, read_review
 from dualt.report import write_report
 

@@ -44,7 +44,7 @@ class ClassFolder:
 
 
 def is_class_folder(path: str | Path) -> bool:
-    """Tell whether `path` is a folder that holds at least two folders, with an image in one of them."""
+    """Return whether `path` is a folder that holds at least two folders, with an image in one of them."""
     try:
         inside = [child for child in Path(path).iterdir() if child.is_dir() and child.name[0] != "."]
     except OSError:
@@ -96,7 +96,7 @@ def list_images(folder: Path) -> list[Path]:
 
 
 def is_image(path: Path) -> bool:
-    """Tell whether a file is an image by its ending; hidden ones are not."""
+    """Return whether a file is an image by its ending; hidden ones are not."""
     return path.suffix.lower() in IMAGE_ENDINGS and not path.name.startswith(".") and path.is_file()
 
 

@@ -247,7 +247,7 @@ class Shards:
 
 
 def is_sharded(path: str | Path) -> bool:
-    """Tell whether `path` stands for several files: a folder, or a pattern such as 'probs/*.npy'.
+    """Return whether `path` stands for several files: a folder, or a pattern such as 'probs/*.npy'.
 
     Images in a folder per class are one table of labels.
     """

@@ -118,7 +118,7 @@ class Table:
                 raise LabelsError(f"Expected one label per row of {self.path}, got {str(value)[:40]} in row {row}.")
         texts = self.read_texts(place)
         if self.path.suffix.lower() in JSON_LINES and {*texts} <= {"True", "False"}:
-            return np.array(texts) == "True"
+            return np.asarray([text == "True" for text in texts])
         return as_text_array(texts) if self.path.suffix.lower() in ARROW else labels_of(texts)
 
     def read_texts(self, place: int) -> list[str]:
@@ -218,7 +218,7 @@ def has_header(rows: list[list[str]], decimal: str, column: str | None, header: 
     a letter above letters.
     """
     first, *rest = ([cell.strip() for cell in row] for row in rows)
-    if header is not None or column in map(unguard_cell, first):
+    if header is not None or column in {*map(unguard_cell, first)}:
         return header is None or header
     numbered = [cell for cell in first if cell.lower() not in ("", *LABEL_COLUMNS)]
     if len(numbered) > 1 and numbered == [str(number) for number in range(len(numbered))]:

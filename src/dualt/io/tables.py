@@ -71,7 +71,7 @@ def table_chunks(
                 dialect = find_dialect(stream, path)
                 first = first_row(stream, dialect) if header else None
                 for frame in parsed(stream, path, dialect, first, n_rows):
-                    frame.columns = range(frame.shape[1]) if first is None else first  # type: ignore[assignment]
+                    frame.columns = range(frame.shape[1]) if first is None else first
                     yield _selected(frame, columns, path)
 
 

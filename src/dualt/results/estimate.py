@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError
 from dualt.files import atomic_write, check_writable_target, json_text
-from dualt.io.cells import guard_cell, write_rows
+from dualt.io.tables import write_table
 from dualt.results import claims, display
 from dualt.results.claims import Notice
 from dualt.results.diagnostics import Diagnostics
@@ -256,11 +256,14 @@ class TransitionEstimate:
         if suffix not in (".json", ".npy", ".csv"):
             raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")
         content = self.to_dict(level) if suffix == ".json" else {}
+        if suffix == ".csv":
+            import pandas as pd
+
+            rows = [[f"{value:.10g}" for value in row] for row in self.transition]
+            write_table(path, pd.DataFrame(rows, columns=list(self.class_names)), guarded=True)
+            return
         with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
             if suffix == ".json":
                 stream.write(json_text(content) + "\n")
-            elif suffix == ".npy":
-                np.save(stream, self.transition, allow_pickle=False)
             else:
-                write_rows(stream, [[guard_cell(name) for name in self.class_names]])
-                write_rows(stream, ([f"{value:.10g}" for value in row] for row in self.transition))
+                np.save(stream, self.transition, allow_pickle=False)

@@ -72,4 +72,6 @@ def as_posterior(
         coder = LabelCoder.for_labels(known, table.shape[1], columns if class_names is None else class_names)
     elif coder.n_classes != table.shape[1]:
         raise LabelsError(f"Expected labels of {table.shape[1]} classes, one per column, got {coder.n_classes}.")
-    return NoisyPosterior((ArrayBlock(table, labels, missing=missing),), coder, n_jobs, on_progress, out_of_fold)
+    return NoisyPosterior(
+        (ArrayBlock(table, labels, missing=missing.tolist()),), coder, n_jobs, on_progress, out_of_fold
+    )

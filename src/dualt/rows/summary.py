@@ -238,13 +238,6 @@ def rows_of_sample(n_classes: int) -> int:
     return int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
 
 
-@dataclass(frozen=True)
-class SummaryOnly:
-    """A posterior whose rows are not at hand any more: enough for estimators that read them once."""
-
-    summary: PosteriorSummary
-
-
 def _keep(summary: PosteriorSummary, places: NDArray[np.intp]) -> PosteriorSummary:
     """Return the summary with a sample of only the rows at these places of it."""
     return replace(
