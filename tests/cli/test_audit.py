@@ -13,7 +13,6 @@ from dualt import noise
 from dualt.audit.design import Plan
 from dualt.cli import app
 from dualt.cli.audit import AuditProgress, Reached
-from dualt.errors import InputError
 
 
 @pytest.fixture
@@ -51,19 +50,6 @@ def test_verified_labels_bring_the_estimate_nearer_to_the_truth(folder):
     assert helped["estimator"].endswith("+ 400 verified")
     truth = noise.pair(3, 0.4)
     assert dualt.l1_error(helped["transition"], truth) < 0.7 * dualt.l1_error(plain["transition"], truth)
-
-
-def test_the_draw_is_random_and_repeatable(folder):
-    first, second = (json.loads(run("audit", "labels.npy", "-o", "a.csv", "--json").stdout) for _ in range(2))
-    assert first["indices"] == second["indices"]
-    assert len(set(first["indices"])) == 200
-
-
-def test_suspects_are_refused_as_an_audit(folder):
-    probs, labels, clean = np.load("probs.npy"), np.load("labels.npy"), np.load("clean.npy")
-    suspects = dualt.find_label_issues(probs, labels).indices[:200]
-    with pytest.raises(InputError, match="Draw the rows to verify at random"):
-        dualt.estimate_transition(probs, labels, verified=(suspects, clean[suspects]))
 
 
 @pytest.mark.parametrize(
@@ -263,15 +249,6 @@ def test_an_audit_of_another_file_is_refused(folder):
         assert "Pass the" in result.output or "Pass these" in result.output
     assert not (folder / "t.json").exists()
     assert Path("audit.csv").read_text() == kept
-
-
-def test_calibrated_issues(folder):
-    run("audit", "labels.npy", "--probs", "probs.npy", "--size", 300, "-o", "audit.csv")
-    fill_in("audit.csv")
-    found = json.loads(run("issues", "probs.npy", "labels.npy", "--verified", "audit.csv", "--json").stdout)
-    wrong = (np.load("labels.npy") != np.load("clean.npy")).sum()
-    plain = json.loads(run("issues", "probs.npy", "labels.npy", "--json").stdout)
-    assert abs(found["expected_count"] - wrong) < abs(plain["expected_count"] - wrong)
 
 
 def test_rows_without_a_label_are_never_drawn_and_shift_nothing(tmp_path, monkeypatch):

@@ -102,23 +102,6 @@ def test_a_matrix_is_matched_by_the_names_of_its_header(folder, order):
     assert [*found.values()] == pytest.approx([found["n.json", 0]] * 6)
 
 
-def test_a_list_of_rows_is_a_matrix(folder):
-    Path("rows.json").write_text(json.dumps(np.load("t.npy").tolist()))
-    listed, wanted = (
-        run("evaluate", "good.npy", "labels.npy", "--transition", path, "--json").stdout
-        for path in ("rows.json", "t.npy")
-    )
-    assert json.loads(listed) == json.loads(wanted)
-
-
-@pytest.mark.parametrize("content", ["3", "{}", '"t"', '{"transition": {"a": 1}}', "[[0.5, 0.5], [1]]", "null"])
-def test_json_that_is_no_matrix_is_refused_in_our_words(folder, content):
-    Path("odd.json").write_text(content)
-    said = run("evaluate", "good.npy", "labels.npy", "--transition", "odd.json")
-    assert said.exit_code == 2
-    assert "error: Expected a square matrix in odd.json, as a list of rows" in said.stderr
-
-
 def write_table(path, columns):
     with Path(path).open("w", newline="") as stream:
         csv.writer(stream).writerows([[*columns], *zip(*columns.values(), strict=True)])
@@ -176,7 +159,6 @@ def test_rows_without_a_label_are_left_out(folder):
     [
         ("ticket,pred\nT-0,ant\nT-1,bee\n", "column 'ticket' .* Call the column of predicted classes 'prediction'"),
         ("id,prediction\n0,ant\n1,\n", "label in every row of p.csv, got none at row 1"),
-        ("id,prediction\n0,ant\n1\n", "2 cells on line 3 of p.csv"),
     ],
 )
 def test_predictions_that_cannot_be_told_are_explained(folder, content, message):

@@ -85,9 +85,9 @@ class Sheet:
         given, true = numbers_if_all_are(self.given), self.true[self.filled]
         # If the given labels are names, a true '3' is a name too.
         true = true if given.dtype.kind == "U" else numbers_if_all_are(true)
-        drawn = (self.probability, self.strata, self.stratum_sizes)
-        known = (None if column is None else column[self.filled] for column in drawn)
-        return Audit(self.rows[self.filled], true, *known, given=given[self.filled])
+        drawn = {"probability": self.probability, "strata": self.strata, "stratum_sizes": self.stratum_sizes}
+        known: dict[str, Any] = {name: column[self.filled] for name, column in drawn.items() if column is not None}
+        return Audit(self.rows[self.filled], true, given=given[self.filled], **known)
 
     def save(self, path: str | Path) -> None:
         """Write the table, with cells guarded against being taken for formulas."""
@@ -128,7 +128,7 @@ def read_sheet(path: str | Path) -> Sheet:
             raise InputError(
                 f"Expected {what} as {name} in line {bad.index[0] + 2} of {path}, got {bad.iloc[0][:40]!r}."
             )
-        return cells.to_numpy(np.float64)
+        return np.asarray(cells.to_numpy(np.float64))
 
     def whole(name: str) -> Ints:
         return numbers(name, "[0-9]{1,15}", "a whole number").astype(np.intp)

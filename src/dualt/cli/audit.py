@@ -103,9 +103,9 @@ def audit(
             found = examples.find_issues(found.transition_estimate) if found is not None else None
     sheet = rows.sheet(plan, _total(size, more, earlier, len(rows.labelled)), random_state, earlier)
     if found is not None and report is not None:
-        texts = Path(text) if text and learning.text_column is None else None
+        lines = Path(text) if text and learning.text_column is None else None
         pictures = images or (None if text else data.image_folder)
-        found.to_report(report, images=pictures, texts=texts, audit=sheet)
+        found.to_report(report, images=pictures, texts=lines, audit=sheet)
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
     progress = AuditProgress(plan, sheet, reached, target)

@@ -1,4 +1,4 @@
-"""`dualt evaluate`: how good a model is, judged by test labels that are noisy themselves."""
+"""`dualt evaluate`: accuracy of a model against the unknown truth, from noisy test labels."""
 
 from __future__ import annotations
 
@@ -33,24 +33,22 @@ def evaluate(
     verified: Annotated[
         Path | None, typer.Option(help="Labels of the test rows checked by hand; see `dualt audit`.")
     ] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="Predictions of a second model, to tell which is better.")
-    ] = None,
+    against: Annotated[Path | None, typer.Option(help="Predictions of a second model, to compare with.")] = None,
     label: LabelColumn = None,
     classes: Classes = None,
     level: Level = 0.95,
     as_json: Json = False,
 ) -> None:
-    """Tell the accuracy against the unknown truth, from noisy test labels.
+    """Estimate the accuracy against the unknown truth, from noisy test labels.
 
     With --verified it is measured, whatever the noise and the model. Without, only bounds follow; the figure through
-    the matrix needs an assumption that models trained on noisy labels break, and is shown under it.
+    the matrix needs an assumption that models trained on noisy labels violate, and is shown with it.
 
     Example: `dualt evaluate predictions.npy labels.npy --transition t.json --verified audit.csv --against other.npy`
     """
     from dualt import io
     from dualt.audit import noisy_accuracy, read_sheet
-    from dualt.io.load import TABLES
+    from dualt.io.tables import TABLES
 
     if transition is None and verified is None:
         raise InputError("Expected --transition or --verified, to judge noisy labels by, got neither.")
@@ -79,7 +77,7 @@ def evaluate(
     _show(found)
     if found.audited is None:
         named = shlex.join([str(labels), *(["--label", label] if label else []), "-o", "audit.csv"])
-        say(f"To settle it: dualt audit {named}, then {again(None, '--verified', 'audit.csv')}")
+        say(f"To measure it: dualt audit {named}, then {again(None, '--verified', 'audit.csv')}")
 
 
 def _noise(path: Path, names: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
@@ -104,7 +102,7 @@ def _check_lengths(models: Mapping[Path, NDArray[Any]], n_labels: int, labels: P
 def _named(
     error: InputError, models: Mapping[Path, NDArray[Any]], judge: Callable[[NDArray[Any]], NoisyAccuracy]
 ) -> InputError:
-    """Return an error with the file of predictions that it is about, if it comes with those of one of two models."""
+    """Return the error with the name of the file of predictions that causes it, if only one of two does."""
     from dualt.rows.posterior import in_block
 
     def is_wrong(model: NDArray[Any]) -> bool:
@@ -121,7 +119,7 @@ def _named(
 def _labelled(
     given: NDArray[Any], models: Mapping[Path, NDArray[Any]], audit: Audit | None
 ) -> tuple[NDArray[Any], dict[Path, NDArray[Any]], Audit | None]:
-    """Return labels, predictions and audit of the rows that have a label; the others are told on stderr."""
+    """Return labels, predictions and audit of the rows that have a label; say on stderr which have none."""
     from dualt.labels import is_missing
 
     missing = is_missing(given)
@@ -135,7 +133,7 @@ def _labelled(
 
 
 def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
-    """Read predicted classes (of a table the column `prediction`, or its only one), or probabilities."""
+    """Read predicted classes (in a table, the column `prediction` or its only one), or probabilities."""
     import numpy as np
 
     from dualt import io
@@ -171,7 +169,7 @@ def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _names_columns(labels: NDArray[Any], columns: Sequence[str]) -> bool:
-    """Tell whether labels have columns of probabilities beside them, as in a table of `dualt probs`."""
+    """Return whether a table has columns of probabilities beside its labels, as `dualt probs` writes it."""
     import numpy as np
 
     from dualt.labels import is_missing
@@ -200,5 +198,5 @@ def _show(found: NoisyAccuracy) -> None:
     if found.difference is not None and found.difference.interval is not None:
         low, high = (round(100 * limit, 1) + 0.0 for limit in found.difference.interval)  # no -0.0
         verdicts = {"first": "The first model is better", "second": "The second model is better"}
-        verdict = verdicts.get(found.better or "", "Which model is better cannot be told")
-        say(f"{verdict}: first less second {low:+.1f} to {high:+.1f} percentage points.")
+        verdict = verdicts.get(found.better or "", "Neither model is clearly better")
+        say(f"{verdict}: first minus second {low:+.1f} to {high:+.1f} percentage points.")
