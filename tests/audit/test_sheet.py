@@ -119,7 +119,7 @@ def test_a_changed_file_is_refused(path, change, message):
     [
         ("", "it is empty"),
         ("index,given,true\n", "rows of an audit below the header"),
-        ("index,given,true\n0,cat,cat\n1,cat,dog,?\n", "3 fields in line"),
+        ("index,given,true\n0,cat,cat\n1,cat,dog,?\n", "3 (fields|cells)"),
         ('index,given,true\n0,cat,cat\n1,"cat,dog\n', "never closed"),
         ("index,given,true,true\n0,cat,cat,dog\n", "each column once"),
         ("index,given,true\n0,cat,\n", "fill some in"),
