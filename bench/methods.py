@@ -201,7 +201,7 @@ def measure(name: str, seeds: list[int], methods: list[str], folder: Path | None
     runs = [finish_run(stages) for stages in every]
     for found, run, problem in zip(results("auto", [run.networks for run in runs]), runs, problems, strict=True):
         assert run.estimate is not None
-        bounds = [float(bound) for bound in run.estimate.noise_rate_range]
+        bounds = [float(bound) for bound in run.estimate.noise_rate_interval()]
         about = {"chosen": run.method, "distrust": run.distrust, "rate": run.estimate.noise_rate, "range": bounds}
         yield {**found, **about, "true rate": float((problem.given != problem.source.y).mean())}
     matrices = [run.estimate.transition for run in runs if run.estimate is not None]

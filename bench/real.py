@@ -64,14 +64,13 @@ def measure(case: Case, problem: Problem, *, quick: bool) -> Iterator[Record]:
             estimate = estimate_posterior(posterior, name, **options)
             low, high = estimate.confidence_interval(0.95)
             issues = find_posterior_issues(posterior, estimate)
-        between = getattr(estimate, "noise_rate_range", None)
         yield {
             **base,
             "estimator": name,
             "error": l1_error(estimate.transition, truth, normalize=True),
             "rate": estimate.noise_rate,
-            "range": None if between is None else [float(bound) for bound in between],
-            "undecided": getattr(estimate, "undecided", None),
+            "range": [float(bound) for bound in estimate.noise_rate_interval()],
+            "undecided": estimate.doubt,
             "coverage": float(np.mean((low <= truth + 1e-9) & (truth <= high + 1e-9))),
             "ap": precision_of(issues.ranking, wrong),
             "calibration": calibration_error(issues.probability_right, ~wrong),

@@ -7,6 +7,8 @@ import dualt
 from dualt import noise
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators import ESTIMATORS
+from dualt.estimators.confident_joint import count_confident
+from dualt.rows import as_posterior
 from tests.strategies import posteriors, transitions
 
 SLOW = {"joint", "hoc"}
@@ -201,3 +203,19 @@ def test_unknown_methods_and_options_are_named():
         dualt.estimate_transition(*data, "t", anchor="top-mean", top_k=100)
     with pytest.raises(UnknownNameError, match="'max'"):
         dualt.estimate_transition(*data, "t", anchor="maximum")
+
+
+@given(st.integers(0, 400))
+def test_the_only_example_of_a_class_reaches_its_own_mean(seed):
+    """Counts of few rows, by the definition: float64 means and no rounding."""
+    rng = np.random.default_rng(seed)
+    probs, labels = rng.dirichlet(np.ones(4), 12), np.append(np.arange(4), rng.integers(0, 4, 8))
+    counts = np.zeros((4, 4), np.int64)
+    means = [probs[labels == k, k].mean() for k in range(4)]
+    for p, y in zip(probs, labels, strict=True):
+        reached = [k for k in range(4) if p[k] >= means[k] - 1e-12]
+        if reached:
+            counts[y, max(reached, key=lambda k: p[k])] += 1
+    np.testing.assert_array_equal(
+        count_confident(as_posterior(probs, labels)), np.maximum(counts, np.eye(4, dtype=int))
+    )

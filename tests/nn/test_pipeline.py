@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -177,23 +176,6 @@ def test_auto_goes_by_the_estimate(matrix, expected):
     estimate = estimated(matrix)
     assert chosen_by_auto(estimate, None) == expected
     assert chosen_by_auto(estimate, "the classifier has learned too little") == "ce"
-
-
-def test_classes_that_may_overlap_speak_against_a_claim_not_against_a_method():
-    estimate = estimated(dualt.noise.pair(4, 0.4))
-    readings = replace(estimate.fit.readings, surest=(0, 30))
-    doubtful = replace(estimate, fit=replace(estimate.fit, readings=readings))
-    assert doubtful.noise_rate_range[0] == 0 < estimate.noise_rate_range[0]
-    assert chosen_by_auto(estimate, None) == chosen_by_auto(doubtful, None) == "forward"
-
-
-def test_data_that_fit_many_matrices_need_a_method_without_one():
-    rng = np.random.default_rng(0)
-    unsure = rng.dirichlet(np.full(4, 8.0), size=2_000)
-    given = np.array([rng.choice(4, p=row) for row in unsure])
-    estimate = dualt.estimate_transition(unsure, given)
-    assert estimate.undecided is not None
-    assert chosen_by_auto(estimate, estimate.undecided) == "dividemix"
 
 
 @pytest.mark.parametrize(("rate", "method", "n_own"), [(0.0, "ce", 1), (0.2, "dividemix", 2), (0.4, "forward", 1)])

@@ -40,21 +40,17 @@ class SampleEstimate:
         self.transition = pair_noise(n_classes, self.rate) if self.transition is None else self.transition
         self.noise_rates = 1 - np.diagonal(self.transition) if self.noise_rates is None else self.noise_rates
         self.noise_rate = self.rate if self.noise_rate is None else self.noise_rate
-        self.fit, self.undecided = SimpleNamespace(readings=None, rate_interval=(0.19, 0.212), support=None), None
+        self.fit = SimpleNamespace(rate_interval=(0.19, 0.212), support=None)
         self.doubt = None
         self.audit = None
         self.diagnostics = SimpleNamespace(
             agreement=self.agreement,
             condition_number=self.condition_number,
             label_counts=np.full(n_classes, 1000),
-            at_chance=False,
         )
 
     def confidence_interval(self, level):
         return np.maximum(0, self.transition - 0.01), np.minimum(1, self.transition + 0.0125)
-
-    def noise_rates_interval(self, level):
-        return self.noise_rates - 0.01, self.noise_rates + 0.0125
 
     def noise_rate_interval(self, level):
         return self.noise_rate - 0.01, self.noise_rate + 0.012

@@ -97,7 +97,8 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
             f"the classifier agrees with {percent(agreement)} of the labels, and the most frequent label alone would"
             f" with {percent(constant)}"
         )
-    if estimate.noise_rate > 1 - agreement + _SURE * np.sqrt(agreement * (1 - agreement) / n_rows):
+    error = np.sqrt((agreement * (1 - agreement) + 1 / n_rows) / n_rows)
+    if estimate.noise_rate > 1 - agreement + _SURE * error:
         return (
             f"{estimate.estimator} takes {percent(estimate.noise_rate)} of the labels to be wrong, but the classifier"
             f" contradicts only {percent(1 - agreement)} of them"

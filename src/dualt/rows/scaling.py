@@ -52,7 +52,7 @@ def apply_power(probs: NDArray[Any], power: float, tail: float = TAIL) -> NDArra
     raised *= raised.dtype.type(power)
     np.exp(raised, out=raised)
     raised /= (raised @ np.ones(raised.shape[1], raised.dtype))[:, None]
-    return raised
+    return np.asarray(raised)
 
 
 def share_distance(probs: NDArray[Any], label_counts: NDArray[Any]) -> float:

@@ -1,0 +1,84 @@
+"""Every headline is true: of clean and overlapping data, few and many classes and rows, strong and weak classifiers."""
+
+import re
+
+import numpy as np
+import pytest
+
+import dualt
+from dualt import noise
+from dualt.results import claims
+
+
+def drawn(n_rows, n_classes, sharpness, transition=None, shares=None, seed=0):
+    """Return noisy posteriors with errors of the classifier, given labels and true ones."""
+    rng = np.random.default_rng(seed)
+    clean = rng.choice(n_classes, n_rows, p=shares)
+    logits = sharpness * np.eye(n_classes)[clean] + rng.normal(size=(n_rows, n_classes))
+    posterior = np.exp(logits) * (1 if shares is None else np.asarray(shares) * n_classes)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    transition = np.eye(n_classes) if transition is None else transition
+    return posterior @ transition, noise.corrupt(clean, transition, rng), clean
+
+
+CASES = {
+    "clean": drawn(3000, 5, 8),
+    "overlapping": drawn(3000, 4, 1.5),
+    "two classes": drawn(3000, 2, 5, noise.symmetric(2, 0.2)),
+    "few positives": drawn(6000, 2, 5, np.array([[0.99, 0.01], [0.3, 0.7]]), [0.96, 0.04]),
+    "many classes": drawn(8000, 100, 9, noise.symmetric(100, 0.2)),
+    "few rows": drawn(200, 3, 5, noise.symmetric(3, 0.3)),
+    "weak": drawn(3000, 10, 1, noise.symmetric(10, 0.2)),
+    "strong": drawn(5000, 10, 10, noise.symmetric(10, 0.3)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("determined", [None, True, False])
+def test_headlines_are_true(case, determined):
+    probs, given, clean = CASES[case]
+    estimate = dualt.estimate_transition(probs, given, determined=determined)
+    rate, words = (given != clean).mean(), estimate.summary
+    least = re.search(r"at least ([\d.]+) %", words)
+    assert words.startswith(("About ", "The labels may all be right", "No noise rate can be claimed"))
+    if least:
+        assert float(least[1]) <= 100 * rate
+        assert float(least[1]) <= 100 * estimate.noise_rate
+    if case in ("clean", "overlapping"):
+        assert words.startswith("The labels may all be right")
+
+
+def test_verified_labels_give_an_upper_end():
+    probs, given, clean = CASES["strong"]
+    rows = np.random.default_rng(0).choice(len(given), 200, replace=False)
+    estimate = dualt.estimate_transition(probs, given, verified=(rows, clean[rows]))
+    assert estimate.noise_rate_interval(0.9)[1] < 1
+    assert estimate.summary.endswith("%).")
+    assert "90% interval" in claims.headline(estimate, 0.9)
+    assert estimate.doubt is None
+    assert "checked labels" in claims.footnote(estimate)
+
+
+@pytest.mark.parametrize("estimator", [None, "spade", "dual-t"])
+def test_at_chance_no_rate_is_claimed(estimator):
+    probs = np.eye(3)[np.arange(20) % 3] * 0.9 + 0.1 / 3
+    estimate = dualt.estimate_transition(probs, np.full(20, 2), estimator)
+    assert "most frequent label" in estimate.doubt
+    assert estimate.summary == f"No noise rate can be claimed: {estimate.doubt}."
+    assert dualt.estimate_transition(probs, np.full(20, 2), "oracle", clean_labels=np.full(20, 2)).doubt is None
+
+
+def test_the_classifier_is_judged_by_rows_it_has_not_seen():
+    probs, given, _ = CASES["two classes"]
+    estimate = dualt.estimate_transition(probs, given)
+    assert claims.doubt(estimate) is None
+    chance = np.random.default_rng(0).dirichlet(np.ones(2), 500)
+    assert "most frequent" in claims.doubt(estimate, (chance, np.arange(500) % 2))
+
+
+def test_only_what_is_claimed_is_an_interval():
+    probs, given, clean = CASES["strong"]
+    assert dualt.estimate_transition(probs, given, "spade").noise_rate_interval() == (0, 1)
+    assert "look wrong by spade" in dualt.estimate_transition(probs, given, "spade").summary
+    oracle = dualt.estimate_transition(probs, given, "oracle", clean_labels=clean)
+    assert oracle.noise_rate_interval() == pytest.approx(((given != clean).mean(),) * 2, abs=1e-6)
