@@ -90,8 +90,6 @@ def test_the_report_counts_the_rows_of_the_data(tmp_path):
         for row in map(int, found.split(","))
     }
     assert len(rows & {*wrong.tolist()}) > 35
-    (found,) = re.findall(r"expected among ([0-9,]+)", page)
-    assert found == "400", "as many as are judged, not as the estimate was made of"
 
 
 def test_rows_that_were_not_corrupted_are_not_accused(tmp_path):
@@ -344,7 +342,7 @@ def test_labels_that_nothing_can_be_learned_from_give_no_rate(tmp_path):
     output = run(
         "train", tmp_path / "data.npz", "-m", "forward", "--set", "folds=2", "-o", tmp_path / "m", "--n-jobs", "1"
     )
-    assert "No noise rate can be claimed: the classifier is right about" in output.replace("\n", " ")
+    assert "No noise rate can be claimed: the classifier agrees with" in output.replace("\n", " ")
     assert "plain cross entropy" in output
     assert "in 100 labels" not in output
     assert not (tmp_path / "m" / "report.html").exists()

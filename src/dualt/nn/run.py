@@ -408,7 +408,7 @@ def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
     """Return the method that suits an estimate.
 
     Forward if one class is mistaken for another, which no method without a matrix can correct; else DivideMix, which
-    needs no matrix, so that it also suits data that fit many matrices; cross entropy if hardly any labels are wrong.
+    needs no matrix; cross entropy if hardly any labels are wrong, or the classifier has learned too little.
     """
     if doubt is not None or estimate.noise_rate < LITTLE_NOISE:
         return "ce"
