@@ -54,7 +54,7 @@ def test_unusable_input_is_refused_and_nothing_is_written(tmp_path, bad):
     out.mkdir()
     result = run(tmp_path / "p.npy", tmp_path / "y.npy", "-o", out / "t.json", *options)
     # Files without labels are noticed when they are paired.
-    refused(result, f"{bad.message}|and 0 labels", out)
+    refused(result, f"{bad.message}|and 0 labels|a label for every row", out)
 
 
 def damaged(kind, path):

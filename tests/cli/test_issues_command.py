@@ -122,7 +122,7 @@ def test_the_report_is_one_safe_page(folder, look_at):
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "empty"], "empty"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--text", "names.txt"], "300"),
         (["issues", "probs.npy", "labels.npy", "-o", "nowhere/i.csv"], "does not exist"),
-        (["apply-review", "labels.npy", "other.csv", "-o", "out/c.npy"], "line 2"),
+        (["apply-review", "labels.npy", "other.csv", "-o", "out/c.npy"], "got '7'"),
         (["apply-review", "labels.npy", "probs.npy", "-o", "out/c.npy"], "probs.npy"),
     ],
 )

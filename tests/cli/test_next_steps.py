@@ -120,6 +120,6 @@ def test_paths_with_blanks_are_quoted(true):
         assert step[1:4] == ["my probs.npy", "labels.txt", "--classes=names.txt"]
         assert "t.json" not in step
     pytest.importorskip("torch")
-    fast = ["--method", "ce", "--epochs", 1, "--folds", 1, "--n-samples", 100, "--n-jobs", 1]
+    fast = ["--method", "ce", "--epochs", 1, "--set", "folds=1", "--n-jobs", 1]
     (step,) = steps(run("train", "digits", *fast, "-o", "my [b] model"))
     assert step == ["predict", "my [b] model", "DATA", "-o", "predictions.csv"]

@@ -122,20 +122,10 @@ def render_report(
         ids = issues.row_ids if ids is None else ids
         if ids is not None and len(ids) != len(issues):
             raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
-        known = _reviewed_rows(issues, reviewed, ids)
-        flagged = issues.indices[:limit].tolist()
-        rows = [*flagged, *(row for row in known if row not in {*flagged})]
-        drawn = (
-            None if audit is None else audit.rows.tolist() if isinstance(audit, Sheet) else np.asarray(audit).tolist()
-        )
-        previews = _previews(issues, [*rows, *(drawn or [])], images, texts)
-        decided = [[place, known[row]] for place, row in enumerate(rows) if row in known]
-        if audit is not None and drawn is not None:  # beside suspects and suggestions the sample would not be blind
-            lists.append(_review_list(issues, drawn, previews, ids) | _audit(audit, issues, drawn, ids))
-        else:
-            suspects = _review_list(issues, rows, previews, ids)
-            suspects |= {"key": "suspects", "title": "Suspect labels", "blind": False, "known": decided, "more": {}}
-            lists.append(suspects | {"columns": ["index", "id", "old", "new"], "action": "Download corrected labels"})
+        # Beside suspects and suggestions an audit's sample would not be blind.
+        chosen = _suspects(issues, limit, reviewed, ids) if audit is None else _audit(audit, issues, ids)
+        rows = chosen.pop("rows")
+        lists = [_review_list(issues, rows, _previews(issues, rows, images, texts), ids) | chosen]
     classes = _shown_classes(wrong)
     content = {
         "names": list(shown.class_names),
@@ -232,14 +222,32 @@ def _review_list(
     }
 
 
-def _audit(
-    audit: Sheet | NDArray[Any], issues: LabelIssues, rows: Sequence[int], ids: Sequence[Any] | None
+def _suspects(
+    issues: LabelIssues, limit: int, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None
 ) -> dict[str, Any]:
-    """Return what a list to verify has besides: how rows were drawn, and classes that were found before.
+    """Return the list of flagged rows, followed by those that an earlier review decided."""
+    known, flagged = _reviewed_rows(issues, reviewed, ids), issues.indices[:limit].tolist()
+    rows = list(dict.fromkeys([*flagged, *known]))
+    return {
+        "key": "suspects",
+        "title": "Suspect labels",
+        "blind": False,
+        "rows": rows,
+        "known": [[place, known[row]] for place, row in enumerate(rows) if row in known],
+        "more": {},
+        "columns": ["index", "id", "old", "new"],
+        "action": "Download corrected labels",
+    }
+
+
+def _audit(audit: Sheet | NDArray[Any], issues: LabelIssues, ids: Sequence[Any] | None) -> dict[str, Any]:
+    """Return the list of rows to verify, with how they were drawn and the classes that were found before.
 
     Its rows are counted in the data that it was drawn from, beside which its file is read.
     """
-    found: dict[str, Any] = {"key": "audit", "title": "Random sample", "blind": True, "known": [], "more": {}}
+    rows = audit.rows.tolist() if isinstance(audit, Sheet) else np.asarray(audit).tolist()
+    found: dict[str, Any] = {"key": "audit", "title": "Random sample", "blind": True, "rows": rows, "index": rows}
+    found |= {"known": [], "more": {}, "action": "Download verified labels"}
     if isinstance(audit, Sheet):
         codes = {str(code): code for code in range(len(issues.class_names))}
         codes |= {name: code for code, name in enumerate(issues.class_names)}
@@ -248,9 +256,8 @@ def _audit(
         found["more"] = {name: list(map(str, values)) for name, values in audit.how_drawn().items()}
         if ids is None and audit.ids is not None:
             found["ids"] = audit.ids.tolist()
-    named = ids is not None or "ids" in found
-    columns = ["index", *(["id"] if named else []), "given", "true", *found["more"]]
-    return found | {"index": list(rows), "columns": columns, "action": "Download verified labels"}
+    named = ["id"] if ids is not None or "ids" in found else []
+    return found | {"columns": ["index", *named, "given", "true", *found["more"]]}
 
 
 def _reviewed_rows(
