@@ -38,7 +38,7 @@ def test_issues_are_written_ranked_and_guarded(folder):
     result = run("issues", "probs.npy", "labels.npy", "--classes", "names.txt", "-o", "issues.csv")
     assert result.exit_code == 0, result.output
     rows = list(csv.DictReader((folder / "issues.csv").read_text().splitlines()))
-    assert list(rows[0]) == ["index", "given", "suggested", "probability_right", "suggested_probability"]
+    assert list(rows[0]) == ["index", "given", "suggested", "probability_right", "suggested_probability", "group"]
     wrong = np.flatnonzero(np.load("labels.npy") != np.load("clean.npy"))
     assert {int(row["index"]) for row in rows} == set(wrong)
     right = [float(row["probability_right"]) for row in rows]

@@ -41,16 +41,16 @@ def lists_of(issues, **options):
     page = render_report(issues.transition_estimate, issues, **options)
     found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     content = json.loads(found.group(1))
-    return content["labels"], content["lists"][0]
+    return content["lists"][0]
 
 
 def write_review(issues, path="review.csv"):
     """Write what the page's button downloads once every suggestion is taken."""
-    digest, shown = lists_of(issues)
+    shown = lists_of(issues)
     ids = shown["ids"] or [""] * len(shown["index"])
     names = np.array(issues.class_names)
     columns = {"index": shown["index"], "id": ids, "old": names[shown["given"]], "new": names[shown["suggested"]]}
-    pd.DataFrame(columns | {"labels": digest}).to_csv(path, index=False)
+    pd.DataFrame(columns).to_csv(path, index=False)
 
 
 @pytest.mark.parametrize("order", [lambda frame: frame, lambda frame: frame.sample(frac=1, random_state=0)])
@@ -65,7 +65,7 @@ def test_from_a_table_with_missing_labels_to_the_corrected_one(table, order):
     assert issues.to_frame()["suggested"].loc[saved.index].tolist() == saved["suggested"].tolist()
     assert [row["index"] for row in json.loads(Path("issues.json").read_text())["issues"]] == saved.index.tolist()
     assert [row["index"] for row in issues.to_dict()["issues"]] == saved.index.tolist()
-    shown = lists_of(issues)[1]
+    shown = lists_of(issues)
     assert shown["index"] == saved.index.tolist()
     assert [NAMES[code] for code in shown["given"]] == saved["given"].tolist()
     write_review(issues)
@@ -102,7 +102,7 @@ def test_a_review_is_put_into_the_series_it_was_made_for(table):
     with pytest.raises(LabelsError, match=r"example 17 .* 'no such row'"):
         apply_review(labels, [replace(decisions[0], index=17)])
     numbers = [decision.index for decision in decisions[:3]]
-    shown = lists_of(issues, limit=1, reviewed=dict.fromkeys(numbers, "fox"))[1]
+    shown = lists_of(issues, limit=1, reviewed=dict.fromkeys(numbers, "fox"))
     assert {shown["index"][place] for place, _ in shown["known"]} == {*numbers}
 
 
@@ -113,7 +113,7 @@ def test_an_index_of_names_is_a_column_of_ids(table):
     saved = pd.read_csv("issues.csv")
     assert frame["label"].loc[saved["id"]].tolist() == saved["given"].tolist()
     assert saved["index"].tolist() == issues.indices.tolist()
-    assert lists_of(issues)[1]["ids"] == saved["id"].tolist()
+    assert lists_of(issues)["ids"] == saved["id"].tolist()
 
 
 @pytest.mark.parametrize(

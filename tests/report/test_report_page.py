@@ -45,7 +45,7 @@ class Reader(HTMLParser):
 
 def test_headline_confusions_and_advice_are_in_plain_words():
     words = Reader(render_report(**report(warnings=remarks(), comparison=compared()))).words()
-    assert "20.0% of the labels are wrong" in words
+    assert "20 % of the labels are wrong" in words
     assert "20.0% 19.0% to 21.2% at 95% confidence" in words
     assert "2,000 expected among 10,000" in words
     assert "given 1, should be 0: about 150" in words
@@ -123,7 +123,7 @@ def test_a_large_matrix_is_cut_to_the_most_confused_classes():
 def test_a_clean_set_reads_as_clean():
     issues = sample_issues(by_pair=np.diag(np.full(10, 1e3)))
     words = Reader(render_report(**report(noise_rate=0.001, issues=issues))).words()
-    assert "0.1% of the labels are wrong" in words
+    assert "0.1 % of the labels are wrong" in words
     assert "Largest confusions" not in words
 
 
