@@ -1,6 +1,6 @@
 """Several annotators' votes beside crowd-kit and cleanlab: consensus, annotators' quality, matrices, audits, and cost.
 
-    python bench/votes.py [--audits 20] [--votes 1000000]
+    python bench/votes.py [--audits 12] [--votes 1000000]
 
 Votes are read from $DUALT_VOTES, else ../shared/data/votes beside the repository (`item`, `annotator`, `vote`, `clean`,
 −1 unknown, perhaps `features`), and from the folder of `worlds.py` (LabelMe, CIFAR-10N, rules of TREC and YouTube). The
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -286,9 +287,10 @@ def million(n_votes: int) -> str:
     who = rng.integers(5000, size=n_votes)
     vote = np.where(rng.random(n_votes) < skills[who], truth[item], rng.integers(10, size=n_votes))
     long = pd.DataFrame({"item": item, "annotator": who, "label": vote})
-    seconds = best_seconds(lambda: dualt.combine_votes(long), 1)
+    seconds = best_seconds(lambda: dualt.combine_votes(long), 1, time.process_time)
     megabytes = peak_megabytes(lambda: dualt.combine_votes(long))
-    return f"{n_votes:,} votes of 5,000 annotators, 10 classes: {seconds:.0f} s, {megabytes:,.0f} MB beside the votes."
+    cost = f"{seconds:.0f} s of one core, {megabytes:,.0f} MB beside the votes."
+    return f"{n_votes:,} votes of 5,000 annotators, 10 classes: {cost}"
 
 
 def row(*cells: Any) -> None:
@@ -313,14 +315,14 @@ def show(records: list[tuple[str, int, str, dict[str, float]]], methods: tuple[s
     print(f"\nMeans at {least} votes or more:\n")
     head("", *methods)
     for figure in ("accuracy", "log loss", "calibration", "rate error", "quality error"):
-        values = [[by_case[(*case, method)].get(figure, np.nan) for case in cases] for method in methods]
+        values = [[by_case[case[0], case[1], method].get(figure, np.nan) for case in cases] for method in methods]
         row(figure, *(float(np.nanmean(own)) for own in values))
     print()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--audits", type=int, default=20)
+    parser.add_argument("--audits", type=int, default=12)
     parser.add_argument("--votes", type=int, default=1_000_000)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")

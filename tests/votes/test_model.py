@@ -134,7 +134,7 @@ def test_the_overlap_changes_how_sure_it_is_and_not_the_consensus():
     assert (sure.max(axis=1) >= unsure.max(axis=1)).all()
 
 
-def test_a_random_audit_refits_the_overlap_and_settles_its_items():
+def test_an_audit_refits_the_overlap_and_verified_items_are_certain():
     rng = np.random.default_rng(3)
     truth = rng.integers(2, size=400)
     hard = rng.random(400) < 0.25  # everybody fails on the same items
@@ -142,11 +142,13 @@ def test_a_random_audit_refits_the_overlap_and_settles_its_items():
     vote = np.where(rng.random(vote.shape) < 0.05, 1 - vote, vote)
     item, annotator = np.repeat(np.arange(400), 4), np.tile(np.arange(4), 400)
     drawn = rng.choice(400, 100, replace=False)
-    fit = fit_votes(item, annotator, vote.ravel(), 400, 4, 2, verified=(drawn, truth[drawn]), n_audited=100)
-    assert fit.overlap > 2 * OVERLAP
-    assert (fit.posterior[drawn, truth[drawn]] == 1).all()
-    chosen = fit_votes(item, annotator, vote.ravel(), 400, 4, 2, verified=(drawn, truth[drawn]))
-    assert chosen.overlap == OVERLAP
+    known, votes = (drawn, truth[drawn]), (item, annotator, vote.ravel(), 400, 4, 2)
+    audited = fit_votes(*votes, audited=known)
+    assert audited.overlap > 2 * OVERLAP
+    assert (audited.posterior.argmax(axis=1) == fit_votes(*votes).posterior.argmax(axis=1)).all()
+    verified = fit_votes(*votes, verified=known)
+    assert verified.overlap == OVERLAP
+    assert (verified.posterior[known] == 1).all()
 
 
 def test_rules_with_one_class_each_are_better_than_their_majority():

@@ -93,11 +93,14 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
     plain = dualt.combine_votes(long)
     assert plain.noise_rate_interval[1] == 1
     assert plain.annotators.low.isna().all()
-    drawn = np.random.default_rng(0).choice(len(truth), 100, replace=False)
-    votes = dualt.combine_votes(long, verified=pd.Series(truth[drawn], drawn))
-    low, high = votes.noise_rate_interval
-    assert low <= votes.noise_rate <= high < 0.5
-    assert low <= (votes.labels != truth[votes.items]).mean() <= high
+    holds = []
+    for seed in range(20):
+        drawn = np.random.default_rng(seed).choice(len(truth), 100, replace=False)
+        votes = dualt.combine_votes(long, verified=pd.Series(truth[drawn], drawn))
+        low, high = votes.noise_rate_interval
+        assert low <= votes.noise_rate <= high < 0.5
+        holds.append(low <= (votes.labels != truth[votes.items]).mean() <= high)
+    assert np.mean(holds) >= 0.85
     assert (votes.annotators.low <= votes.annotators.quality).all()
     assert (votes.annotators.quality <= votes.annotators.high).all()
     settled = dualt.combine_votes(long, settled={item: truth[item] for item in plain.next_items(10)})

@@ -44,8 +44,6 @@ class VotesFit(NamedTuple):
     ----------
     posterior : (n_items, n_classes)
         P(true class) given all votes, overlap taken into account; verified items are certain.
-    unverified : (n_items, n_classes)
-        The same without the item's own verified class.
     matrices : (n_annotators, n_classes, n_classes)
         `matrices[a, y, v]` = P(annotator a says v | true class y).
     counts : (n_annotators, n_classes, n_classes)
@@ -62,7 +60,6 @@ class VotesFit(NamedTuple):
     """
 
     posterior: Array
-    unverified: Array
     matrices: Array
     counts: Array
     common: Array
@@ -83,7 +80,7 @@ def fit_votes(
     *,
     probs: Array | None = None,
     verified: tuple[Codes, Codes] | None = None,
-    n_audited: int = 0,
+    audited: tuple[Codes, Codes] | None = None,
     overlap: float | None = None,
     max_iter: int = 100,
     tol: float = 1e-4,
@@ -95,9 +92,9 @@ def fit_votes(
     probs : (n_items, n_classes), optional
         Out-of-fold probabilities of a classifier, used as the prior of each item.
     verified : (items, classes), optional
-        Items whose true class is known.
-    n_audited : int
-        How many of the verified items, the first ones, were drawn at random: they refit `overlap`.
+        Items whose true class is known, and used.
+    audited : (items, classes), optional
+        Items drawn at random whose true class is known, and used for nothing but to refit `overlap`.
     overlap : float, optional
         0 takes votes to be independent given the class; by default `OVERLAP`, or what the audit says.
     """
@@ -140,14 +137,12 @@ def fit_votes(
     logits = log_prior + evidence
     if overlap is None:
         overlap = OVERLAP
-        if verified is not None and n_audited:
-            drawn = verified[0][:n_audited]
-            overlap = fit_overlap(logits[drawn], voices[drawn], verified[1][:n_audited])
-    unverified = tempered(logits, voices, overlap)
+        if audited is not None:
+            overlap = fit_overlap(logits[audited[0]], voices[audited[0]], audited[1])
     calibration = None if log_probs is None else (tau, tau >= max_tau)
-    posterior = pin(unverified.copy(), verified)
+    posterior = pin(tempered(logits, voices, overlap), verified)
     least = float(1 - pin(softmax(logits), verified).max(axis=1).mean())
-    return VotesFit(posterior, unverified, matrices, counts, common, shares, least, overlap, calibration, n_iter)
+    return VotesFit(posterior, matrices, counts, common, shares, least, overlap, calibration, n_iter)
 
 
 def softmax(logits: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.stats import beta, binomtest, poisson
+from scipy.stats import beta, poisson
 
 from dualt.errors import InputError, LabelsError
 from dualt.results import Notice
@@ -84,18 +84,21 @@ def combine_votes(
         table = np.asarray(table, np.float64)
     audited, chosen = _known(verified, ballots, "verified"), _known(settled, ballots, "settled")
     known = {**chosen, **audited}
-    first = [*audited, *(code for code in chosen if code not in audited)]
     if table is None and not known and np.bincount(ballots.item).max() < 2:
         raise InputError(
             "Expected items with two votes or more, got one vote on each, which cannot show who is right. Pass probs="
             " (a classifier's out-of-fold probabilities) or verified= (some true classes), or collect second votes."
         )
-    fit = fit_votes(
-        *ballots[:3], len(ballots.items), len(ballots.annotators), len(ballots.classes), probs=table,
-        verified=(np.array(first, np.intp), np.array([known[code] for code in first], np.intp)) if first else None,
-        n_audited=len(audited),
-    )  # fmt: skip
-    return Votes(ballots, fit, audited, tuple(first))
+    codes = (*ballots[:3], len(ballots.items), len(ballots.annotators), len(ballots.classes))
+    # The audit judges a consensus that has not seen it; then all that is known is used.
+    first = fit = fit_votes(*codes, probs=table, audited=_pairs(audited))
+    if known:
+        fit = fit_votes(*codes, probs=table, verified=_pairs(known), overlap=first.overlap)
+    return Votes(ballots, fit, first.posterior, audited, frozenset(known))
+
+
+def _pairs(known: dict[int, int]) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    return (np.array([*known], np.intp), np.array([*known.values()], np.intp)) if known else None
 
 
 def _matched(ballots: Ballots, table: NDArray[Any], *, named: bool, classes: Sequence[Any] | None) -> Ballots:
@@ -159,12 +162,15 @@ class Votes:
         That it is right.
     posterior : (n_items, n_classes)
         P(true class) of each item.
+    unverified : (n_items, n_classes)
+        The same before verified items were used.
     """
 
     ballots: Ballots
     fit: VotesFit
+    unverified: Floats
     audited: dict[int, int]
-    verified: tuple[int, ...]
+    verified: frozenset[int]
 
     @property
     def items(self) -> NDArray[Any]:
@@ -205,19 +211,26 @@ class Votes:
 
     @cached_property
     def noise_rate_interval(self) -> tuple[float, float]:
-        """(low, high) of `noise_rate`. Without an audit: low takes the votes to be independent, high is 1."""
+        """(low, high) of `noise_rate`: the audit's, of the consensus before; without one, high is 1.
+
+        The low end is at most the rate that independent votes would imply.
+        """
         if not self.audited:
             return min(self.fit.least_rate, float(1 - self.probability.mean())), 1.0
         rows = np.array([*self.audited])
-        wrong = int((self.fit.unverified[rows].argmax(axis=1) != [*self.audited.values()]).sum())
-        interval = binomtest(wrong, len(rows)).proportion_ci(0.95, method="wilson")
+        share = (self.unverified[rows].argmax(axis=1) != [*self.audited.values()]).mean()
+        # Wilson's interval for the other items: they too are a sample, of N - n.
         left = 1 - len(self.verified) / len(self.items)
-        return float(interval.low) * left, float(interval.high) * left
+        n, z = max(len(rows) * left, 1.0), 1.96
+        middle, width = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+        low, high = (float(end / (1 + z**2 / n)) * left for end in (middle - width, middle + width))
+        # What was verified may have mended more than itself: the audit bounds the rate from above.
+        return max(min(low, self.fit.least_rate), 0.0), high
 
     def next_items(self, size: int = 100) -> NDArray[Any]:
         """Return the items to check next: the least sure first, those that are verified left out."""
         order = np.argsort(self.probability, kind="stable")
-        unsettled = order[~np.isin(order, self.verified)]
+        unsettled = order[~np.isin(order, [*self.verified])]
         return np.asarray(self.items[unsettled[: check_count(size, "size", 1)]])
 
     @cached_property
@@ -241,7 +254,7 @@ class Votes:
             truth = np.full(len(self.items), -1)
             truth[[*self.audited]] = [*self.audited.values()]
             seen = truth[item] >= 0
-            before = self.fit.unverified[item, vote]
+            before = self.unverified[item, vote]
             error = np.where(seen, (truth[item] == vote) - before, 0.0)
             n_seen, seen_of = max(int(seen.sum()), 1), total(seen)
             bias = float(error.sum() / n_seen)
@@ -249,7 +262,7 @@ class Votes:
             apart = ((total(error) - bias * seen_of) ** 2).sum() - total(before * (1 - before), seen).sum()
             spread = max(0.0, apart / max((seen_of**2).sum(), 1.0))
             variance = float((by_item**2).sum() / n_seen**2 + spread)
-            right = np.where(np.isin(item, self.verified), right, np.clip(right + bias, 0, 1))
+            right = np.where(np.isin(item, [*self.verified]), right, np.clip(right + bias, 0, 1))
         pooled = POOLING * right.mean()
         quality = (total(right) + pooled) / (n_votes + POOLING)
         if not self.audited:
@@ -303,13 +316,24 @@ class Votes:
             scaled = off * self.noise_rate * joint.sum() / off.sum()
             joint = scaled + np.diag(np.maximum(joint.sum(axis=0) - scaled.sum(axis=0), 0))
         joint += 1e-9 * np.eye(n_classes)
-        return self._estimate(joint / joint.sum(axis=1, keepdims=True), joint, self.posterior, labels)
+        transition = joint / joint.sum(axis=1, keepdims=True)
+        return self._estimate(transition, joint, self.posterior, labels, self.noise_rate_interval)
 
     def _estimate(
-        self, transition: Floats, counts: Floats, posterior: Floats, labels: NDArray[np.intp]
+        self,
+        transition: Floats,
+        counts: Floats,
+        posterior: Floats,
+        labels: NDArray[np.intp],
+        interval: tuple[float, float] | None = None,
     ) -> TransitionEstimate:
         rows = as_posterior(posterior, labels, self.class_names, coder=None)
-        fit = Fit(transition, np.rint(counts.sum(axis=1)).astype(np.int64), partial(_resample, counts, self.fit.common))
+        fit = Fit(
+            transition,
+            np.rint(counts.sum(axis=1)).astype(np.int64),
+            partial(_resample, counts, self.fit.common),
+            rate_interval=interval,
+        )
         return TransitionEstimate("votes", self.class_names, fit, rows.summary, True)
 
     def to_frame(self) -> DataFrame:
