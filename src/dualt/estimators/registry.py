@@ -17,6 +17,7 @@ from dualt.estimators.oracle import oracle
 from dualt.estimators.selective import selective
 from dualt.estimators.spade import spade
 from dualt.estimators.t import t_estimator
+from dualt.estimators.views import views
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
@@ -28,12 +29,14 @@ from dualt.validation import ClassNames
 class EstimatorEntry:
     """An estimator, from a `NoisyPosterior` and keyword options to a `Fit`, and what it does in one line.
 
+    One that needs members needs the probabilities of several models.
     One that is not for many classes is left out of comparisons above `MANY_CLASSES`, where it would take minutes.
     """
 
     function: Callable[..., Fit]
     summary: str
     needs_clean_labels: bool = False
+    needs_members: bool = False
     for_many_classes: bool = True
 
 
@@ -43,6 +46,9 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
     "spade": EstimatorEntry(spade, "T♠ alone: given labels counted by predicted class"),
     "confident-joint": EstimatorEntry(confident_joint, "counts examples that reach their class's mean confidence"),
     "clean-count": EstimatorEntry(clean_count, "counts given labels among examples whose true class is clear"),
+    "views": EstimatorEntry(
+        views, "hears the given label and several models as voices about the true class", needs_members=True
+    ),
     "selective": EstimatorEntry(
         selective, "counts the examples of highest score among which a label is most frequent", for_many_classes=False
     ),
@@ -54,7 +60,7 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
     ),
     "oracle": EstimatorEntry(oracle, "counts clean against given labels: the yardstick", needs_clean_labels=True),
 }
-DEFAULT_ESTIMATOR = "clean-count"
+DEFAULT_ESTIMATOR, DEFAULT_WITH_MEMBERS = "clean-count", "views"
 MANY_CLASSES = 100
 
 
@@ -63,7 +69,8 @@ def comparable(n_classes: int) -> list[str]:
     return [
         name
         for name, entry in ESTIMATORS.items()
-        if not entry.needs_clean_labels and (entry.for_many_classes or n_classes <= MANY_CLASSES)
+        if not (entry.needs_clean_labels or entry.needs_members)
+        and (entry.for_many_classes or n_classes <= MANY_CLASSES)
     ]
 
 
@@ -76,6 +83,7 @@ def estimate_transition(
     verified: Audit | tuple[Any, Any] | None = None,
     n_jobs: int | None = 1,
     out_of_fold: bool | None = None,
+    determined: bool | None = None,
     **options: Any,
 ) -> TransitionEstimate:
     """Estimate `transition[i, j] = P(given label j | true class i)` from noisy labels alone.
@@ -84,12 +92,13 @@ def estimate_transition(
     ----------
     pred_probs : (n_samples, n_classes)
         A classifier's probabilities of the *given* label, best out-of-fold. Array, memory map, list or
-        data frame.
+        data frame. Better, those of several models that err differently: a list of such arrays, an array
+        (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns.
     noisy_labels : (n_samples,)
         Given labels: class numbers from 0, class names, or one-hot rows. Rows whose label is missing (None, NaN or
         the empty text) are left out.
     estimator
-        One of `dualt.estimators.ESTIMATORS`; by default `clean-count`.
+        One of `dualt.estimators.ESTIMATORS`; by default `clean-count`, with several models `views`.
     class_names
         In the order of the columns; needed for string labels unless each class occurs.
     verified
@@ -100,9 +109,12 @@ def estimate_transition(
         How many threads read the rows; −1 for all cores.
     out_of_fold
         Whether the classifier had not seen the rows whose probabilities these are, if you know; for the warnings.
+    determined
+        Could an expert always tell the class from the example? True for most texts and images: what good models
+        contradict is then noise. False where classes overlap, as in predictions of risk: then it may be chance. By
+        default what `dualt.cross_fit` assumes for its kind of data, else unknown. For `clean-count` and `views`.
     **options
-        Options of the estimator, such as `determined=True` for `clean-count`: an expert could always tell the class
-        from the example, as with most texts and images.
+        Options of the estimator, such as `anchor="quantile"` for `t` and `dual-t`.
 
     Examples
     --------
@@ -116,7 +128,9 @@ def estimate_transition(
            [0.2, 0.8]])
     """
     check_order(verified, pred_probs, noisy_labels)
-    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold)
+    posterior = as_posterior(
+        pred_probs, noisy_labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold, determined=determined
+    )
     estimate = estimate_posterior(posterior, estimator, **options)
     if verified is None:
         return estimate
@@ -126,8 +140,12 @@ def estimate_transition(
 
 def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, **options: Any) -> TransitionEstimate:
     """Estimate from a `NoisyPosterior`, whose first pass several estimators share."""
-    estimator = DEFAULT_ESTIMATOR if estimator is None else estimator
-    fit = _registered(estimator, options).function(posterior, **options)
+    if estimator is None:
+        estimator = DEFAULT_ESTIMATOR if posterior.members is None else DEFAULT_WITH_MEMBERS
+    function = _registered(estimator, options).function
+    if "determined" in (getattr(function, "__kwdefaults__", None) or {}):
+        options = {"determined": posterior.determined, **options}
+    fit = function(posterior, **options)
     return TransitionEstimate(estimator, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
 
 

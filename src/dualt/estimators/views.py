@@ -12,12 +12,18 @@ Dawid and Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.errors import InputError
+from dualt.estimators._counts import resample_counts
+from dualt.estimators.clean_count import clean_count
+from dualt.results.fit import Fit
 from dualt.rng import stream
+from dualt.rows.posterior import NoisyPosterior
 from dualt.transition import early_posterior
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -48,6 +54,61 @@ class Voices(NamedTuple):
     rate: float
     least: float
     posterior: Floats
+
+
+def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
+    """T̂ = P(given label | true class), where the label and several models' votes are voices about the true class.
+
+    Parameters
+    ----------
+    posterior
+        With the probabilities of several models; see `dualt.rows.as_posterior`.
+    determined
+        Whether an expert could always tell the class from the example. True: what the voices say. False: where classes
+        overlap, good models make the same "error", which is none; `clean_count` on the mean of the models then says
+        how much noise the labels support. None, if that is not known: halfway between the two.
+    """
+    overlapping = None if determined else clean_count(posterior, determined=False)
+    if determined is False and overlapping is not None:
+        return overlapping
+    calibrated, labels = _members_of(posterior)
+    heard = voices(calibrated, labels)
+    counts = heard.posterior.T @ np.eye(posterior.n_classes)[labels]
+    transition, least = heard.transition, heard.least
+    if overlapping is not None:
+        transition = (transition + overlapping.transition) / 2
+        least = min(least, (overlapping.rate_interval or (0.0,))[0])
+    support = np.rint(counts.sum(axis=1)).astype(np.int64)
+    resample = partial(_resample, counts, transition - heard.transition)
+    return Fit(transition, support, resample, rate_interval=(least, 1.0), determined=determined)
+
+
+def views_scores(
+    posterior: NoisyPosterior, transition: Floats, determined: bool | None
+) -> tuple[Codes, Floats, Codes, Floats]:
+    """Return given labels, P(right), the likeliest class and its probability, by the pooled opinion of the models."""
+    calibrated, labels = _members_of(posterior)
+    heard = voices(calibrated, labels).posterior if determined else None
+    pooled = pooled_posterior(calibrated, labels, transition, heard)
+    rows, suggested = np.arange(len(labels)), pooled.argmax(axis=1)
+    return labels, pooled[rows, labels], suggested, pooled[rows, suggested]
+
+
+def _members_of(posterior: NoisyPosterior) -> tuple[list[NDArray[np.float32]], Codes]:
+    if posterior.members is None:
+        raise InputError(
+            "The estimator 'views' needs the probabilities of several models: pass a list of arrays, or what"
+            " `dualt.cross_fit` returns."
+        )
+    labels = np.concatenate([codes for _, codes in posterior.chunks()]).astype(np.intp)
+    return calibrate_members(posterior.members, labels), labels
+
+
+def _resample(counts: Floats, shift: Floats, rng: np.random.Generator) -> Floats:
+    drawn = resample_counts(counts, rng) + POOLING * (counts + 1e-9) / (counts.sum(axis=1, keepdims=True) + 1e-6)
+    rows = drawn / drawn.sum(axis=1, keepdims=True) + shift
+    rows = np.clip(rows, 0, None)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def calibrate_members(members: Sequence[NDArray[Any]], labels: Codes) -> list[NDArray[np.float32]]:

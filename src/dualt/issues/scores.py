@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.audit import Audit, AuditResult, Calibration, as_audit, calibrated_posterior, check_order
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
+from dualt.estimators.views import views_scores
 from dualt.issues.frames import Cut, Scores, expected_wrong, lazy_issue_frame
 from dualt.issues.label_issues import LabelIssues
 from dualt.issues.training_dynamics import TrainingDynamics, rank_dynamics
@@ -50,6 +51,7 @@ def find_label_issues(
     class_names: ClassNames | None = ...,
     verified: Audit | tuple[Any, Any] | None = ...,
     n_jobs: int | None = ...,
+    determined: bool | None = ...,
 ) -> Any: ...
 @overload
 def find_label_issues(
@@ -63,6 +65,7 @@ def find_label_issues(
     class_names: ClassNames | None = ...,
     verified: Audit | tuple[Any, Any] | None = ...,
     n_jobs: int | None = ...,
+    determined: bool | None = ...,
 ) -> LabelIssues: ...
 def find_label_issues(
     pred_probs: Any,
@@ -75,6 +78,7 @@ def find_label_issues(
     class_names: ClassNames | None = None,
     verified: Audit | tuple[Any, Any] | None = None,
     n_jobs: int | None = 1,
+    determined: bool | None = None,
 ) -> Any:
     """Find the labels that are probably wrong, and the class that each should have.
 
@@ -87,7 +91,8 @@ def find_label_issues(
     Parameters
     ----------
     pred_probs : (n_samples, n_classes)
-        Out-of-fold probabilities of the given label. Or the `TrainingDynamics` of one training run: in sample, so that
+        Out-of-fold probabilities of the given label; of several models, a list of such arrays, an array
+        (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns: their opinions are then pooled. Or the `TrainingDynamics` of one training run: in sample, so that
         without a `transition` labels are ranked by their mean margin, and no matrix is estimated.
     noisy_labels : (n_samples,)
         A row whose label is missing (None, NaN or the empty text) is never flagged.
@@ -106,6 +111,8 @@ def find_label_issues(
         probabilities, the suggestions and the expected numbers, and the verified rows are known.
     n_jobs
         How many threads read the rows; the result does not depend on it.
+    determined
+        Could an expert always tell the class from the example? See `dualt.estimate_transition`.
 
     Returns
     -------
@@ -134,7 +141,7 @@ def find_label_issues(
         class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
     check_order(verified, pred_probs, noisy_labels)
-    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs)
+    posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs, determined=determined)
     rows = posterior.labelled
     if verified is not None:
         verified = as_audit(verified) if rows is None else as_audit(verified).among(rows)
@@ -162,7 +169,14 @@ def find_posterior_issues(
 ) -> LabelIssues:
     """Find label issues in a `NoisyPosterior`; see `find_label_issues`."""
     known = _prepare(posterior, transition, estimator, threshold, top)
-    scores = _score(posterior, known.scorer)
+    if posterior.members is not None and (known.estimate is None or known.estimate.audit is None):
+        small = np.min_scalar_type(posterior.n_classes - 1)
+        given, right, suggested, probability = views_scores(posterior, known.matrix, posterior.determined)
+        scores = Scores(
+            given.astype(small), right.astype(np.float32), suggested.astype(small), probability.astype(np.float32)
+        )
+    else:
+        scores = _score(posterior, known.scorer)
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
     is_issue = scores.right < threshold if threshold is not None else _flag(scores, top)

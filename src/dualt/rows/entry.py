@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dualt.errors import LabelsError
+from dualt.errors import InputError, LabelsError
 from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rows.dask import DaskPosterior, is_dask, open_collections
 from dualt.rows.posterior import ArrayBlock, NoisyPosterior, Progress
@@ -17,6 +18,7 @@ from dualt.validation import (
     check_n_classes,
     check_n_jobs,
     check_same_length,
+    is_frame,
     scale_with_warning,
 )
 
@@ -30,13 +32,15 @@ def as_posterior(
     n_jobs: int | None = 1,
     on_progress: Progress | None = None,
     out_of_fold: bool | None = None,
+    determined: bool | None = None,
 ) -> NoisyPosterior:
     """Return the posterior of anything that looks like probabilities and labels, without copying arrays.
 
     Parameters
     ----------
     pred_probs : (n_samples, n_classes)
-        Array, memory map, list, data frame, or one of Dask's collections, which stays where it is.
+        Array, memory map, list, data frame, or one of Dask's collections, which stays where it is. Several models: a
+        list of such arrays, an array (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns.
     noisy_labels : (n_samples,) or one-hot (n_samples, n_classes)
         A series is brought into the order of the index that a data frame of probabilities has. Rows whose label is
         missing (None, NaN, the empty text) are left out; `NoisyPosterior.labelled` has the positions of the others.
@@ -51,14 +55,19 @@ def as_posterior(
     out_of_fold
         Whether the classifier had not seen the rows whose probabilities these are, if that is known; by default what
         the probabilities themselves say, as those of `dualt.cross_fit` do.
+    determined
+        Whether an expert could always tell the class from the example; by default likewise.
     """
     n_jobs = check_n_jobs(n_jobs)
     # Compared, because of a data frame it may be a column of that name.
     if out_of_fold is None and getattr(pred_probs, "out_of_fold", None) is True:
         out_of_fold = True
+    if determined is None and isinstance(getattr(pred_probs, "determined", None), bool):
+        determined = pred_probs.determined
     if is_dask(pred_probs):
         blocks, coder = open_collections(pred_probs, noisy_labels, class_names, coder)
-        return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold)
+        return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, determined=determined)
+    members, pred_probs = _split_members(pred_probs)
     table, columns = as_probability_table(pred_probs)
     table = scale_with_warning(table, stacklevel=3)
     check_n_classes(table.shape[1])
@@ -72,6 +81,43 @@ def as_posterior(
         coder = LabelCoder.for_labels(known, table.shape[1], columns if class_names is None else class_names)
     elif coder.n_classes != table.shape[1]:
         raise LabelsError(f"Expected labels of {table.shape[1]} classes, one per column, got {coder.n_classes}.")
-    return NoisyPosterior(
-        (ArrayBlock(table, labels, missing=missing.tolist()),), coder, n_jobs, on_progress, out_of_fold
-    )
+    if members is not None and len(missing):
+        members = np.delete(members, missing, axis=1)
+    blocks = (ArrayBlock(table, labels, missing=missing.tolist()),)
+    return NoisyPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, members=members, determined=determined)
+
+
+def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
+    """Return the probabilities of several models, None if there is one, and their mean or the one's."""
+    members = getattr(pred_probs, "members", None)
+    if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean too
+        return members if len(members) > 1 else None, pred_probs
+    several = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0 and len(np.shape(pred_probs[0])) == 2
+    if not several and len(getattr(pred_probs, "shape", ())) != 3:
+        return None, pred_probs
+    tables, first = [], pred_probs[0]
+    for number, given in enumerate(pred_probs):
+        table, columns = as_probability_table(given)
+        table = scale_with_warning(table, stacklevel=4)
+        if tables and table.shape != tables[0].shape:
+            raise InputError(
+                "Expected several models' probabilities of the same rows and classes, got shape"
+                f" {tables[0].shape} and, from model {number}, {table.shape}."
+            )
+        if columns is not None and list(columns) != list(as_probability_table(first)[1] or columns):
+            raise InputError(f"Expected the classes of all models in one order, got others from model {number}.")
+        for other, known in enumerate(tables):
+            if np.array_equal(known, table):
+                raise InputError(
+                    f"Expected models that differ, got the same probabilities from models {other} and {number}: a copy"
+                    " adds nothing. Leave one out."
+                )
+        tables.append(table)
+    if len(tables) == 1:
+        return None, first
+    stacked = np.stack([np.asarray(table, np.float32) for table in tables])
+    if is_frame(first) and hasattr(first, "index"):  # pandas: the mean keeps its index and its columns
+        if not all(first.index.equals(given.index) for given in pred_probs):
+            raise InputError("Expected the rows of all models in one order, got data frames with different indices.")
+        return stacked, type(first)(stacked.mean(axis=0), index=first.index, columns=first.columns)
+    return stacked, stacked.mean(axis=0)

@@ -215,6 +215,10 @@ class NoisyPosterior:
         Called with how many rows of how many a pass has read.
     out_of_fold
         Whether the classifier had not seen the rows whose probabilities these are; None if that is not known.
+    members : (n_models, n_samples, n_classes)
+        Probabilities of each of several models, where the rows are their means.
+    determined
+        Whether an expert could always tell the class from the example; None if that is not known.
     start, sampled
         Number of the first row and of those to sample, where the rows are a part of others.
     """
@@ -226,6 +230,8 @@ class NoisyPosterior:
     out_of_fold: bool | None = None
     start: int = 0
     sampled: NDArray[np.int64] | None = None
+    members: NDArray[Any] | None = None
+    determined: bool | None = None
 
     @classmethod
     def from_blocks(
