@@ -31,7 +31,7 @@ def estimate(
     """
     from dualt.estimators import DEFAULT_ESTIMATOR, comparable, estimate_posterior
 
-    with opened(data, learning) as examples:
+    with opened(data, learning, estimation.determined) as examples:
         chosen = estimate_examples(examples, estimation)
         names = comparable(examples.posterior.n_classes) if compare else ()
         others = {name: estimate_posterior(examples.posterior, name) for name in names if name != chosen.estimator}

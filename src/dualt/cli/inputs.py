@@ -33,6 +33,11 @@ _log = logging.getLogger(__name__)
 _LISTED = 12
 # Images of one size up to this are used as they are; others are resized to this many pixels a side.
 _LARGEST_SIDE, _USUAL_SIDE = 48, 32
+# What is said of the answer that a kind of data suggests, by the answer.
+_ASSUMED = {
+    True: "Assumed that an expert could always tell the class from the example; if not, pass --overlapping.",
+    False: "Assumed that classes overlap; if an expert could always tell the class from the example, pass --determined.",
+}
 # Data frames write 7 as 7.0 where one value of the column is missing.
 _WHOLE = re.compile(r"^(-?\d+)\.0$", re.ASCII)
 
@@ -63,17 +68,25 @@ class Examples:
 
 
 @contextmanager
-def opened(data: Data, learning: Learning | None = None) -> Iterator[Examples]:
-    """Open the data; within the block, progress is shown and the cluster of `--dask` is connected."""
+def opened(data: Data, learning: Learning | None = None, determined: bool | None = None) -> Iterator[Examples]:
+    """Open the data; within the block, progress is shown and the cluster of `--dask` is connected.
+
+    `determined` is whether an expert could always tell the class from the example; by default as the data suggest.
+    """
     from dualt.rows.dask import connected
 
     learning = learning or Learning()
     with progress() as advance, connected(data.dask) if data.dask else nullcontext():
         on_rows = advance and partial(advance, "reading rows")
         if _needs_model(data, learning):
-            yield _learnt(data, learning, advance, on_rows)
+            examples = _learnt(data, learning, advance, on_rows)
+            if determined is None and examples.posterior.determined is not None:
+                _log.warning("%s", _ASSUMED[examples.posterior.determined])
         else:
-            yield _given(data, learning, on_rows)
+            examples = _given(data, learning, on_rows)
+        if determined is not None:
+            examples = replace(examples, posterior=replace(examples.posterior, determined=determined))
+        yield examples
 
 
 def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionEstimate:

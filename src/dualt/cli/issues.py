@@ -62,7 +62,7 @@ def issues(
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     if export is not None:
         check_tool(export, output)
-    with opened(data, learning) as examples:
+    with opened(data, learning, estimation.determined) as examples:
         if transition is None:
             source: Any = estimate_examples(examples, estimation)
         else:

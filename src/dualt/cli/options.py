@@ -231,6 +231,13 @@ class Estimation:
     ] = None
     verified: Annotated[Path | None, _estimate(help="Labels checked by hand; see `dualt audit`.")] = None
     level: Annotated[float, _estimate(help="Level of the confidence intervals.")] = 0.95
+    determined: Annotated[
+        bool | None,
+        _estimate(
+            "--determined/--overlapping",
+            help="Could an expert always tell the class from the example? Default: yes for texts, images, embeddings.",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         from dualt.validation import check_fraction

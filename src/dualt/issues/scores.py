@@ -91,9 +91,10 @@ def find_label_issues(
     Parameters
     ----------
     pred_probs : (n_samples, n_classes)
-        Out-of-fold probabilities of the given label; of several models, a list of such arrays, an array
-        (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns: their opinions are then pooled. Or the `TrainingDynamics` of one training run: in sample, so that
-        without a `transition` labels are ranked by their mean margin, and no matrix is estimated.
+        Out-of-fold probabilities of the given label. Several models: a list of such arrays, an array
+        (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns; their opinions are pooled. Or the
+        `TrainingDynamics` of one training run: in sample, so that without a `transition` labels are ranked by their
+        mean margin, and no matrix is estimated.
     noisy_labels : (n_samples,)
         A row whose label is missing (None, NaN or the empty text) is never flagged.
     transition
