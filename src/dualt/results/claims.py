@@ -49,7 +49,8 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
     unit = 0.001 if rate < _FEW else 0.01
     if low >= unit:
         return f"About {percent(rate)} of the labels look wrong (at least {percent(unit * (low // unit))})."
-    about = f"; about {percent(rate)} look wrong, no more than classes that overlap explain" if rate >= 0.005 else ""
+    cause = "the models' own errors" if estimate.fit.determined else "classes that overlap"
+    about = f"; about {percent(rate)} look wrong, no more than {cause} may explain" if rate >= 0.005 else ""
     return f"The labels may all be right{about}."
 
 
