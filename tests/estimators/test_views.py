@@ -1,9 +1,11 @@
 """Several models as voices: what they find, laws of symmetry, and a reference written with loops."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dualt
+from dualt.errors import InputError
 from dualt.estimators import views
 from dualt.estimators.views import calibrate_members, pooled_posterior, voices
 
@@ -104,3 +106,64 @@ def test_few_rows_tell_what_many_do(monkeypatch):
     part = voices(calibrate_members(members, given), given)
     assert part.posterior.shape == whole.posterior.shape
     np.testing.assert_allclose(part.transition, whole.transition, atol=0.05)
+
+
+def test_several_models_are_taken_in_any_form():
+    _, given, members = drawn(600)
+    found = dualt.estimate_transition(members, given, determined=True)
+    assert found.estimator == "views"
+    np.testing.assert_allclose(found.transition.sum(axis=1), 1)
+    for same in (list(members), tuple(members), members.astype(np.float64), [pd.DataFrame(one) for one in members]):
+        again = dualt.estimate_transition(same, given, determined=True)
+        np.testing.assert_allclose(again.transition, found.transition, atol=1e-3)
+    assert dualt.estimate_transition(members[:1], given).estimator == "clean-count"
+    low, high = found.noise_rate_interval()
+    assert 0 <= low <= found.noise_rate <= high == 1
+    assert np.asarray(found.confidence_interval(0.9)).shape[-2:] == (3, 3)
+
+
+def test_the_answer_chooses_the_reading():
+    _, given, members = drawn(1500)
+    mean = members.mean(axis=0)
+    false, true, unknown = (
+        dualt.estimate_transition(members, given, determined=answer).transition for answer in (False, True, None)
+    )
+    np.testing.assert_allclose(false, dualt.estimate_transition(mean, given, determined=False).transition, atol=0.01)
+    np.testing.assert_allclose(unknown, (false + true) / 2)
+
+
+def test_rows_without_a_label_and_the_way_from_cross_fit():
+    rng = np.random.default_rng(0)
+    clean = rng.integers(2, size=200)
+    features = rng.normal(size=(200, 3)) + 2 * np.eye(2, 3)[clean]
+    given = np.where(rng.random(200) < 0.1, 1 - clean, clean).astype(object)
+    given[[3, 9]] = None
+    probs = dualt.cross_fit(features, given)
+    estimate = dualt.estimate_transition(probs, given)
+    assert (estimate.estimator, estimate.fit.determined) == ("views", False)
+    issues = dualt.find_label_issues(probs, given, determined=True)
+    assert len(issues) == 200
+    assert not issues.is_issue[[3, 9]].any()
+    assert (given != clean)[issues.ranking[:10]].mean() > 0.5
+    alone = dualt.find_label_issues(probs[probs.labelled], given[probs.labelled], determined=True)
+    np.testing.assert_allclose(issues.probability_right[probs.labelled], alone.probability_right, atol=1e-6)
+
+
+def test_models_that_do_not_fit_together_are_refused():
+    _, given, members = drawn(100)
+    with pytest.raises(InputError, match=r"same probabilities from models 0 and 2"):
+        dualt.estimate_transition([members[0], members[1], members[0]], given)
+    with pytest.raises(InputError, match=r"from model 1, \(99, 3\)"):
+        dualt.estimate_transition([members[0], members[1][:99]], given)
+    with pytest.raises(InputError, match="needs the probabilities of several models"):
+        dualt.estimate_transition(members[0], given, "views", determined=True)
+
+
+def test_a_known_matrix_and_verified_labels_go_with_several_models():
+    clean, given, members = drawn(600)
+    matrix = happened(clean, given)
+    issues = dualt.find_label_issues(members, given, matrix, determined=True)
+    assert (given != clean)[issues.ranking[:60]].mean() > 0.8
+    checked = np.arange(0, 600, 5)
+    audited = dualt.find_label_issues(members, given, verified=(checked, clean[checked]))
+    assert audited.transition_estimate.estimator == "views + 120 verified"

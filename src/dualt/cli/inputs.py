@@ -36,7 +36,7 @@ _LARGEST_SIDE, _USUAL_SIDE = 48, 32
 # What is said of the answer that a kind of data suggests, by the answer.
 _ASSUMED = {
     True: "Assumed that an expert could always tell the class from the example; if not, pass --overlapping.",
-    False: "Assumed that classes overlap; if an expert could always tell the class from the columns, pass --determined.",
+    False: "Assumed that classes overlap; if an expert could always tell the class of a row, pass --determined.",
 }
 # Data frames write 7 as 7.0 where one value of the column is missing.
 _WHOLE = re.compile(r"^(-?\d+)\.0$", re.ASCII)
