@@ -95,29 +95,36 @@ def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
     several = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0 and len(np.shape(pred_probs[0])) == 2
     if not several and len(getattr(pred_probs, "shape", ())) != 3:
         return None, pred_probs
-    tables, first = [], pred_probs[0]
-    for number, given in enumerate(pred_probs):
-        table, columns = as_probability_table(given)
-        table = scale_with_warning(table, stacklevel=4)
-        if tables and table.shape != tables[0].shape:
-            raise InputError(
-                "Expected several models' probabilities of the same rows and classes, got shape"
-                f" {tables[0].shape} and, from model {number}, {table.shape}."
-            )
-        if columns is not None and list(columns) != list(as_probability_table(first)[1] or columns):
-            raise InputError(f"Expected the classes of all models in one order, got others from model {number}.")
-        for other, known in enumerate(tables):
-            if np.array_equal(known, table):
-                raise InputError(
-                    f"Expected models that differ, got the same probabilities from models {other} and {number}: a copy"
-                    " adds nothing. Leave one out."
-                )
-        tables.append(table)
-    if len(tables) == 1:
+    stacked, first = _stacked(pred_probs), pred_probs[0]
+    if len(stacked) == 1:
         return None, first
-    stacked = np.stack([np.asarray(table, np.float32) for table in tables])
     if is_frame(first) and hasattr(first, "index"):  # pandas: the mean keeps its index and its columns
         if not all(first.index.equals(given.index) for given in pred_probs):
             raise InputError("Expected the rows of all models in one order, got data frames with different indices.")
         return stacked, type(first)(stacked.mean(axis=0), index=first.index, columns=first.columns)
     return stacked, stacked.mean(axis=0)
+
+
+def _stacked(given: Any) -> NDArray[np.float32]:
+    """Return the probabilities of several models as one array, checked to be of the same rows and classes."""
+    tables: list[NDArray[Any]] = []
+    names: Any = None
+    for number, probs in enumerate(given):
+        table, columns = as_probability_table(probs)
+        table = scale_with_warning(table, stacklevel=5)
+        if tables and table.shape != tables[0].shape:
+            raise InputError(
+                "Expected several models' probabilities of the same rows and classes, got shape"
+                f" {tables[0].shape} and, from model {number}, {table.shape}."
+            )
+        names = columns if names is None else names
+        if columns is not None and list(columns) != list(names):
+            raise InputError(f"Expected the classes of all models in one order, got others from model {number}.")
+        same = next((other for other, known in enumerate(tables) if np.array_equal(known, table)), None)
+        if same is not None:
+            raise InputError(
+                f"Expected models that differ, got the same probabilities from models {same} and {number}: a copy adds"
+                " nothing. Leave one out."
+            )
+        tables.append(table)
+    return np.stack([np.asarray(table, np.float32) for table in tables])
