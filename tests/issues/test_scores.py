@@ -32,7 +32,7 @@ def issues_by_loops(probs, labels, transition):
                  for i in range(n_classes)]  # fmt: skip
         weights = [q[i] * transition[i][y] for i in range(n_classes)]
         total = max(sum(weights), 1e-300)
-        right.append(0.999 * weights[y] / total + 0.001 * p[y])
+        right.append(weights[y] / total)
         best.append(int(np.argmax(weights)))
         certainty.append(right[-1] if best[-1] == y else max(weights) / total)
     return np.array(right), np.array(best), np.array(certainty)
@@ -200,3 +200,12 @@ def test_rows_can_be_taken_off_the_issues():
     assert fewer.indices.tolist() == issues.indices[1:].tolist()
     assert issues.is_issue.sum() == 2
     assert fewer.expected_count == issues.expected_count
+
+
+def test_labels_that_the_matrix_takes_to_be_right_are_ranked_by_their_probability():
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(3), 200), np.arange(200) % 3
+    found = dualt.find_label_issues(probs, labels, np.eye(3))
+    assert found.probability_right.min() > 0.999
+    np.testing.assert_array_equal(found.ranking[:20], np.argsort(probs[np.arange(200), labels])[:20])
+    assert not found.is_issue.any()

@@ -30,7 +30,8 @@ Transition: TypeAlias = TransitionEstimate | ArrayLike
 Scorer: TypeAlias = Callable[[NDArray[Any], Codes], tuple[NDArray[Any], ...]]
 
 
-_TIE = 1e-3
+# Share of the classifier's own probability where the matrix takes all labels to be right, which leaves only ties.
+_TIE = 1e-4
 
 
 class DaskCollection(Protocol):
@@ -254,7 +255,8 @@ def _scorer(estimate: TransitionEstimate | None, matrix: NDArray[np.float64], po
     """Return what scores a chunk: as verified labels have calibrated it, else by Bayes' rule."""
     if estimate is not None and estimate.audit is not None:
         return partial(_score_calibrated, estimate.audit.calibration)
-    return BayesScorer(EarlyPosterior(matrix, posterior.dtype), fit_power(posterior.summary))
+    tie = _TIE if (np.diagonal(matrix) == 1).all() else 0.0
+    return BayesScorer(EarlyPosterior(matrix, posterior.dtype), fit_power(posterior.summary), tie)
 
 
 @dataclass(frozen=True)
@@ -263,13 +265,14 @@ class BayesScorer:
 
     clean_posterior: EarlyPosterior
     power: float = 1.0
+    tie: float = 0.0
 
     def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
         """Return given, P(right), suggested, its probability."""
         probs = apply_power(probs, self.power, tail=0)
         right, suggested, probability = self.clean_posterior.scores(probs, labels)
-        # The classifier's own probability breaks ties, as where the matrix takes all labels to be right.
-        right = right + probs.dtype.type(_TIE) * (entries_at(probs, labels) - right)
+        if self.tie:
+            right = right + probs.dtype.type(self.tie) * (entries_at(probs, labels) - right)
         # Where the matrix rules out all that the classifier expects, one class is as good as another.
         probability = np.where(suggested == labels, right, probability)
         return labels, right, suggested, np.where(probability > 0, probability, 1 / probs.shape[1])

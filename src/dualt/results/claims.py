@@ -93,7 +93,8 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
     n_rows = counts.sum()
     agreement, constant = float(np.trace(counts) / n_rows), float(counts.sum(axis=0).max() / n_rows)
     by_chance = constant + _SURE * np.sqrt(constant * (1 - constant) / n_rows)
-    if agreement <= by_chance and information(counts) < _UNINFORMATIVE:
+    independent = float(counts.sum(axis=0) / n_rows @ (counts.sum(axis=1) / n_rows))
+    if agreement <= by_chance and (agreement < independent or information(counts) < _UNINFORMATIVE):
         return (
             f"the classifier agrees with {percent(agreement)} of the labels, and the most frequent label alone would"
             f" with {percent(constant)}"
