@@ -39,9 +39,20 @@ def server(tmp_path):
         thread.join()
 
 
-def serve(server, name, content):
+def serve(server, name, content, target):
     (server.folder / name).write_bytes(content)
-    return f"{server.url}/{name}", f"md5:{hashlib.md5(content).hexdigest()}"
+    return RemoteFile(f"{server.url}/{name}", hashlib.md5(content).hexdigest(), target)
+
+
+@pytest.fixture
+def get(tmp_path, monkeypatch):
+    """Return a function that downloads files as the data set `toy`, below `tmp_path/root`."""
+
+    def get(*files):
+        monkeypatch.setitem(SOURCES, "toy", files)
+        return download("toy", tmp_path / "root")
+
+    return get
 
 
 def tar_bytes(*members):
@@ -58,64 +69,59 @@ def left_below(root):
     return sorted(str(path.relative_to(root)) for path in root.rglob("*")) if root.exists() else []
 
 
-def test_plain_files_and_archives_are_put_in_place(server, tmp_path):
-    root = tmp_path / "new" / "root"
-    sources = {
-        "toy": (
-            RemoteFile(*serve(server, "one.gz", b"x" * 200_000), "Toy/raw/one.gz"),
-            RemoteFile(*serve(server, "two.tar.gz", tar_bytes(("toy-bin/a.bin", b"a"), ("junk", b""))), "toy-bin"),
-        )
-    }
-    assert download("toy", root, sources=sources) == [root / "Toy/raw/one.gz", root / "toy-bin"]
+def test_plain_files_and_archives_are_put_in_place(server, tmp_path, get):
+    root = tmp_path / "root"
+    archive = tar_bytes(("toy-bin/a.bin", b"a"), ("junk", b""))
+    files = [
+        serve(server, "one.gz", b"x" * 200_000, "Toy/raw/one.gz"),
+        serve(server, "two.tar.gz", archive, "toy-bin"),
+    ]
+    assert get(*files) == [root / "Toy/raw/one.gz", root / "toy-bin"]
     assert left_below(root) == ["Toy", "Toy/raw", "Toy/raw/one.gz", "toy-bin", "toy-bin/a.bin"]
     assert (root / "Toy/raw/one.gz").read_bytes() == b"x" * 200_000
 
 
-def test_what_is_there_is_kept(server, tmp_path):
-    archive = serve(server, "two.tar.gz", tar_bytes(("toy-bin/a.bin", b"new")))
-    sources = {"toy": (RemoteFile(*archive, "toy-bin"),)}
+def test_what_is_there_is_kept(server, tmp_path, get):
     (tmp_path / "root/toy-bin").mkdir(parents=True)
     (tmp_path / "root/toy-bin/old.bin").write_bytes(b"old")
-    assert download("toy", tmp_path / "root", sources=sources) == []
+    assert get(serve(server, "two.tar.gz", tar_bytes(("toy-bin/a.bin", b"new")), "toy-bin")) == []
     assert server.requests == []
     assert left_below(tmp_path / "root") == ["toy-bin", "toy-bin/old.bin"]
 
 
-def test_a_file_with_a_wrong_checksum_is_refused_and_removed(server, tmp_path):
-    url, _ = serve(server, "one.gz", b"tampered")
-    good = RemoteFile(*serve(server, "zero.gz", b"fine"), "Toy/zero.gz")
-    sources = {"toy": (good, RemoteFile(url, f"md5:{hashlib.md5(b'original').hexdigest()}", "Toy/one.gz"))}
-    with pytest.raises(FileError, match=r"Refused http.*one\.gz: expected the checksum md5:"):
-        download("toy", tmp_path / "root", sources=sources)
+def test_a_file_with_a_wrong_checksum_is_refused_and_removed(server, tmp_path, get):
+    good = serve(server, "zero.gz", b"fine", "Toy/zero.gz")
+    tampered = serve(server, "one.gz", b"tampered", "Toy/one.gz")._replace(md5=hashlib.md5(b"original").hexdigest())
+    with pytest.raises(FileError, match=r"Refused http.*one\.gz: expected the MD5"):
+        get(good, tampered)
     assert left_below(tmp_path / "root") == ["Toy", "Toy/zero.gz"]
 
 
 @pytest.mark.parametrize("name", ["../escaped", "toy-bin/../../escaped"])
-def test_an_archive_that_leads_out_is_refused_and_nothing_stays(server, tmp_path, name):
-    archive = serve(server, "evil.tar.gz", tar_bytes(("toy-bin/a.bin", b"a"), (name, b"evil")))
+def test_an_archive_that_leads_out_is_refused_and_nothing_stays(server, tmp_path, get, name):
+    archive = tar_bytes(("toy-bin/a.bin", b"a"), (name, b"evil"))
     with pytest.raises(FileError, match=r"Cannot unpack .*evil\.tar\.gz"):
-        download("toy", tmp_path / "root", sources={"toy": (RemoteFile(*archive, "toy-bin"),)})
+        get(serve(server, "evil.tar.gz", archive, "toy-bin"))
     assert left_below(tmp_path / "root") == []
     assert not list(tmp_path.rglob("*escaped*"))
 
 
-def test_an_archive_without_its_folder_is_refused(server, tmp_path):
-    archive = serve(server, "x.tar.gz", tar_bytes(("other/a.bin", b"a")))
+def test_an_archive_without_its_folder_is_refused(server, tmp_path, get):
     with pytest.raises(FileError, match=r"the folder 'toy-bin' in http.*x\.tar\.gz"):
-        download("toy", tmp_path / "root", sources={"toy": (RemoteFile(*archive, "toy-bin"),)})
+        get(serve(server, "x.tar.gz", tar_bytes(("other/a.bin", b"a")), "toy-bin"))
     assert left_below(tmp_path / "root") == []
 
 
-def test_a_missing_file_or_server_is_told(server, tmp_path):
+def test_a_missing_file_or_server_is_an_error(server, tmp_path, get):
     for url in (f"{server.url}/absent.gz", "http://127.0.0.1:9/absent.gz"):
         with pytest.raises(FileError, match=r"Cannot download http.*absent\.gz"):
-            download("toy", tmp_path / "root", sources={"toy": (RemoteFile(url, "md5:" + "0" * 32, "t.gz"),)})
+            get(RemoteFile(url, "0" * 32, "t.gz"))
         assert left_below(tmp_path / "root") == []
 
 
-def test_a_root_that_cannot_be_made_is_told(tmp_path):
+def test_a_root_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="Cannot write below"):
+    with pytest.raises(FileError, match="Cannot make the folder"):
         download("mnist", tmp_path / "file" / "root")
 
 
@@ -132,6 +138,6 @@ def test_every_source_is_encrypted_checked_and_where_its_loader_looks():
     for name, files in SOURCES.items():
         for file in files:
             assert file.url.startswith("https://")
-            assert re.fullmatch(r"md5:[0-9a-f]{32}", file.checksum)
+            assert re.fullmatch("[0-9a-f]{32}", file.md5)
             assert file.target.startswith(REGISTRY[name].folder)
-    assert len({file.checksum for files in SOURCES.values() for file in files}) == 10
+    assert len({file.md5 for files in SOURCES.values() for file in files}) == 10

@@ -80,7 +80,7 @@ def test_labels_must_match_images(tmp_path):
     write_mnist(tmp_path)
     path = tmp_path / "MNIST/raw/train-labels-idx1-ubyte.gz"
     path.write_bytes(gzip.compress(idx_bytes(np.zeros(5))))
-    with pytest.raises(FileError, match="as many labels as images, got 5 for 6"):
+    with pytest.raises(FileError, match=r"as many labels as images .*got 5 for 6"):
         load_dataset("mnist", tmp_path)
     path.write_bytes(gzip.compress(idx_bytes(np.full(6, 10))))
     with pytest.raises(FileError, match=r"labels from 0 to 9 .*got 10"):

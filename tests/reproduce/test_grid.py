@@ -94,7 +94,7 @@ def test_settings_of_a_method_reach_those_that_start_from_it():
         ({"augment": "shift-flop"}, "Did you mean 'shift-flip'"),
         ({"datasets": ["synthetik"], "network": "mlp"}, "Did you mean 'synthetic'"),
         ({"estimators": ["dualt"]}, "Did you mean 'dual-t'"),
-        ({"estimators": ["dual-t-insample"]}, "Did you mean 'dual-t-in-sample'"),
+        ({"estimators": ["dual-t-heldout"]}, "Did you mean 'dual-t-held-out'"),
         ({"estimators": ["tru"]}, "Did you mean 'true'"),
         ({"methods": ["forwrad"]}, "Did you mean 'forward'"),
         ({"network": "mlp-smal"}, "Did you mean 'mlp-small'"),

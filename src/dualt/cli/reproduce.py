@@ -76,11 +76,9 @@ def reproduce(
 def _experiments(name: str, profile: str, datasets: str | None, texts: list[str]) -> list[Experiment]:
     """Return the experiments to run; `all` with --datasets cuts each to those of the data sets that it has."""
     from dualt.reproduce import EXPERIMENTS, load_experiment
-    from dualt.reproduce.experiments import merge_tables, parse_change
+    from dualt.reproduce.experiments import parse_changes
 
-    changes: dict[str, Any] = {}
-    for key, value in map(parse_change, texts):
-        changes = merge_tables(changes, {key: value})
+    changes = parse_changes(texts)
     if datasets is not None:
         changes["datasets"] = [dataset.strip() for dataset in datasets.split(",") if dataset.strip()]
     if name != "all":
@@ -112,25 +110,21 @@ def _reproduce(
             say("given: labels as they are; errors of matrices are unknown", fg="yellow", err=True)
         with progress(shown=not quiet) as advance:
 
-            def tell(done: int, total: int, label: str) -> None:
+            def on_progress(done: int, total: int, label: str) -> None:
                 if advance is not None:
                     advance(experiment.name, done, total, f"{done} of {total} runs: {label}")
 
-            run_sweep(runs, out, n_jobs=n_jobs, dask=dask, on_progress=tell)
+            run_sweep(runs, out, n_jobs=n_jobs, dask=dask, on_progress=on_progress)
     results = results_of(experiment, read_records(out))
     if not any(result.n_seeds or result.failed for result in results):
         say(f"left out: {out} has no record of {experiment.name} ({experiment.profile})", fg="yellow", err=True)
         return {}
-    files = render(experiment, results, out)
+    files = [str(file) for file in render(experiment, results, out)]
     if not quiet:
         say(to_markdown(experiment, results))
-        say(f"Written: {', '.join(map(str, files))}\n")
-    return {
-        "experiment": experiment.name,
-        "profile": experiment.profile,
-        "results": [result.to_dict() for result in results],
-        "files": [str(file) for file in files],
-    }
+        say(f"Written: {', '.join(files)}\n")
+    rows = [result.to_dict() for result in results]
+    return {"experiment": experiment.name, "profile": experiment.profile, "results": rows, "files": files}
 
 
 def _possible(runs: list[RunSpec]) -> list[RunSpec]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -135,21 +135,26 @@ def from_arrays(
     """
     if (x_test is None) != (y_test is None):
         raise InputError("Expected both samples and labels to test on, or neither, got one of them.")
-    samples, labels = _as_samples(x, "X"), as_label_array(y)
-    parts = [labels] if y_test is None else [labels, as_label_array(y_test)]
+    samples, labels = [_as_samples(x, "X")], [as_label_array(y)]
+    if x_test is not None:
+        samples, labels = [*samples, _as_samples(x_test, "X_test")], [*labels, as_label_array(y_test)]
+        if samples[1].shape[1:] != samples[0].shape[1:]:
+            raise InputError(
+                f"Expected test samples like the training ones, of shape {samples[0].shape[1:]} each,"
+                f" got {samples[1].shape[1:]}."
+            )
+    for own, given, part in zip(samples, labels, ("training", "test"), strict=False):
+        if len(own) != len(given):
+            raise InputError(
+                f"Expected one label per {part} sample, got {len(own):,} samples and {len(given):,} labels."
+            )
     if class_names is not None:
-        coder = LabelCoder.for_labels(labels, len(class_names), class_names)
+        coder = LabelCoder.for_labels(labels[0], len(class_names), class_names)
     else:
-        coder = LabelCoder.found_in(labels if labels.ndim == 2 else np.concatenate(parts))
-    dataset = Dataset(name, samples, _encode(coder, labels, samples, "training"), None, None, coder.names, noisy)
-    if y_test is None:
-        return dataset
-    test_x = _as_samples(x_test, "X_test")
-    if test_x.shape[1:] != samples.shape[1:]:
-        raise InputError(
-            f"Expected test samples like the training ones, of shape {samples.shape[1:]} each, got {test_x.shape[1:]}."
-        )
-    return replace(dataset, test_x=test_x, test_y=_encode(coder, parts[1], test_x, "test"))
+        coder = LabelCoder.found_in(labels[0] if labels[0].ndim == 2 else np.concatenate(labels))
+    codes = [coder.encode(given).astype(np.int64) for given in labels]
+    test = (None, None) if x_test is None else (samples[1], codes[1])
+    return Dataset(name, samples[0], codes[0], *test, coder.names, noisy)
 
 
 def _as_samples(x: Any, name: str) -> NDArray[Any]:
@@ -181,11 +186,3 @@ def channels_first(samples: NDArray[Any]) -> NDArray[Any]:
     """Return images whose channels come last with channels first, and other samples as they are."""
     last = samples.ndim == 4 and samples.shape[3] in (1, 3) and samples.shape[1] not in (1, 3)
     return np.moveaxis(samples, 3, 1) if last else samples
-
-
-def _encode(coder: LabelCoder, labels: NDArray[Any], samples: NDArray[Any], part: str) -> Labels:
-    if len(labels) != len(samples):
-        raise InputError(
-            f"Expected one label per {part} sample, got {len(samples):,} samples and {len(labels):,} labels."
-        )
-    return coder.encode(labels).astype(np.int64)

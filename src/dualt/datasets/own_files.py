@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dualt.datasets.dataset import Dataset, Labels, Samples, from_arrays
+from dualt.datasets.dataset import Dataset, Samples, from_arrays
 from dualt.datasets.images import LazyImages, Mode, image_size_and_mode
 from dualt.errors import FileError, InputError
-from dualt.io.image_folder import ClassFolder, read_class_folder
+from dualt.io.image_folder import read_class_folder
 from dualt.io.load import open_npz
 from dualt.io.table_columns import check_no_missing, open_table
 
@@ -34,21 +34,17 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
     """
     folder = Path(folder)
     divided = (folder / "train").is_dir()
-    train = read_class_folder(folder / "train" if divided else folder)
-    has_test = divided and (folder / "test").is_dir()
-    test = read_class_folder(folder / "test", train.names) if has_test else None
-    paths, test_paths = _paths(train), [] if test is None else _paths(test)
-    shape, mode = _common_format(paths + test_paths, size)
-    return Dataset(
-        folder.resolve().name,
-        _decoded(paths, shape, mode, size),
-        _codes(train, train.names),
-        _decoded(test_paths, shape, mode, size) if test_paths else None,
-        None if test is None else _codes(test, train.names),
-        train.names,
-        noisy,
-        ids=tuple(path.relative_to(folder).as_posix() for path in paths),
-    )
+    parts = [read_class_folder(folder / "train" if divided else folder)]
+    names = parts[0].names
+    if divided and (folder / "test").is_dir():
+        parts.append(read_class_folder(folder / "test", names))
+    paths = [[part.folder / file for file in part.files] for part in parts]
+    common = _common_format([path for own in paths for path in own], size)
+    samples = [_decoded(own, *common, size) for own in paths]
+    codes = [np.searchsorted(np.array(names), part.labels).astype(np.int64) for part in parts]
+    test = (samples[1], codes[1]) if len(parts) > 1 else (None, None)
+    ids = tuple(path.relative_to(folder).as_posix() for path in paths[0])
+    return Dataset(folder.resolve().name, samples[0], codes[0], *test, names, noisy, ids=ids)
 
 
 def load_images(paths: Sequence[Path], *, size: int | None = None) -> Samples:
@@ -59,14 +55,6 @@ def load_images(paths: Sequence[Path], *, size: int | None = None) -> Samples:
 def _decoded(paths: Sequence[Path], shape: tuple[int, int], mode: Mode, size: int | None) -> Samples:
     lazy = LazyImages(paths, shape, mode=mode, shorter_side=size)
     return lazy[:] if lazy.nbytes <= _IN_MEMORY_BYTES else lazy
-
-
-def _paths(part: ClassFolder) -> list[Path]:
-    return [part.folder / file for file in part.files]
-
-
-def _codes(part: ClassFolder, names: tuple[str, ...]) -> Labels:
-    return np.searchsorted(np.array(names), part.labels).astype(np.int64)
 
 
 def _common_format(paths: Sequence[Path], size: int | None) -> tuple[tuple[int, int], Mode]:

@@ -16,9 +16,9 @@ import os
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dualt.datasets.dataset import Dataset, Labels, Moments
 from dualt.datasets.images import LazyImages
 from dualt.errors import FileError, UnknownNameError, naming_extra
-from dualt.files import open_input, read_text
+from dualt.files import make_folder, open_input, read_text
 from dualt.rng import stream
 
 _log = logging.getLogger(__name__)
@@ -100,21 +100,17 @@ def load_fashion_mnist(root: str | Path | None = None) -> Dataset:
 
 
 def _load_idx(name: str, folder: Path, class_names: tuple[str, ...], moments: Moments) -> Dataset:
-    train_x, train_y = _read_idx_pair(name, folder, "train", len(class_names))
-    test_x, test_y = _read_idx_pair(name, folder, "t10k", len(class_names))
-    return Dataset(name, train_x, train_y, test_x, test_y, class_names, published=moments)
-
-
-def _read_idx_pair(name: str, folder: Path, part: str, n_classes: int) -> tuple[NDArray[np.uint8], Labels]:
-    paths = []
-    for kind in ("images-idx3", "labels-idx1"):
-        path = folder / f"{part}-{kind}-ubyte"
-        paths.append(path if path.is_file() else path.with_name(f"{path.name}.gz"))
-        _check_present(name, paths[-1])
-    images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
-    if len(images) != len(labels):
-        raise FileError(f"Expected as many labels as images, got {len(labels):,} for {len(images):,} in {paths[0]}.")
-    return images, _class_numbers(labels, n_classes, paths[1])
+    arrays: list[NDArray[Any]] = []
+    for part in ("train", "t10k"):
+        paths = [folder / f"{part}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
+        paths = [path if path.is_file() else path.with_name(f"{path.name}.gz") for path in paths]
+        for path in paths:
+            _check_present(name, path)
+        images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
+        if len(images) != len(labels):
+            raise FileError(f"Expected as many labels as images in {folder}, got {len(labels):,} for {len(images):,}.")
+        arrays += [images, _class_numbers(labels, len(class_names), paths[1])]
+    return Dataset(name, *arrays, class_names, published=moments)
 
 
 def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
@@ -122,15 +118,14 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
     try:
         with open_input(path) as file, gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file as unpacked:
             content = bytearray(unpacked.read())
+    except FileError:
+        raise
     except (OSError, EOFError, zlib.error) as error:
-        if isinstance(error, FileError):
-            raise
         raise FileError(f"Cannot read {path}: {error}. It is cut short or damaged: download it again.") from error
     magic, start = bytes((0, 0, 8, n_dimensions)), 4 + 4 * n_dimensions
     if content[:4] != magic or len(content) < start:
-        raise FileError(
-            f"Expected an idx file, beginning {magic.hex()}, in {path}, got {content[:4].hex() or 'nothing'}."
-        )
+        found = content[:4].hex() or "nothing"
+        raise FileError(f"Expected an idx file, beginning {magic.hex()}, in {path}, got {found}.")
     shape: list[int] = np.frombuffer(content, ">u4", n_dimensions, 4).tolist()
     data: NDArray[np.uint8] = np.frombuffer(content, np.uint8, offset=start)
     expected = math.prod(shape)
@@ -141,40 +136,46 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
 
 def load_cifar10(root: str | Path | None = None) -> Dataset:
     """Objects of 10 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-10-batches-bin`."""
-    folder = data_root(root) / "cifar-10-batches-bin"
-    batches = [folder / f"data_batch_{number}.bin" for number in range(1, 6)]
-    train_x, train_y = _read_cifar("cifar10", batches, 1, 10)
-    test_x, test_y = _read_cifar("cifar10", [folder / "test_batch.bin"], 1, 10)
+    train, test = [f"data_batch_{number}" for number in range(1, 6)], ["test_batch"]
     moments = Moments((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
-    return Dataset("cifar10", train_x, train_y, test_x, test_y, _CIFAR10_NAMES, published=moments)
+    folder = data_root(root) / "cifar-10-batches-bin"
+    return _load_cifar("cifar10", folder, train, test, 1, _CIFAR10_NAMES, moments)
 
 
 def load_cifar100(root: str | Path | None = None) -> Dataset:
     """Objects of 100 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-100-binary`."""
-    folder = data_root(root) / "cifar-100-binary"
-    train_x, train_y = _read_cifar("cifar100", [folder / "train.bin"], 2, 100)
-    test_x, test_y = _read_cifar("cifar100", [folder / "test.bin"], 2, 100)
     moments = Moments((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
-    return Dataset("cifar100", train_x, train_y, test_x, test_y, _CIFAR100_NAMES, published=moments)
+    folder = data_root(root) / "cifar-100-binary"
+    return _load_cifar("cifar100", folder, ["train"], ["test"], 2, _CIFAR100_NAMES, moments)
 
 
-def _read_cifar(name: str, paths: Sequence[Path], label_bytes: int, n_classes: int) -> tuple[NDArray[np.uint8], Labels]:
-    """Return the images of all files and their labels, the last of the label bytes."""
-    size = label_bytes + 3 * 32 * 32
-    images, labels = [], []
-    for path in paths:
-        _check_present(name, path)
-        with open_input(path) as file:
-            content = np.frombuffer(file.read(), np.uint8)
-        if content.size == 0 or content.size % size:
-            raise FileError(
-                f"Expected records of {size:,} bytes in {path}, got {content.size // size:,} records and"
-                f" {content.size % size:,} bytes. It is cut short: download it again."
-            )
-        records = content.reshape(-1, size)
-        images.append(records[:, label_bytes:])
-        labels.append(_class_numbers(records[:, label_bytes - 1], n_classes, path))
-    return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
+def _load_cifar(
+    name: str,
+    folder: Path,
+    train: Sequence[str],
+    test: Sequence[str],
+    label_bytes: int,
+    class_names: tuple[str, ...],
+    moments: Moments,
+) -> Dataset:
+    """Read the files of both parts; the last of a record's label bytes is its class."""
+    size, arrays = label_bytes + 3 * 32 * 32, []
+    for part in (train, test):
+        images, labels = [], []
+        for path in (folder / f"{file}.bin" for file in part):
+            _check_present(name, path)
+            with open_input(path) as file:
+                content = np.frombuffer(file.read(), np.uint8)
+            if content.size == 0 or content.size % size:
+                raise FileError(
+                    f"Expected records of {size:,} bytes in {path}, got {content.size // size:,} records and"
+                    f" {content.size % size:,} bytes. It is cut short: download it again."
+                )
+            records = content.reshape(-1, size)
+            images.append(records[:, label_bytes:])
+            labels.append(_class_numbers(records[:, label_bytes - 1], len(class_names), path))
+        arrays += [np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)]
+    return Dataset(name, *arrays, class_names, published=moments)
 
 
 def load_clothing1m(root: str | Path | None = None, *, train: str = "noisy_train", test: str = "clean_test") -> Dataset:
@@ -221,26 +222,20 @@ def _read_clothing1m(folder: Path, part: str) -> tuple[LazyImages, Labels]:
 
 
 class RemoteFile(NamedTuple):
-    """A file on a publisher's server with its checksum; `target` is its place below the root.
-
-    For an archive, `target` is the folder that it unpacks to.
-    """
+    """A file to download, its MD5 checksum, and its place below the root: for an archive, a folder in it."""
 
     url: str
-    checksum: str
+    md5: str
     target: str
 
 
 def _idx_files(base: str, folder: str, *checksums: str) -> tuple[RemoteFile, ...]:
     names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
-    return tuple(
-        RemoteFile(f"{base}/{name}", f"md5:{md5}", f"{folder}/{name}")
-        for name, md5 in zip(names, checksums, strict=True)
-    )
+    return tuple(RemoteFile(f"{base}/{n}", md5, f"{folder}/{n}") for n, md5 in zip(names, checksums, strict=True))
 
 
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
-SOURCES: Mapping[str, tuple[RemoteFile, ...]] = {
+SOURCES: dict[str, tuple[RemoteFile, ...]] = {
     "mnist": _idx_files(
         "https://ossci-datasets.s3.amazonaws.com/mnist", "MNIST/raw",
         "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
@@ -252,12 +247,10 @@ SOURCES: Mapping[str, tuple[RemoteFile, ...]] = {
         "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310",
     ),
     "cifar10": (
-        RemoteFile(
-            f"{_TORONTO}/cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin"
-        ),
+        RemoteFile(f"{_TORONTO}/cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin"),
     ),
     "cifar100": (
-        RemoteFile(f"{_TORONTO}/cifar-100-binary.tar.gz", "md5:03b5dce01913d631647c71ecec9e9cb8", "cifar-100-binary"),
+        RemoteFile(f"{_TORONTO}/cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", "cifar-100-binary"),
     ),
     # Built in.
     "synthetic": (),
@@ -265,33 +258,25 @@ SOURCES: Mapping[str, tuple[RemoteFile, ...]] = {
 }  # fmt: skip
 
 
-def download(
-    name: str, root: str | Path | None = None, *, sources: Mapping[str, tuple[RemoteFile, ...]] | None = None
-) -> list[Path]:
+def download(name: str, root: str | Path | None = None) -> list[Path]:
     """Download the data set `name` below `root` and return the new files and folders; what is there is kept.
 
     Checksums are verified. Files are put in place whole: a failure leaves nothing behind.
     """
-    sources, root = SOURCES if sources is None else sources, data_root(root)
+    root = data_root(root)
     if name == "clothing1m":
         raise FileError(
             "Clothing1M is given out by its authors on request: ask for it at https://github.com/Cysu/noisy_label,"
             f" then unpack it so that {root / 'clothing1M' / 'noisy_train_key_list.txt'} exists."
         )
-    if name not in sources:
-        raise UnknownNameError("data set", name, [*sources, "clothing1m"])
-    missing = [file for file in sources[name] if not (root / file.target).exists()]
-    try:
-        for file in missing:
-            root.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=root, prefix=".download-") as staging:
-                fetched = _fetch(file, Path(staging))
-                (root / file.target).parent.mkdir(parents=True, exist_ok=True)
-                fetched.replace(root / file.target)
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot write below {root}: {error.strerror or error}.") from error
+    if name not in SOURCES:
+        raise UnknownNameError("data set", name, [*SOURCES, "clothing1m"])
+    missing = [file for file in SOURCES[name] if not (root / file.target).exists()]
+    for file in missing:
+        with tempfile.TemporaryDirectory(dir=make_folder(root), prefix=".download-") as staging:
+            fetched = _fetch(file, Path(staging))
+            make_folder((root / file.target).parent)
+            fetched.replace(root / file.target)
     return [root / file.target for file in missing]
 
 
@@ -301,21 +286,18 @@ def _fetch(file: RemoteFile, staging: Path) -> Path:
         import pooch
     pooch.get_logger().setLevel(logging.WARNING)
     _log.info("downloading %s", file.url)
-    name = file.url.rpartition("/")[2]
     try:
-        path = Path(pooch.retrieve(file.url, file.checksum, fname=name, path=staging))
+        path = Path(pooch.retrieve(file.url, f"md5:{file.md5}", fname=PurePosixPath(file.url).name, path=staging))
     except ValueError as error:
-        raise FileError(
-            f"Refused {file.url}: expected the checksum {file.checksum}, got another. Try again later."
-        ) from error
+        raise FileError(f"Refused {file.url}: expected the MD5 {file.md5}, got another. Try again later.") from error
     except OSError as error:
-        raise FileError(f"Cannot download {file.url}: {error}. Check the network.") from error
-    if not name.endswith((".tar.gz", ".tgz", ".tar")):
+        raise FileError(f"Cannot download {file.url}: {error}. Check network and disk.") from error
+    if not path.name.endswith(".tar.gz"):
         return path
     try:
-        with open_input(path) as stream, tarfile.open(fileobj=stream) as tar:
+        with tarfile.open(path) as tar:
             tar.extractall(staging / "unpacked", filter="data")
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise FileError(f"Cannot unpack {file.url}: {error}.") from error
     if not (staging / "unpacked" / file.target).is_dir():
         raise FileError(f"Expected the folder {file.target!r} in {file.url}, got an archive without it.")

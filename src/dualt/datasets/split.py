@@ -93,17 +93,24 @@ def split_dataset(
                 f"Expected no transition: the labels of {dataset.name!r} are noisy already, and noise on top"
                 " of unknown noise has no known matrix. Pass transition=None."
             )
-    index = _subsample(len(dataset.train_y), n_samples, random_state)
+    fraction = check_fraction(validation_fraction, "validation_fraction")
+    index = _subsample(len(dataset.train_y), n_samples, random_state, "n_samples")
     given = dataset.train_y[index]
     noisy = given if transition is None else corrupt(given, transition, stream(random_state, "noise"))
-    train, val = _divide(len(index), check_fraction(validation_fraction, "validation_fraction"), random_state)
+    if len(index) < 2:
+        raise InputError(f"Expected at least two samples to split, got {len(index)}.")
+    order = stream(random_state, "split").permutation(len(index))
+    n_validation = min(max(round(fraction * len(index)), 1), len(index) - 1)  # neither part is empty
+    train, val = np.sort(order[n_validation:]), np.sort(order[:n_validation])
     if n_train is not None:
         train = train[_subsample(len(train), n_train, random_state, "n_train")]
+    samples = dataset.train_x
+    take = samples.subset if isinstance(samples, LazyImages) else samples.__getitem__
     return Split(
-        train_x=_rows(dataset.train_x, index[train]),
+        train_x=take(index[train]),
         train_noisy=noisy[train],
         train_clean=None if dataset.noisy else given[train],
-        val_x=_rows(dataset.train_x, index[val]),
+        val_x=take(index[val]),
         val_noisy=noisy[val],
         val_clean=None if dataset.noisy else given[val],
         test_x=dataset.test_x,
@@ -115,22 +122,9 @@ def split_dataset(
     )
 
 
-def _subsample(total: int, size: int | None, seed: int, name: str = "n_samples") -> NDArray[np.int64]:
+def _subsample(total: int, size: int | None, seed: int, name: str) -> NDArray[np.int64]:
     if size is None:
         return np.arange(total)
     if not 2 <= size <= total:
         raise InputError(f"Expected {name} from 2 to {total:,}, the size of the training part, got {size:,}.")
     return np.sort(stream(seed, "subsample").permutation(total)[:size])
-
-
-def _divide(total: int, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the sorted rows of the training and of the validation part, neither of them empty."""
-    if total < 2:
-        raise InputError(f"Expected at least two samples to split, got {total}.")
-    order = stream(seed, "split").permutation(total)
-    n_validation = min(max(round(fraction * total), 1), total - 1)
-    return np.sort(order[n_validation:]), np.sort(order[:n_validation])
-
-
-def _rows(samples: Samples, rows: NDArray[np.int64]) -> Samples:
-    return samples.subset(rows) if isinstance(samples, LazyImages) else samples[rows]

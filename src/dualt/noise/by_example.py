@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, LabelsError
 from dualt.labels import Codes, LabelCoder, as_label_array
-from dualt.noise.matrices import class_values, noise_generator
+from dualt.noise.matrices import labels_like, noise_generator
 from dualt.rng import RandomState
 from dualt.validation import (
     ClassNames,
@@ -30,15 +30,9 @@ _LARGEST_LIFT = 100.0  # in log odds: beyond it a label is never, or always, wro
 
 
 class InstanceNoise(NamedTuple):
-    """Noisy labels, and what they were drawn from.
+    """Noisy labels, of the same kind as the clean ones, and P(given label | example) that each was drawn from.
 
-    Attributes
-    ----------
-    noisy_labels : (n_samples,)
-        Same kind as the clean labels.
-    distributions : (n_samples, n_classes)
-        P(given label | example): the distribution that each label was drawn from. Columns are class numbers, or
-        class names in sorted order unless `class_names` gives another.
+    The columns of `distributions` are class numbers, or class names in sorted order unless `class_names` gives another.
     """
 
     noisy_labels: NDArray[Any]
@@ -53,13 +47,12 @@ def weak_annotators(
     *,
     n_annotators: int = 5,
     n_seen: int = 10,
-    softness: float = 1.0,
     class_names: ClassNames | None = None,
 ) -> InstanceNoise:
     """Draw labels from weak annotators, which err most on hard examples.
 
     Each annotator is a logistic regression trained on a few clean examples, and labels a random share of the
-    rows. It gives row x of true class y the label j with probability ∝ P(j | x)^(1/softness) · exp(λ·1[j = y]).
+    rows. It gives row x of true class y the label j with probability ∝ P(j | x) · exp(λ·1[j = y]).
     One λ for all rows makes `rate` the mean probability of a wrong label: it is larger for hard examples, smaller for
     easy ones, and the wrong label is one that the example resembles.
 
@@ -74,11 +67,9 @@ def weak_annotators(
     random_state
         Seed or generator.
     n_annotators
-        Number of annotators; each labels a random share of the rows.
+        Number of annotators.
     n_seen
         Clean examples per class that an annotator learns from (all, if there are fewer).
-    softness
-        Temperature: the larger, the more evenly errors are spread over rows and classes.
     class_names
         In the order of the columns of `distributions`.
 
@@ -94,21 +85,18 @@ def weak_annotators(
     """
     from sklearn.linear_model import LogisticRegression
 
-    array, coder, codes = _coded(clean_labels, class_names)
-    scaled = _standardized(features, len(codes))
-    rate = check_fraction(rate, "rate", inclusive=True)
+    array, coder, codes, scaled = _checked(features, clean_labels, rate, class_names)
     n_annotators, n_seen = check_count(n_annotators, "n_annotators", 1), check_count(n_seen, "n_seen", 1)
-    if not (isinstance(softness, (int, float, np.number)) and 0 < softness < np.inf):
-        raise InputError(f"Expected softness, a positive number, got {softness!r}.")
     rng = noise_generator(random_state, "annotators", codes)
     annotator_of = rng.integers(n_annotators, size=len(codes))
     beliefs = np.full((len(codes), coder.n_classes), -np.inf)  # of a class without examples
     for annotator in range(n_annotators):
-        seen = _few_of_each(codes, n_seen, rng)
+        by_class = (rng.permutation(np.flatnonzero(codes == label)) for label in np.unique(codes))
+        seen = np.concatenate([rows[:n_seen] for rows in by_class])
         fitted = LogisticRegression(C=_STRENGTH / scaled.shape[1], max_iter=500).fit(scaled[seen], codes[seen])
         mine = np.flatnonzero(annotator_of == annotator)
         if len(mine):
-            beliefs[np.ix_(mine, fitted.classes_)] = fitted.predict_log_proba(scaled[mine]) / softness
+            beliefs[np.ix_(mine, fitted.classes_)] = fitted.predict_log_proba(scaled[mine])
     return _drawn(_lifted(beliefs, codes, rate), array, coder, rng)
 
 
@@ -134,18 +122,10 @@ def part_dependent(
 
     Parameters
     ----------
-    features : (n_samples, ...)
-        Numbers; they are flattened and standardised.
-    clean_labels : (n_samples,)
-        Class numbers from 0, class names, or one-hot rows.
-    rate
-        Mean probability of a wrong label, between 0 and 1.
-    random_state
-        Seed or generator.
+    features, clean_labels, rate, random_state, class_names
+        As in `weak_annotators`.
     sharpness
         How strongly the features determine the wrong class; 0: uniform over the other classes.
-    class_names
-        In the order of the columns of `distributions`.
 
     References
     ----------
@@ -161,15 +141,15 @@ def part_dependent(
     >>> print(f"{np.mean(noisy != y):.2f}")
     0.30
     """
-    from scipy.special import softmax
+    from scipy.special import ndtr, ndtri, softmax
 
-    array, coder, codes = _coded(clean_labels, class_names)
-    scaled = _standardized(features, len(codes))
-    rate = check_fraction(rate, "rate", inclusive=True)
+    array, coder, codes, scaled = _checked(features, clean_labels, rate, class_names)
     if not (isinstance(sharpness, (int, float, np.number)) and 0 <= sharpness < np.inf):
         raise InputError(f"Expected sharpness, a number from 0 on, got {sharpness!r}.")
     rng = noise_generator(random_state, "parts", codes)
-    rates = _truncated_normal(rate, len(codes), rng)
+    # Truncated symmetrically to [0, 1]; clipped because of rounding errors.
+    reach = ndtr(min(rate, 1 - rate) / _RATE_SPREAD)
+    rates = np.clip(rate + _RATE_SPREAD * ndtri(rng.uniform(1 - reach, reach, len(codes))), 0, 1)
     weights = rng.normal(size=(coder.n_classes, scaled.shape[1], coder.n_classes))
     distributions = np.empty((len(codes), coder.n_classes))
     for label, own in enumerate(weights):
@@ -199,58 +179,47 @@ def expected_transition(
     if len(table) != len(array):
         raise InputError(f"Expected one distribution per label, got shape {table.shape} and {len(array):,} labels.")
     check_probability_chunk(table, 0)
-    n_classes = table.shape[1]
-    codes = LabelCoder.for_labels(array, n_classes, class_names).encode(array)
-    transition = np.eye(n_classes)
+    codes = LabelCoder.for_labels(array, table.shape[1], class_names).encode(array)
+    transition = np.eye(table.shape[1])
     for label in np.unique(codes):
         transition[label] = table[codes == label].mean(axis=0)
     return np.asarray(transition / transition.sum(axis=1, keepdims=True))
 
 
-def _coded(clean_labels: Any, class_names: ClassNames | None) -> tuple[NDArray[Any], LabelCoder, Codes]:
-    """Return labels as an array, their coder and their codes; refuse fewer than two classes."""
+def _checked(
+    features: ArrayLike, clean_labels: Any, rate: float, class_names: ClassNames | None
+) -> tuple[NDArray[Any], LabelCoder, Codes, Floats]:
+    """Return the labels with their coder and codes, and the features as standardised rows (a constant one is 0)."""
+    check_fraction(rate, "rate", inclusive=True)
     array = as_label_array(clean_labels)
     if class_names is not None:
         class_names = check_class_names(class_names)
         n_classes = len(class_names)
-    elif array.ndim == 2:
-        n_classes = array.shape[1]
-    elif array.dtype.kind in "iuf":
+    elif array.ndim == 1 and array.dtype.kind in "iuf":
         n_classes = int(np.nanmax(np.where(np.isfinite(array), array, 1))) + 1
     else:
-        n_classes = len(np.unique(array))
+        n_classes = array.shape[1] if array.ndim == 2 else len(np.unique(array))
     coder = LabelCoder.for_labels(array, check_n_classes(n_classes), class_names)
     codes = coder.encode(array)
     if codes.min() == codes.max():
         raise LabelsError(f"Expected clean labels of at least two classes, got only {coder.names[codes[0]]!r}.")
-    return array, coder, codes
-
-
-def _standardized(features: ArrayLike, n_samples: int) -> Floats:
-    """Return features as rows of mean 0 and standard deviation 1; a constant column becomes zeros."""
-    table = as_array(features, "numeric features of shape (n_samples, ...)", InputError)
+    expected = "numeric features of shape (n_samples, ...)"
+    table = as_array(features, expected, InputError)
     if table.dtype.kind not in "fiub" or table.ndim < 2 or table.size == 0:
-        raise InputError(
-            f"Expected numeric features of shape (n_samples, ...), got shape {table.shape} of dtype {table.dtype}."
-        )
-    if len(table) != n_samples:
-        raise InputError(f"Expected one row of features per label, got {len(table):,} rows and {n_samples:,} labels.")
+        raise InputError(f"Expected {expected}, got shape {table.shape} of dtype {table.dtype}.")
+    if len(table) != len(codes):
+        raise InputError(f"Expected one row of features per label, got {len(table):,} rows and {len(codes):,} labels.")
     rows = table.reshape(len(table), -1).astype(np.float64)
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
         raise InputError(f"Expected finite features, got {rows[row, column]} at row {row}, column {column}.")
     spread = rows.std(axis=0)
-    return np.asarray((rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1))
-
-
-def _few_of_each(codes: Codes, n_seen: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return `n_seen` random rows of every class that has examples, or all of them."""
-    return np.concatenate([rng.permutation(np.flatnonzero(codes == label))[:n_seen] for label in np.unique(codes)])
+    return array, coder, codes, (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1)
 
 
 def _lifted(beliefs: Floats, codes: Codes, rate: float) -> Floats:
     """Return softmax(beliefs + λ·1[true class]), with the λ that makes `rate` the mean probability of a wrong label."""
-    from scipy.special import softmax
+    from scipy.special import expit, softmax
 
     rows = np.arange(len(codes))
     others = beliefs.copy()
@@ -259,26 +228,14 @@ def _lifted(beliefs: Floats, codes: Codes, rate: float) -> Floats:
     low, high = -_LARGEST_LIFT, _LARGEST_LIFT
     for _ in range(60):
         lift = (low + high) / 2
-        wrong = np.mean(1 / (1 + np.exp(np.clip(log_odds + lift, -500, 500))))
-        low, high = (lift, high) if wrong > rate else (low, lift)
+        low, high = (lift, high) if expit(-log_odds - lift).mean() > rate else (low, lift)
     lifted = beliefs.copy()
     lifted[rows, codes] += high
     return np.asarray(softmax(lifted, axis=1))
-
-
-def _truncated_normal(mean: float, size: int, rng: np.random.Generator) -> Floats:
-    """Draw from N(mean, 0.1²), truncated symmetrically to [0, 1]."""
-    from scipy.special import ndtr, ndtri
-
-    reach = ndtr(min(mean, 1 - mean) / _RATE_SPREAD)
-    drawn = mean + _RATE_SPREAD * ndtri(rng.uniform(1 - reach, reach, size))
-    return np.asarray(np.clip(drawn, 0, 1))  # rounding errors
 
 
 def _drawn(distributions: Floats, array: NDArray[Any], coder: LabelCoder, rng: np.random.Generator) -> InstanceNoise:
     """Draw a label from each row, by inverting its cumulative distribution, and return it in the kind of `array`."""
     edges = distributions.cumsum(axis=1)[:, :-1]  # the last edge is one, whatever rounding says
     noisy = (edges <= rng.random((len(distributions), 1))).sum(axis=1)
-    if array.ndim == 2:
-        return InstanceNoise(np.eye(coder.n_classes, dtype=array.dtype)[noisy], distributions)
-    return InstanceNoise(class_values(coder, array.dtype)[noisy], distributions)
+    return InstanceNoise(labels_like(array, noisy, coder), distributions)

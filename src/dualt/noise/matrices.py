@@ -81,12 +81,17 @@ def asymmetric(
         names = tuple(map(str, range(check_n_classes(n_classes))))
     else:
         raise InputError("Expected n_classes or class_names, got neither.")
-    index = {name: number for number, name in enumerate(names)}
+
+    def index_of(name: Any) -> int:
+        if class_name(name) not in names:
+            raise LabelsError(f"Expected a class among {', '.join(map(repr, names))}, got {name!r}.")
+        return names.index(class_name(name))
+
     transition = np.eye(check_n_classes(len(names)))
     for source, targets in flips.items():
-        row = _index_of(source, index)
+        row = index_of(source)
         for target, rate in targets.items():
-            column = _index_of(target, index)
+            column = index_of(target)
             if row == column:
                 raise InputError(f"Expected flips to another class, got {source!r} → {target!r}.")
             transition[row, column] = check_fraction(rate, f"rate of {source!r} → {target!r}", inclusive=True)
@@ -96,12 +101,6 @@ def asymmetric(
                 f"Expected rates that sum to at most 1, got {1 - transition[row, row]:.6g} for {source!r}."
             )
     return np.clip(transition, 0, 1)
-
-
-def _index_of(name: Any, index: Mapping[str, int]) -> int:
-    if class_name(name) not in index:
-        raise LabelsError(f"Expected a class among {', '.join(map(repr, index))}, got {name!r}.")
-    return index[class_name(name)]
 
 
 def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomState = None) -> NDArray[np.float64]:
@@ -135,9 +134,17 @@ def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArr
     array([[0.55, 0.45],
            [0.45, 0.55]])
     """
+    kind, rate = parse_name(name)
+    if kind == "random":
+        return random_diagonal_dominant(n_classes, rate, random_state)
+    return pair(n_classes, rate) if kind == "pair" else symmetric(n_classes, rate)
+
+
+def parse_name(name: str) -> tuple[str, float]:
+    """Return the kind (`sym`, `pair`, `random` or `clean`) and the rate in a name that `from_name` takes."""
     kind, _, amount = name.lower().rpartition("-")
-    if name.lower() == "clean":
-        return np.eye(check_n_classes(n_classes))
+    if not kind and amount == "clean":
+        return "clean", 0.0
     try:
         rate = float(amount.rstrip("%"))
     except ValueError:
@@ -147,14 +154,11 @@ def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArr
             f"Expected a rate of at most 1, or percent, got {name!r}, which could be either. For {rate:g} percent write"
             f" '{kind}-{rate:g}%' or '{kind}-{rate / 100:g}'."
         )
+    kind = "sym" if kind == "symmetric" else kind
+    if kind not in ("sym", "pair", "random"):
+        raise UnknownNameError("noise", kind, ["sym", "pair", "random", "clean"])
     rate = rate / 100 if rate > 1 or amount.endswith("%") else rate
-    if kind in ("sym", "symmetric"):
-        return symmetric(n_classes, rate)
-    if kind == "pair":
-        return pair(n_classes, rate)
-    if kind == "random":
-        return random_diagonal_dominant(n_classes, rate, random_state)
-    raise UnknownNameError("noise", kind, ["sym", "pair", "random", "clean"])
+    return kind, check_fraction(rate, "rate", inclusive=True)
 
 
 def corrupt(
@@ -195,11 +199,21 @@ def corrupt(
     array = as_label_array(labels)
     coder = LabelCoder.for_labels(array, len(matrix), class_names, per="row of the matrix")
     codes = coder.encode(array)
-    generator = noise_generator(random_state, "corrupt", codes)
-    noisy = _allocate(codes, matrix, generator) if exact else _draw(codes, matrix, generator)
-    if array.ndim == 2:
-        return np.eye(len(matrix), dtype=array.dtype)[noisy]
-    return class_values(coder, array.dtype)[noisy]
+    rng = noise_generator(random_state, "corrupt", codes)
+    uniform = None if exact else rng.random(len(codes))
+    noisy = np.empty_like(codes)
+    for label, row in enumerate(matrix):
+        members = np.flatnonzero(codes == label)
+        if uniform is not None:  # invert the cumulative distribution; its last edge is one, whatever rounding says
+            noisy[members] = np.searchsorted(np.cumsum(row)[:-1], uniform[members], side="right")
+            continue
+        # The largest remainders are rounded up. In random order, because of equal ones the first comes first.
+        order = rng.permutation(len(row))
+        ideal = row[order] * len(members)
+        counts = np.floor(ideal + 1e-9).astype(np.intp)
+        counts[np.argsort(counts - ideal, kind="stable")[: len(members) - counts.sum()]] += 1
+        noisy[members] = rng.permutation(np.repeat(order, counts))
+    return labels_like(array, noisy, coder)
 
 
 def noise_generator(random_state: RandomState, purpose: str, codes: NDArray[np.intp]) -> np.random.Generator:
@@ -217,49 +231,12 @@ def noise_generator(random_state: RandomState, purpose: str, codes: NDArray[np.i
     return stream(random_state, f"{purpose} L{checksum}")
 
 
-def class_values(coder: LabelCoder, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the name or number of each class, in the type of the labels if that can hold it."""
-    if coder.by_name and dtype.kind not in "biuf":
-        return np.array(coder.names)
+def labels_like(array: NDArray[Any], codes: NDArray[np.intp], coder: LabelCoder) -> NDArray[Any]:
+    """Return class numbers as labels of the kind of `array`: one-hot rows, names, or numbers of its type if it fits."""
+    if array.ndim == 2:
+        return np.eye(coder.n_classes, dtype=array.dtype)[codes]
+    if coder.by_name and array.dtype.kind not in "biuf":
+        return np.array(coder.names)[codes]
     numbers = np.array(list(map(int, coder.label_texts)))
-    own = numbers.astype(dtype)
-    return own if (own == numbers).all() else numbers
-
-
-def _draw(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw from each label's row, by inverting its cumulative distribution."""
-    noisy = np.empty_like(codes)
-    uniform = rng.random(len(codes))
-    for label, row in enumerate(matrix):
-        members = np.flatnonzero(codes == label)
-        # The last edge must be exactly one, else rounding could draw a class beyond the last.
-        edges = np.append(np.cumsum(row)[:-1], 1.0)
-        noisy[members] = np.searchsorted(edges, uniform[members], side="right")
-    return noisy
-
-
-def _allocate(codes: NDArray[np.intp], matrix: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Give each label's row its rounded counts, in random order."""
-    noisy = np.empty_like(codes)
-    for label, row in enumerate(matrix):
-        members = np.flatnonzero(codes == label)
-        # Equal remainders go to the class that comes first; a shuffled order favours none.
-        order = rng.permutation(len(row))
-        noisy[members] = rng.permutation(np.repeat(order, largest_remainder(row[order], len(members))))
-    return noisy
-
-
-def largest_remainder(shares: NDArray[np.float64], total: int) -> NDArray[np.intp]:
-    """Round `shares * total` to whole numbers that sum to `total`.
-
-    Examples
-    --------
-    >>> largest_remainder(np.array([0.5, 0.25, 0.25]), 5)
-    array([3, 1, 1])
-    """
-    ideal = shares * total
-    counts = np.floor(ideal + 1e-9).astype(np.intp)
-    missing = total - int(counts.sum())
-    order = np.argsort(-(ideal - counts), kind="stable")
-    counts[order[:missing]] += 1
-    return counts
+    own = numbers.astype(array.dtype)
+    return np.asarray((own if (own == numbers).all() else numbers)[codes])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from dualt.reproduce.experiments import Experiment
 from dualt.reproduce.results import Result
 
-AGREES, IN_PART, DISAGREES, NOT_RUN = "agrees", "in part", "does not agree", "not run"
 # Two epochs on a hundred samples prove nothing.
-NOT_JUDGED, _NOT_JUDGED_PROFILES = "not judged at this profile", ("smoke",)
+_NOT_JUDGED_PROFILES = ("smoke",)
 # What we take "very small" and "approximately doubled" to mean, and the paper's limit for dual-T.
 _SMALL, _DOUBLED, _LOW = 0.05, (1.5, 2.5), 0.1
 _SMALL_DATA = ("mnist", "fashion-mnist", "cifar10")
@@ -33,24 +34,22 @@ Check: TypeAlias = Callable[[Sequence[Result]], Comparisons]
 
 def verdicts_of(experiment: Experiment, results: Sequence[Result]) -> list[Verdict]:
     """Return the verdict on every claim of the paper about an experiment."""
-    claims = _CLAIMS[experiment.name]
-    if experiment.profile in _NOT_JUDGED_PROFILES:
-        return [Verdict(claim, NOT_JUDGED, "–") for claim, _ in claims]
-    known = [result for result in results if result.mean is not None]
-    return [_verdict(claim, check, known) for claim, check in claims]
-
-
-def _verdict(claim: str, check: Check, results: Sequence[Result]) -> Verdict:
-    compared = [*check(results)]
-    if not compared:
-        return Verdict(claim, NOT_RUN, "–")
-    n_right = sum(holds for holds, _ in compared)
-    enough = 2 * n_right > len(compared) if check in _OF_MOST else n_right == len(compared)
-    word = AGREES if enough else IN_PART if 2 * n_right >= len(compared) else DISAGREES
-    every = check in _LIST_ALL
-    listed = ", ".join(words for holds, words in compared if words and (every or not holds))
-    remark = f"; {listed if every else f'not {listed}'}" if listed else ""
-    return Verdict(claim, word, f"{n_right} of {len(compared)}{remark}")
+    known, verdicts = [result for result in results if result.mean is not None], []
+    for claim, check in _CLAIMS[experiment.name]:
+        if experiment.profile in _NOT_JUDGED_PROFILES:
+            verdicts.append(Verdict(claim, "not judged at this profile", "–"))
+            continue
+        compared = [*check(known)]
+        if not compared:
+            verdicts.append(Verdict(claim, "not run", "–"))
+            continue
+        n_right, every = sum(holds for holds, _ in compared), check in _LIST_ALL
+        enough = 2 * n_right > len(compared) if check in _OF_MOST else n_right == len(compared)
+        word = "agrees" if enough else "in part" if 2 * n_right >= len(compared) else "does not agree"
+        listed = ", ".join(words for holds, words in compared if words and (every or not holds))
+        remark = f"; {listed if every else f'not {listed}'}" if listed else ""
+        verdicts.append(Verdict(claim, word, f"{n_right} of {len(compared)}{remark}"))
+    return verdicts
 
 
 Points: TypeAlias = dict[tuple[str, str, float], dict[str, float]]
@@ -74,16 +73,10 @@ def _compare(smaller: str, larger: str, datasets: Sequence[str] = ()) -> Check:
     )
 
 
-def _with_most_samples(check: Check) -> Check:
-    """Return the check on the largest sample of each data set only."""
-
-    def checked(results: Sequence[Result]) -> Comparisons:
-        most: dict[str, int] = {}
-        for result in results:
-            most[result.dataset] = max(most.get(result.dataset, 0), result.n_samples or 0)
-        return check([result for result in results if (result.n_samples or 0) == most[result.dataset]])
-
-    return checked
+def _large_samples_of_cifar100(results: Sequence[Result]) -> Comparisons:
+    own = [result for result in results if result.dataset == "cifar100"]
+    most = max((result.n_samples or 0 for result in own), default=0)
+    return _compare("dual-t", "t")([result for result in own if result.n_samples == most])
 
 
 def _where(key: tuple[str, str, float]) -> str:
@@ -116,19 +109,15 @@ def _falls(results: Sequence[Result]) -> Comparisons:
         yield last < first, f"{name} {noise} {first:.3f} → {last:.3f}"
 
 
-def _with_all_samples(results: Sequence[Result], estimator: str) -> dict[str, float]:
-    return {noise: last for noise, name, _, last in _at_ends(results) if name == estimator}
-
-
 def _t_doubles(results: Sequence[Result]) -> Comparisons:
-    errors = _with_all_samples(results, "t")
+    errors = {noise: last for noise, name, _, last in _at_ends(results) if name == "t"}
     if {"sym-20", "pair-45"} <= errors.keys():
         sym, pair = errors["sym-20"], errors["pair-45"]
         yield _DOUBLED[0] <= pair / sym <= _DOUBLED[1], f"{pair:.3f} / {sym:.3f} = {pair / sym:.2f}"
 
 
 def _dual_t_low(results: Sequence[Result]) -> Comparisons:
-    return ((error < _LOW, f"{noise} {error:.3f}") for noise, error in _with_all_samples(results, "dual-t").items())
+    return ((last < _LOW, f"{noise} {last:.3f}") for noise, name, _, last in _at_ends(results) if name == "dual-t")
 
 
 def _delta2_small(results: Sequence[Result]) -> Comparisons:
@@ -172,13 +161,8 @@ def _orders_as_published(results: Sequence[Result]) -> Comparisons:
         if first.published and second.published:
             printed = second.published.mean - first.published.mean
             name = _cell(first).replace(" t ", " ")
-            yield _sign(gain) == _sign(printed), f"{name} ({gain:+.2f}, published {printed:+.2f})"
-
-
-def _sign(difference: float) -> int:
-    """Return −1, 0 or 1, ignoring rounding errors."""
-    rounded = round(difference, 9)
-    return (rounded > 0) - (rounded < 0)
+            same = bool(np.sign(round(gain, 9)) == np.sign(round(printed, 9)))  # without rounding errors
+            yield same, f"{name} ({gain:+.2f}, published {printed:+.2f})"
 
 
 def _levels(results: Sequence[Result]) -> Comparisons:
@@ -190,11 +174,8 @@ def _levels(results: Sequence[Result]) -> Comparisons:
 
 
 def _best_is_co_teaching(results: Sequence[Result]) -> Comparisons:
-    columns: dict[str, list[Result]] = {}
-    for result in results:
-        if result.noise == "sym-20":
-            columns.setdefault(result.dataset, []).append(result)
-    for dataset, own in columns.items():
+    for dataset in dict.fromkeys(result.dataset for result in results):
+        own = [result for result in results if (result.dataset, result.noise) == (dataset, "sym-20")]
         if {result.method for result in own} >= _RIVALS:
             best = max(own, key=lambda r: r.mean or 0.0)
             name = " ".join(filter(None, (best.estimator, best.method)))
@@ -221,7 +202,7 @@ _CLAIMS: dict[str, Sequence[tuple[str, Check]]] = {
     ),
     "figure3": (
         (f"{_T_AND_DT} on MNIST, F-MNIST and CIFAR10", _compare("dual-t", "t", _SMALL_DATA)),
-        ("On CIFAR100 dual-T is better with large samples", _with_most_samples(_compare("dual-t", "t", ("cifar100",)))),
+        ("On CIFAR100 dual-T is better with large samples", _large_samples_of_cifar100),
     ),
     "figure4": (
         *_ASSUMPTION,

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias, cast
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from dualt.errors import FileError, InputError, UnknownNameError
+from dualt.errors import InputError, UnknownNameError
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
-Shows: TypeAlias = Literal["posterior", "errors", "deltas", "accuracies"]
-Loss: TypeAlias = Literal["cross-entropy", "logistic"]
-
 EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
 PROFILES = ("smoke", "laptop", "paper-text", "paper")
 
 _LISTS = ("datasets", "noise", "estimators", "methods", "sizes")
-_BY_DATASET = ("network", "width", "augment")
-_TABLES = ("recipes", "estimator_options")
-_TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("learning_rate", "momentum", "validation_fraction"), (int, float)),
-    **dict.fromkeys(("seeds", "epochs", "method_epochs", "batch_size", "folds", "pool", "n_test"), (int,)),
-    **dict.fromkeys(("batch_norm", "whole_validation", "standardize"), (bool,)),
-    **dict.fromkeys(("network", "augment"), (str, dict)),
-    "width": (int, float, dict),
-    **dict.fromkeys(_TABLES, (dict,)),
-}
-_CHOICES = {
-    "shows": ("posterior", "errors", "deltas", "accuracies"), "loss": ("cross-entropy", "logistic"),
-    "optimizer": ("sgd", "adam"), "schedule": ("steps", "one-cycle"), "stem": ("auto", "full", "imagenet"),
-}  # fmt: skip
-# TOML has no null: the word removes a value that a lower layer has set.
+# TOML has no null: this word removes a value that a lower layer has set.
 _NONE = "none"
 
 
@@ -50,16 +34,16 @@ class TrainingSpec:
     `n_test` apply to the synthetic data, `stem` to ResNets, `batch_norm` to multi-layer perceptrons.
     """
 
-    stem: str | None = None
+    stem: Literal["auto", "full", "imagenet"] | None = None
     batch_norm: bool = False
     weights: str | None = None
-    loss: Loss = "cross-entropy"
+    loss: Literal["cross-entropy", "logistic"] = "cross-entropy"
     epochs: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
     momentum: float | None = None
-    schedule: str | None = None
-    optimizer: str | None = None
+    schedule: Literal["steps", "one-cycle"] | None = None
+    optimizer: Literal["sgd", "adam"] | None = None
     folds: int = 1
     validation_fraction: float = 0.2
     whole_validation: bool = False
@@ -81,7 +65,7 @@ class Experiment(TrainingSpec):
     name: str
     title: str
     profile: str
-    shows: Shows
+    shows: Literal["posterior", "errors", "deltas", "accuracies"]
     datasets: tuple[str, ...]
     noise: tuple[str, ...]
     network: Mapping[str, str]
@@ -96,24 +80,14 @@ class Experiment(TrainingSpec):
     estimator_options: Mapping[str, Mapping[str, Any]]
 
     def __post_init__(self) -> None:
-        for name in (name for name, kinds in _TYPES.items() if kinds == (int,)):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise InputError(f"Expected {name} of at least 1 in {self.name}, got {value!r}.")
         for size in self.sizes:
-            if not (0 < size <= 1 or float(size).is_integer()):
+            if size <= 0 or (size > 1 and not size.is_integer()):
                 raise InputError(f"Expected sizes in (0, 1], a share, or whole numbers in {self.name}, got {size!r}.")
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in (None, *known):
-                words = " or ".join(map(repr, known))
-                raise InputError(f"Expected {name} {words} in {self.name}, got {getattr(self, name)!r}.")
         if self.optimizer is not None and self.learning_rate is None:
             raise InputError(f"Expected a learning_rate beside optimizer={self.optimizer} in {self.name}, got none.")
         for dataset in self.datasets:
             if dataset not in self.network:
                 raise InputError(f"Expected a network for {dataset!r} in {self.name}: --set network.{dataset}=mlp")
-
-
-FIELDS = tuple(field.name for field in fields(Experiment))
 
 
 def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, Any] | None = None) -> Experiment:
@@ -125,38 +99,18 @@ def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, An
     >>> experiment.noise, experiment.seeds
     (('sym-20', 'pair-45'), 2)
     """
-    if name not in EXPERIMENTS:
-        raise UnknownNameError("experiment", name, (*EXPERIMENTS, "all"))
-    text = (files("dualt.reproduce") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
-    return parse_experiment(text, name, profile, changes)
-
-
-def parse_experiment(
-    text: str, name: str, profile: str = "laptop", changes: Mapping[str, Any] | None = None
-) -> Experiment:
-    """Return the experiment that the TOML `text` describes."""
-    try:
-        base = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FileError(f"Cannot read the preset {name}.toml: {error}.") from error
-    profiles = base.pop("profiles", {})
-    check_names(f"profile in {name}.toml", profiles, PROFILES)
+    check_names("experiment", (name,), (*EXPERIMENTS, "all"))
     check_names("profile", (profile,), PROFILES)
-    content: dict[str, Any] = {}
-    for layer in (base, profiles.get(profile, {}), changes or {}):
-        check_names(f"setting of {name}", layer, [key for key in FIELDS if key not in ("name", "profile")])
-        content = merge_tables(content, layer)
-    for key in ("title", "shows", "datasets", "noise", "network"):
-        if key not in content:
-            raise InputError(f"Expected the key {key!r} in {name}.toml, got none.")
-    content = {key: _checked(key, value, name) for key, value in content.items()}
-    tables: dict[str, Any] = {key: content.pop(key, {}) for key in _TABLES}
-    for key in _BY_DATASET:
-        given = content.pop(key, {})
-        values = given if isinstance(given, Mapping) else dict.fromkeys(content["datasets"], given)
-        tables[key] = {dataset: value for dataset, value in values.items() if value != _NONE}
-    content = {key: None if value == _NONE else value for key, value in content.items()}
-    return Experiment(name=name, profile=profile, **tables, **content)
+    preset = tomllib.loads((files("dualt.reproduce") / "presets" / f"{name}.toml").read_text(encoding="utf-8"))
+    own = preset.pop("profiles", {}).get(profile, {})
+    hints = get_type_hints(Experiment)
+    check_names(f"setting of {name}", changes or (), hints.keys() - {"name", "profile"})
+    content = merge_tables(merge_tables(preset, own), changes or {})
+    for key in ("network", "width", "augment"):
+        given = content.get(key, {})
+        content[key] = given if isinstance(given, Mapping) else dict.fromkeys(content["datasets"], given)
+    content = {"recipes": {}, "estimator_options": {}, **content, "name": name, "profile": profile}
+    return Experiment(**{key: _converted(value, hints[key], key) for key, value in content.items()})
 
 
 def merge_tables(below: Any, above: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,22 +121,28 @@ def merge_tables(below: Any, above: Mapping[str, Any]) -> dict[str, Any]:
     return {**below, **above, **both}
 
 
-def _checked(key: str, value: Any, name: str) -> Any:
-    """Return the value in the type of its field."""
-    if key in _LISTS:
-        items: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
-        kinds: tuple[type, ...] = (int, float) if key == "sizes" else (str,)
-        if any(isinstance(item, bool) or not isinstance(item, kinds) for item in items):
-            words = "numbers" if key == "sizes" else "names"
-            raise InputError(f"Expected a list of {words} for {key} in {name}, got {value!r}.")
-        return tuple(map(float, items)) if key == "sizes" else tuple(items)
-    expected = _TYPES.get(key, (str,))
-    if value == _NONE:
-        return value
-    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        words = " or ".join(kind.__name__ for kind in expected)
-        raise InputError(f"Expected {key} of type {words} in {name}, got {value!r}.")
-    return float(cast("float", value)) if float in expected and not isinstance(value, dict) else value
+def _converted(value: Any, hint: Any, name: str) -> Any:
+    """Return a setting in the type of its field, or raise `InputError`."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):  # X | None
+        return None if value == _NONE else _converted(value, arguments[0], name)
+    if origin is tuple:
+        items = value if isinstance(value, (list, tuple)) else [value]
+        return tuple(_converted(item, arguments[0], name) for item in items)
+    if origin is Mapping and isinstance(value, Mapping):
+        return {key: _converted(own, arguments[1], f"{name}.{key}") for key, own in value.items() if own != _NONE}
+    if origin is Literal:
+        expected, fits = " or ".join(map(repr, arguments)), value in arguments
+    elif hint is int:
+        expected, fits = "a whole number of at least 1", type(value) is int and value >= 1
+    elif hint is float:
+        expected, fits = "a number", type(value) in (int, float)
+    else:
+        expected = {bool: "true or false", str: "a name"}.get(hint, "a table")
+        fits = hint is Any or (isinstance(hint, type) and isinstance(value, hint))
+    if not fits:
+        raise InputError(f"Expected {expected} for {name}, got {value!r}.")
+    return float(value) if hint is float else value
 
 
 def check_names(kind: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -192,27 +152,30 @@ def check_names(kind: str, given: Iterable[str], known: Collection[str]) -> None
             raise UnknownNameError(kind, name, known)
 
 
-def parse_change(text: str) -> tuple[str, Any]:
-    """Return key and value of `key=value`. The value is TOML, else a string; lists may be written with commas only.
+def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the settings of texts like `epochs=20`. A value is TOML, else a string; lists need commas only.
 
     Examples
     --------
-    >>> parse_change("epochs=20"), parse_change("network.mnist=lenet")
-    (('epochs', 20), ('network', {'mnist': 'lenet'}))
-    >>> parse_change("sizes=0.1,0.3,1.0")
-    ('sizes', [0.1, 0.3, 1.0])
+    >>> parse_changes(["epochs=20", "network.mnist=lenet", "sizes=0.1,1.0"])
+    {'epochs': 20, 'network': {'mnist': 'lenet'}, 'sizes': [0.1, 1.0]}
     """
-    key, equals, value = text.partition("=")
-    if not equals or not all(part.strip() for part in key.split(".")):
-        raise InputError(f"Expected field=value after --set, got {text!r}.")
-    key, *below = key.strip().split(".")
-    if key in _LISTS and not value.lstrip().startswith("["):
-        parts = [part.strip() for part in value.split(",") if part.strip()]
-        return key, [_parse_value(part) for part in parts] if key == "sizes" else parts
-    parsed = _parse_value(value)
-    for name in reversed(below):
-        parsed = {name: parsed}
-    return key, parsed
+    changes: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        path = [part.strip() for part in key.split(".")]
+        if not equals or not all(path):
+            raise InputError(f"Expected field=value after --set, got {text!r}.")
+        parsed: Any
+        if path[0] in _LISTS and not value.lstrip().startswith("["):
+            parsed = [part.strip() for part in value.split(",") if part.strip()]
+            parsed = [*map(_parse_value, parsed)] if path == ["sizes"] else parsed
+        else:
+            parsed = _parse_value(value)
+        for name in reversed(path):
+            parsed = {name: parsed}
+        changes = merge_tables(changes, parsed)
+    return changes
 
 
 def _parse_value(text: str) -> Any:

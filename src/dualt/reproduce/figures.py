@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
-from dualt.errors import MissingExtraError
+import numpy as np
+
+from dualt.errors import naming_extra
 from dualt.files import atomic_write
 from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.experiments import Experiment
@@ -15,17 +18,10 @@ from dualt.reproduce.results import DATASET_NAMES, MARKDOWN, Result, about, tabl
 
 # Line, marker and colour differ; the colours differ in grey as well.
 _STYLES = (
-    ("#d95f02", "--", "s"),
-    ("#1b4f9c", "-", "o"),
-    ("#4aa564", ":", "^"),
-    ("#222222", "-.", "D"),
-    ("#a05ab5", "-", "v"),
-    ("#e6ab02", "--", "P"),
-    ("#17899c", ":", "X"),
-    ("#8c564b", "-.", "<"),
-    ("#7f7f7f", "--", ">"),
-    ("#c2185b", "-", "*"),
-)
+    ("#d95f02", "--", "s"), ("#1b4f9c", "-", "o"), ("#4aa564", ":", "^"), ("#222222", "-.", "D"),
+    ("#a05ab5", "-", "v"), ("#e6ab02", "--", "P"), ("#17899c", ":", "X"), ("#8c564b", "-.", "<"),
+    ("#7f7f7f", "--", ">"), ("#c2185b", "-", "*"),
+)  # fmt: skip
 _FACTORS = {"T": "T (= T♣)", "DT": "dual-T (= T♣ T♠)"}
 _AXES = {
     "posterior": "mean |P − P̂|",
@@ -33,7 +29,6 @@ _AXES = {
     "deltas": "error on the training part",
     "accuracies": "accuracy, %",
 }
-FORMATS = ("png", "svg")
 
 
 def render(experiment: Experiment, results: Sequence[Result], out: str | Path) -> list[Path]:
@@ -69,22 +64,20 @@ def write_figures(experiment: Experiment, results: Sequence[Result], folder: Pat
     figure = _draw_bars(experiment, results) if bars else _draw_curves(experiment, results)
     title = f"{experiment.title} (profile {experiment.profile})"
     figure.suptitle(textwrap.fill(title, int(14 * figure.get_figwidth())), fontsize=10)
-    paths = [folder / f"{experiment.name}.{suffix}" for suffix in FORMATS]
-    for path, suffix in zip(paths, FORMATS, strict=True):
+    paths = [folder / f"{experiment.name}.{suffix}" for suffix in ("png", "svg")]
+    for path in paths:
         with atomic_write(path, "wb") as stream:
             # No date: the same results give the same file.
-            metadata = {"Date": None} if suffix == "svg" else {}
-            figure.savefig(stream, format=suffix, dpi=130, metadata=metadata)
+            metadata = {"Date": None} if path.suffix == ".svg" else {}
+            figure.savefig(stream, format=path.suffix[1:], dpi=130, metadata=metadata)
         figure.set_layout_engine("none")  # the other format keeps the layout: half the time
     return paths
 
 
 def _new_figure(n_rows: int, n_columns: int) -> tuple[Any, Any]:
-    try:
+    with naming_extra("Drawing figures"):
         import matplotlib as mpl
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("Drawing figures", "train") from None
     mpl.rcParams["svg.hashsalt"] = "dualt"
     figure = Figure(figsize=(max(3.4 * n_columns, 4.5), 2.8 * n_rows + 0.5), layout="constrained")
     return figure, figure.subplots(n_rows, n_columns, squeeze=False)
@@ -96,22 +89,20 @@ def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
     noises = ["all"] if one else list(dict.fromkeys(result.noise for result in results))
     datasets = list(dict.fromkeys(result.dataset for result in results))
     # A single data set reads better from left to right.
-    across = len(datasets) == 1
-    figure, axes = _new_figure(*((1, len(noises)) if across else (len(noises), len(datasets))))
-    for row, noise in enumerate(noises):
-        for column, dataset in enumerate(datasets):
-            axis = axes[0][row] if across else axes[row][column]
-            own = [r for r in results if r.dataset == dataset and (one or r.noise == noise) and r.mean is not None]
-            _draw_panel(axis, own, by_noise=one)
-            axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
-            axis.set_xlabel("samples", fontsize=8)
-            sizes = sorted({r.n_samples for r in own if r.n_samples})
-            if len(sizes) > 1:
-                axis.set_xscale("log")
-            axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
-            axis.minorticks_off()
-            axis.set_ylabel(_AXES[experiment.shows], fontsize=8)
-            axis.tick_params(labelsize=7)
+    shape = (1, len(noises)) if len(datasets) == 1 else (len(noises), len(datasets))
+    figure, axes = _new_figure(*shape)
+    for axis, (noise, dataset) in zip(axes.flat, product(noises, datasets), strict=True):
+        own = [r for r in results if r.dataset == dataset and (one or r.noise == noise) and r.mean is not None]
+        _draw_panel(axis, own, by_noise=one)
+        axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
+        axis.set_xlabel("samples", fontsize=8)
+        sizes = sorted({r.n_samples for r in own if r.n_samples})
+        if len(sizes) > 1:
+            axis.set_xscale("log")
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
+        axis.minorticks_off()
+        axis.set_ylabel(_AXES[experiment.shows], fontsize=8)
+        axis.tick_params(labelsize=7)
     # One legend for all panels, beside none of the curves.
     legends = (axis.get_legend_handles_labels() for axis in figure.axes)
     known = {label: handle for legend in legends for handle, label in zip(*legend, strict=True)}
@@ -120,19 +111,15 @@ def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
 
 
 def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None:
-    names = list(dict.fromkeys(r.noise if by_noise else r.row for r in results))
-    for number, name in enumerate(names):
-        colour, line, marker = _STYLES[number % len(_STYLES)]
+    curves: dict[str, list[tuple[int, float, float]]] = {}
+    for r in results:
+        curves.setdefault(r.noise if by_noise else r.row, []).append((r.n_samples or 0, r.mean or 0.0, r.sd or 0.0))
+    for (name, curve), (colour, line, marker) in zip(curves.items(), cycle(_STYLES)):
         # Beside T♠, show that T is the other factor of dual-T.
-        label = _FACTORS.get(name, name) if "T♠" in names else name
-        curve = sorted(
-            (r.n_samples or 0, r.mean or 0.0, r.sd or 0.0) for r in results if name == (r.noise if by_noise else r.row)
-        )
-        x, mean, sd = zip(*curve, strict=True)
-        low, high = ([m + side * s for m, s in zip(mean, sd, strict=True)] for side in (-1, 1))
-        axis.plot(x, mean, line, color=colour, marker=marker, markersize=3.5, linewidth=1.4,
-                  label=label)  # fmt: skip
-        axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+        label = _FACTORS.get(name, name) if "T♠" in curves else name
+        x, mean, sd = np.array(sorted(curve)).T
+        axis.plot(x, mean, line, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=label)
+        axis.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
     top = max(((r.mean or 0.0) + (r.sd or 0.0) for r in results), default=1.0)
     axis.set_ylim(0, 1.08 * top or 1.0)
     axis.grid(alpha=0.3, linewidth=0.5)
@@ -143,25 +130,23 @@ def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
     datasets = list(dict.fromkeys(result.dataset for result in results))
     noises = list(dict.fromkeys(result.noise for result in results))
     figure, axes = _new_figure(len(datasets), len(noises))
-    for row, dataset in enumerate(datasets):
-        for column, noise in enumerate(noises):
-            axis = axes[row][column]
-            own = [r for r in results if (r.dataset, r.noise) == (dataset, noise)][::-1]
-            names = [r.row for r in own]
-            errors = [r.sd or 0.0 for r in own]
-            if experiment.shows == "accuracies":
-                # Bars need not begin at zero.
-                shown = [r.mean for r in own if r.mean is not None] + [r.published.mean for r in own if r.published]
-                low, high = min(shown, default=0.0), max(shown, default=100.0)
-                margin = max(0.1 * (high - low), 0.5)
-                axis.set_xlim(max(0.0, low - margin), min(100.0, high + margin))
-            axis.barh(names, [r.mean or 0.0 for r in own], xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
-            printed = [(r.published.mean, r.row) for r in own if r.published]
-            if printed:
-                x, y = zip(*printed, strict=True)
-                axis.plot(x, y, "D", color="#222222", markersize=3.5, linestyle="none", label="paper")
-                axis.legend(fontsize=6, loc="lower left")
-            axis.set_title(f"{DATASET_NAMES.get(dataset, dataset)}, {noise}", fontsize=9)
-            axis.set_xlabel(_AXES[experiment.shows], fontsize=8)
-            axis.tick_params(labelsize=6)
+    for axis, panel in zip(axes.flat, product(datasets, noises), strict=True):
+        own = [r for r in results if (r.dataset, r.noise) == panel][::-1]
+        printed = [(r.published.mean, r.row) for r in own if r.published]
+        if experiment.shows == "accuracies":
+            # Bars need not begin at zero.
+            shown = [r.mean for r in own if r.mean is not None] + [mean for mean, _ in printed]
+            low, high = min(shown, default=0.0), max(shown, default=100.0)
+            margin = max(0.1 * (high - low), 0.5)
+            axis.set_xlim(max(0.0, low - margin), min(100.0, high + margin))
+        means, errors = [r.mean or 0.0 for r in own], [r.sd or 0.0 for r in own]
+        axis.barh([r.row for r in own], means, xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
+        if printed:
+            axis.plot(
+                *zip(*printed, strict=True), "D", color="#222222", markersize=3.5, linestyle="none", label="paper"
+            )
+            axis.legend(fontsize=6, loc="lower left")
+        axis.set_title(f"{DATASET_NAMES.get(panel[0], panel[0])}, {panel[1]}", fontsize=9)
+        axis.set_xlabel(_AXES[experiment.shows], fontsize=8)
+        axis.tick_params(labelsize=6)
     return figure

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch import nn
 
 from dualt.datasets import Dataset, load_dataset, split_dataset
 from dualt.datasets.synthetic import load_synthetic, noisy_posterior
@@ -32,7 +31,7 @@ from dualt.nn.networks import NETWORKS
 from dualt.nn.prediction import predict_probs
 from dualt.nn.run import Stages, learned_transition, posterior_of, training_data
 from dualt.noise import from_name
-from dualt.reproduce.runs import GIVEN, HELD_OUT, IN_SAMPLE, TRUE, PosteriorSpec, RunSpec, Settings, base_name
+from dualt.reproduce.runs import GIVEN, HELD_OUT, TRUE, PosteriorSpec, RunSpec, Settings, base_name
 from dualt.transition import l1_error
 from dualt.validation import check_transition
 
@@ -58,14 +57,20 @@ class Posterior:
         n_jobs: int | None = None,
         on_epoch: OnStage | None = None,
     ) -> None:
-        dataset = _load(spec, data_dir)
+        dataset, size = _load(spec, data_dir), {}
+        if spec.size != 1 and (spec.dataset != "synthetic" or spec.whole_validation):
+            total = len(dataset.train_y)
+            if spec.whole_validation:
+                total -= round(spec.validation_fraction * total)
+            n_samples = round(spec.size * total) if spec.size < 1 else min(int(spec.size), total)
+            size = {"n_train" if spec.whole_validation else "n_samples": n_samples}
         self.spec = spec
         self.split = split_dataset(
             dataset,
             _transition(spec, dataset.n_classes),
             random_state=spec.seed,
             validation_fraction=spec.validation_fraction,
-            **_sizes(spec, dataset),
+            **size,
         )
         config = _config(spec, n_jobs)
         data = training_data(self.split, dataset, config.device)
@@ -91,34 +96,28 @@ class Posterior:
 
     def _estimate(self, name: str, options: Settings) -> dict[str, Any]:
         """Return the matrix of an estimator and its errors; several methods are trained through one."""
-        if (name, options) not in self._estimates:
-            began = perf_counter()
-            if name == TRUE:
-                if self.split.transition is None:
-                    raise InputError(f"Expected known noise for the matrix {TRUE!r}, got {self.spec.dataset!r}.")
-                transition = self.split.transition
+        if (name, options) in self._estimates:
+            return self._estimates[name, options]
+        began, stages, split = perf_counter(), self._stages, self.split
+        if name == TRUE:
+            if split.transition is None:
+                raise InputError(f"Expected known noise for the matrix {TRUE!r}, got {self.spec.dataset!r}.")
+            transition = split.transition
+        else:
+            clean = split.clean_labels
+            if name.endswith(HELD_OUT):
+                clean, probs = split.val_clean, np.asarray(stages.held_out_probs(1))
+                posterior = posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True)
             else:
-                posterior, clean = self._probabilities(name)
-                _ = posterior.summary  # shared by all estimators: not part of the time of one
-                began = perf_counter()
-                given = dict(options)
-                if ESTIMATORS[base_name(name)].needs_clean_labels:
-                    given["clean_labels"] = clean
-                transition = estimate_posterior(posterior, base_name(name), **given).transition
-            content = {"transition": transition.round(6).tolist(), **self._errors(transition)}
-            self._estimates[name, options] = {**content, "seconds": {"estimate": round(perf_counter() - began, 4)}}
+                posterior = stages.posterior()
+            _ = posterior.summary  # shared by all estimators: not part of the time of one
+            began, given = perf_counter(), dict(options)
+            if ESTIMATORS[base_name(name)].needs_clean_labels:
+                given["clean_labels"] = None if clean is None else clean[: posterior.n_samples]
+            transition = estimate_posterior(posterior, base_name(name), **given).transition
+        content = {"transition": transition.round(6).tolist(), **self._errors(transition)}
+        self._estimates[name, options] = {**content, "seconds": {"estimate": round(perf_counter() - began, 4)}}
         return self._estimates[name, options]
-
-    def _probabilities(self, name: str) -> tuple[Any, Labels | None]:
-        """Return the posterior that an estimator of this name reads, and the clean labels of its samples."""
-        stages, split = self._stages, self.split
-        if name.endswith(HELD_OUT):
-            probs = stages.held_out_probs(1)
-            if probs is None:
-                raise InputError(f"Expected a validation part for {name!r}, got none.")
-            return posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True), split.val_clean
-        posterior, clean = stages.posterior(folds=1 if name.endswith(IN_SAMPLE) else None), split.clean_labels
-        return posterior, None if clean is None else clean[: posterior.n_samples]
 
     def _errors(self, transition: Floats) -> dict[str, float]:
         truth = self.split.transition
@@ -135,12 +134,10 @@ class Posterior:
             matrix /= matrix.sum(axis=1, keepdims=True)
             check_labels_possible(matrix, self._stages.data.train.labels)
         name, stages = run.estimator or "none", self._stages
-        config = _config(self.spec, stages.config.n_jobs, run)
         if name not in self._branches:
             folder = None if stages.folder is None else make_folder(stages.folder / name)
-            trained = {"ce": stages.train("ce")}
-            self._branches[name] = replace(stages, config=config, folder=folder, trained=trained)
-        self._branches[name].config = config
+            self._branches[name] = replace(stages, folder=folder, trained={"ce": stages.train("ce")})
+        self._branches[name].config = _config(self.spec, stages.config.n_jobs, run)
         result = self._branches[name].train(str(run.method), matrix)
         content, learned = _training(result), learned_transition(result)
         if learned is not None:
@@ -151,31 +148,28 @@ class Posterior:
     def _synthetic_errors(self) -> dict[str, Any]:
         """Return the errors that are known for synthetic data only."""
         split, test = self.split, self._stages.data.test
-        if self.spec.dataset != "synthetic" or split.transition is None or split.train_clean is None:
+        if self.spec.dataset != "synthetic" or split.transition is None or split.train_clean is None or test is None:
             return {}
         truth = noisy_posterior(np.asarray(split.train_x), split.transition)
         probs = self._stages.pred_probs()
         intermediate = probs.argmax(axis=1)
-        content = {
+        test_truth = noisy_posterior(np.asarray(split.test_x), split.transition)
+        test_probs = predict_probs(self._stages.train("ce").networks, test.inputs).numpy()
+        return {
             "delta1": posterior_error(truth, probs),
             "delta2": counting_error(truth, intermediate, split.train_noisy),
             "delta3": fitting_error(split.train_clean, intermediate, split.train_noisy, split.n_classes),
+            "posterior_error": posterior_error(test_truth, test_probs),
         }
-        if test is not None and split.test_x is not None:
-            estimated = predict_probs(self._stages.train("ce").networks, test.inputs).numpy()
-            truth = noisy_posterior(np.asarray(split.test_x), split.transition)
-            content["posterior_error"] = posterior_error(truth, estimated)
-        return content
 
 
 def _training(trained: Trained) -> dict[str, Any]:
     columns = trained.history.to_dict()
-    short = {name: [None if v is None else float(f"{v:.5g}") for v in columns[name]] for name in _CURVES}
     return {
         "test_accuracy": trained.test_accuracy,
         "best_epoch": trained.history.best_epoch,
         "recipe": trained.recipe.to_dict(),
-        "curves": short,
+        "curves": {name: [None if v is None else float(f"{v:.5g}") for v in columns[name]] for name in _CURVES},
         "seconds": {"train": round(trained.history.seconds, 2)},
     }
 
@@ -208,29 +202,18 @@ def _config(spec: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None)
     )
 
 
-class OneLogit(nn.Module):
-    """The logits (0, z) of one output z: their cross entropy is the logistic loss of z."""
-
-    def forward(self, z: Tensor) -> Tensor:
-        """Return (n, 2) from (n, 1)."""
-        return F.pad(z, (1, 0))
-
-
 def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
-    """Return a function that builds `network` with one logit instead of two."""
+    """Return a function that builds `network` with logits (0, z) of one output z.
+
+    Their cross entropy is the logistic loss of z.
+    """
 
     def build(input_shape: Sequence[int], n_classes: int, **options: Any) -> nn.Module:
         if n_classes != 2:
             raise InputError(f"Expected two classes for the logistic loss, got {n_classes}. Use loss=cross-entropy.")
-        return nn.Sequential(NETWORKS[network].build(input_shape, 1, **options), OneLogit())
+        return nn.Sequential(NETWORKS[network].build(input_shape, 1, **options), nn.ConstantPad1d((1, 0), 0.0))
 
     return build
-
-
-def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
-    if spec.matrix is not None:
-        return check_transition(spec.matrix, n_classes)
-    return None if spec.noise == GIVEN else from_name(spec.noise, n_classes, random_state=spec.seed)
 
 
 def check_matrix(spec: PosteriorSpec, data_dir: Path | None = None) -> None:
@@ -239,15 +222,10 @@ def check_matrix(spec: PosteriorSpec, data_dir: Path | None = None) -> None:
         _transition(spec, _load_named(spec.dataset, data_dir).n_classes)
 
 
-def _sizes(spec: PosteriorSpec, dataset: Dataset) -> dict[str, int]:
-    """Return how to subsample the data set, as arguments of `split_dataset`."""
-    if spec.size == 1 or (spec.dataset == "synthetic" and not spec.whole_validation):
-        return {}
-    total = len(dataset.train_y)
-    if spec.whole_validation:
-        total -= round(spec.validation_fraction * total)
-    size = round(spec.size * total) if spec.size < 1 else min(int(spec.size), total)
-    return {"n_train" if spec.whole_validation else "n_samples": size}
+def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
+    if spec.matrix is not None:
+        return check_transition(spec.matrix, n_classes)
+    return None if spec.noise == GIVEN else from_name(spec.noise, n_classes, random_state=spec.seed)
 
 
 def _load(spec: PosteriorSpec, data_dir: Path | None) -> Dataset:
@@ -260,10 +238,8 @@ def _load(spec: PosteriorSpec, data_dir: Path | None) -> Dataset:
     return load_synthetic(n_samples=n_samples, random_state=spec.seed, standardize=spec.standardize, **options)
 
 
-@lru_cache(maxsize=1)
-def _load_named(name: str, data_dir: Path | None) -> Dataset:
-    """Load a data set; the runs on one follow one another, so keeping one is enough."""
-    return load_dataset(name, data_dir)
+# The runs on a data set follow one another, so keeping one is enough.
+_load_named = lru_cache(maxsize=1)(load_dataset)
 
 
 def posterior_error(truth: Floats, estimated: NDArray[np.float32]) -> float:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dualt.nn.methods import METHODS
-from dualt.reproduce.experiments import FIELDS, Experiment, load_experiment
+from dualt.reproduce.experiments import Experiment, TrainingSpec, load_experiment
 from dualt.reproduce.runs import TRUE, RunSpec, base_name, runs_of
 
 ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", "spade": "T♠", TRUE: "true T"}
@@ -33,6 +33,15 @@ _QUANTITIES = {
     "errors": {"error": "l1_error_per_class"},
     "accuracies": {"accuracy": "test_accuracy"},
 }
+_LEGENDS = {
+    "accuracies": "Accuracy in percent, mean ± standard deviation. Bold: the better estimator of a method; star:"
+    " the best of a column.",
+    "errors": "Σ|T − T̂|/C, mean ± standard deviation. Bold: the smallest.",
+    "posterior": "Mean of |P − P̂| over test points and classes, ± standard deviation.",
+    "deltas": "Errors on the training part, mean ± standard deviation.",
+}
+# Settings that are those of cross entropy's published recipe if they are `None`.
+_RECIPE = ("epochs", "batch_size", "learning_rate", "momentum", "schedule")
 
 
 class Published(NamedTuple):
@@ -54,11 +63,9 @@ def published_values() -> dict[tuple[str, str, str | None, str | None], Publishe
     95.77
     """
     content = json.loads((files("dualt.reproduce") / "published.json").read_text(encoding="utf-8"))
+    rows = (row.values() for row in (*content["table1"], *content["table2"]))
     return {
-        (row["dataset"], row["noise"], row["estimator"], row["method"]): Published(
-            row["mean"], row["sd"], row["bold"], row["star"]
-        )
-        for row in (*content["table1"], *content["table2"])
+        (dataset, noise, estimator, method): Published(*printed) for dataset, noise, estimator, method, *printed in rows
     }
 
 
@@ -109,15 +116,11 @@ class Result:
 
 def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]]) -> list[Result]:
     """Return what the experiment shows, in the order of its grid; without a record there is no mean."""
+    shown = {"errors": (None,), "accuracies": experiment.methods}.get(experiment.shows, ("ce",))
     cells: dict[tuple[Any, ...], list[RunSpec]] = {}
     for run in runs_of(experiment):
-        if experiment.shows == "errors":
-            shown = run.estimator is not None and run.method is None
-        else:
-            shown = run.method in (experiment.methods if experiment.shows == "accuracies" else ("ce",))
-        if shown:
-            posterior = run.posterior
-            key = (posterior.dataset, posterior.noise, posterior.size, run.estimator, run.method)
+        if run.method in shown:
+            key = (run.posterior.dataset, run.posterior.noise, run.posterior.size, run.estimator, run.method)
             cells.setdefault(key, []).append(run)
     results, published = [], published_values()
     for (dataset, noise, size, estimator, method), runs in cells.items():
@@ -125,7 +128,6 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
         for quantity, name in _QUANTITIES[experiment.shows].items():
             done = [record for record in found if record["status"] == "done" and record.get(name) is not None]
             values = np.array([record[name] for record in done]) * (100 if quantity == "accuracy" else 1)
-            totals = [record["l1_error"] for record in done] if quantity == "error" else []
             results.append(
                 Result(
                     dataset=dataset,
@@ -139,7 +141,7 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
                     sd=float(values.std(ddof=1)) if len(done) > 1 else None,
                     n_seeds=len(done),
                     failed=sum(record["status"] == "failed" for record in found),
-                    total_error=float(np.mean(totals)) if totals else None,
+                    total_error=float(np.mean([r["l1_error"] for r in done])) if done and quantity == "error" else None,
                     published=published.get((dataset, noise, estimator, method)) if quantity == "accuracy" else None,
                 )
             )
@@ -181,10 +183,17 @@ def tables_of(experiment: Experiment, results: Sequence[Result], text: Typesetti
     """Return one table per data set."""
     build = _accuracy_table if experiment.shows == "accuracies" else _curve_table
     by_dataset = {dataset: [r for r in results if r.dataset == dataset] for dataset in experiment.datasets}
-    return [build(dataset, own, text) for dataset, own in by_dataset.items() if own]
+    return [
+        ResultTable(DATASET_NAMES.get(dataset, dataset), *build(own, text))
+        for dataset, own in by_dataset.items()
+        if own
+    ]
 
 
-def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
+Rows: TypeAlias = tuple[tuple[str, ...], ...]
+
+
+def _accuracy_table(results: Sequence[Result], text: Typesetting) -> tuple[tuple[str, ...], Rows]:
     """Rows are methods; each noise has our value and, where the paper printed one, its value and the difference."""
     sizes = {result.size for result in results}
     heads = dict.fromkeys(r.noise if len(sizes) == 1 else f"{r.noise}, n={r.size:g}" for r in results)
@@ -200,9 +209,24 @@ def _accuracy_table(dataset: str, results: Sequence[Result], text: Typesetting) 
         difference = text.nothing if result.difference is None else f"{result.difference:+.2f}"
         cells = (text.number(2, result.mean, result.sd, bold, star), printed, difference)
         rows.setdefault(result.row, []).extend(cells[: len(parts)])
-    columns = (f"{head}{part}" for head in heads for part in parts)
-    body = tuple((name, *cells, _seeds(r for r in results if r.row == name)) for name, cells in rows.items())
-    return ResultTable(DATASET_NAMES.get(dataset, dataset), ("", *columns, "seeds"), body)
+    columns = ("", *(f"{head}{part}" for head in heads for part in parts), "seeds")
+    return columns, tuple((name, *own, _seeds(r for r in results if r.row == name)) for name, own in rows.items())
+
+
+def _curve_table(results: Sequence[Result], text: Typesetting) -> tuple[tuple[str, ...], Rows]:
+    """Rows are noise and sample size; each estimator or quantity has a column, the smallest error in bold."""
+    points: dict[tuple[str, float], list[Result]] = {}
+    for result in results:
+        points.setdefault((result.noise, result.size), []).append(result)
+    rows = []
+    for (noise, size), own in points.items():
+        known = [r.mean for r in own if r.mean is not None and r.estimator != "oracle"]
+        n_samples = next((r.n_samples for r in own if r.n_samples), None)
+        compared = results[0].quantity == "error" and len(known) > 1
+        cells = [text.number(3, r.mean, r.sd, bold=compared and r.mean == min(known)) for r in own]
+        samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
+        rows.append((noise, samples, *cells, _seeds(own)))
+    return ("noise", "samples", *dict.fromkeys(r.row for r in results), "seeds"), tuple(rows)
 
 
 def _seeds(results: Iterable[Result]) -> str:
@@ -211,52 +235,17 @@ def _seeds(results: Iterable[Result]) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _curve_table(dataset: str, results: Sequence[Result], text: Typesetting) -> ResultTable:
-    """Rows are noise and sample size; each estimator or quantity has a column, the smallest error in bold."""
-    names = list(dict.fromkeys(r.row for r in results))
-    points: dict[tuple[str, float], dict[str, Result]] = {}
-    for result in results:
-        points.setdefault((result.noise, result.size), {})[result.row] = result
-    rows = []
-    for (noise, size), by_name in points.items():
-        known = [r.mean for r in by_name.values() if r.mean is not None and r.estimator != "oracle"]
-        n_samples = next((r.n_samples for r in by_name.values() if r.n_samples), None)
-        compared = results[0].quantity == "error" and len(known) > 1
-        own = [by_name[name] for name in names]
-        cells = [text.number(3, r.mean, r.sd, bold=compared and r.mean == min(known)) for r in own]
-        samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
-        rows.append((noise, samples, *cells, _seeds(own)))
-    return ResultTable(DATASET_NAMES.get(dataset, dataset), ("noise", "samples", *names, "seeds"), tuple(rows))
-
-
 def about(experiment: Experiment) -> str:
     """Return how the experiment was run and what its numbers are."""
     seeds = f"up to {experiment.seeds} seeds" if experiment.seeds > 1 else "one seed"
-    what = {
-        "accuracies": "Accuracy in percent, mean ± standard deviation. Bold: the better estimator of a method; star:"
-        " the best of a column.",
-        "errors": "Σ|T − T̂|/C, mean ± standard deviation. Bold: the smallest.",
-        "posterior": "Mean of |P − P̂| over test points and classes, ± standard deviation.",
-        "deltas": "Errors on the training part, mean ± standard deviation.",
-    }[experiment.shows]
     epochs = "epochs as published" if experiment.epochs is None else f"{experiment.epochs} epochs for the posterior"
     if experiment.shows == "accuracies" and experiment.method_epochs is not None:
         epochs += f" and {experiment.method_epochs} for the other methods"
-    networks = ", ".join(
-        f"{name} for {dataset}" for dataset, name in experiment.network.items() if dataset in experiment.datasets
-    )
+    used = (pair for pair in experiment.network.items() if pair[0] in experiment.datasets)
+    networks = ", ".join(f"{name} for {dataset}" for dataset, name in used)
     changed = "; ".join(deviations(experiment))
     differs = f" Not as the authors ran it: {changed}. Compare rows, not levels." if changed else ""
-    return f"Profile `{experiment.profile}`, {seeds}; {epochs}; {networks}.{differs} {what}"
-
-
-# Fields that select a part of the grid, or are compared entry by entry.
-_NOT_COMPARED = (
-    "name", "title", "profile", "shows", "datasets", "noise", "estimators", "methods", "seeds", "sizes",
-    "network", "width", "augment", "recipes", "estimator_options",
-)  # fmt: skip
-# Settings that are those of cross entropy's published recipe if they are `None`.
-_RECIPE = ("epochs", "batch_size", "learning_rate", "momentum", "schedule")
+    return f"Profile `{experiment.profile}`, {seeds}; {epochs}; {networks}.{differs} {_LEGENDS[experiment.shows]}"
 
 
 def deviations(experiment: Experiment) -> list[str]:
@@ -264,24 +253,21 @@ def deviations(experiment: Experiment) -> list[str]:
 
     The choice of data sets, noises, methods and seeds does not count; a size does, unless the figure has it.
     """
-    paper, recipe = load_experiment(experiment.name, "paper"), METHODS["ce"].recipe
-    published = {name: getattr(recipe, name) for name in _RECIPE}
-    pairs: list[tuple[str, Any, Any]] = []
-    for name in (field for field in FIELDS if field not in _NOT_COMPARED):
-        own, other = (getattr(one, name) for one in (experiment, paper))
-        default = published.get(name)
-        pairs.append((name, default if own is None else own, default if other is None else other))
-    if not {*experiment.sizes} <= {*paper.sizes}:
-        pairs.append(("sizes", ", ".join(f"{size:g}" for size in experiment.sizes), None))
+    paper = load_experiment(experiment.name, "paper")
     tables = {
         **dict.fromkeys(("network", "width", "augment"), experiment.datasets),
         "recipes": experiment.methods,
         "estimator_options": tuple(map(base_name, experiment.estimators)),
     }
-    for name, keys in tables.items():
-        own, other = getattr(experiment, name), getattr(paper, name)
-        pairs += [(f"{name}.{key}", own.get(key), other.get(key)) for key in keys]
-    return [f"{name} ({_shown(own)})" for name, own, other in pairs if own != other]
+
+    def settings(one: Experiment) -> dict[str, Any]:
+        own = {name: getattr(one, name) for name in (*(field.name for field in fields(TrainingSpec)), "method_epochs")}
+        own |= {name: getattr(METHODS["ce"].recipe, name) for name in _RECIPE if own[name] is None}
+        own["sizes"] = None if {*one.sizes} <= {*paper.sizes} else ", ".join(f"{size:g}" for size in one.sizes)
+        return own | {f"{name}.{key}": getattr(one, name).get(key) for name, keys in tables.items() for key in keys}
+
+    published = settings(paper)
+    return [f"{name} ({_shown(own)})" for name, own in settings(experiment).items() if own != published[name]]
 
 
 def _shown(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from pathlib import Path
@@ -16,7 +16,7 @@ from dualt.estimators import ESTIMATORS
 from dualt.io import load_transition
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
-from dualt.noise import from_name
+from dualt.noise.matrices import parse_name
 from dualt.reproduce.experiments import Experiment, TrainingSpec, check_names
 
 # Part of every identity: records of another format are never taken for ours.
@@ -28,22 +28,11 @@ Settings: TypeAlias = tuple[tuple[str, Any], ...]
 GIVEN = "given"
 # The known matrix of the noise.
 TRUE = "true"
-# Estimate from in-sample probabilities although the posterior has folds; from those of the validation part.
-IN_SAMPLE, HELD_OUT = "-in-sample", "-held-out"
+# Estimate from the probabilities of the validation part.
+HELD_OUT = "-held-out"
 # The matrices that an experiment can compare.
-MATRICES = (
-    *ESTIMATORS,
-    *(
-        f"{name}{samples}"
-        for name, entry in ESTIMATORS.items()
-        for samples in (IN_SAMPLE, HELD_OUT)
-        if not entry.needs_clean_labels
-    ),
-    TRUE,
-)
+MATRICES = (*ESTIMATORS, *(name + HELD_OUT for name in ESTIMATORS), TRUE)
 _MATRIX_FILES = (".json", ".npy", ".csv")
-# A larger number is a typing error.
-_MAX_SEEDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +84,12 @@ class RunSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
-        content: dict[str, Any] = {**asdict(self), "posterior": self.posterior.to_dict()}
-        content["estimator_options"] = dict(self.estimator_options)
-        content["settings"] = {method: dict(changes) for method, changes in self.settings}
-        return content
+        return {
+            **asdict(self),
+            "posterior": self.posterior.to_dict(),
+            "estimator_options": dict(self.estimator_options),
+            "settings": {method: dict(changes) for method, changes in self.settings},
+        }
 
     def __str__(self) -> str:
         posterior = self.posterior
@@ -112,8 +103,8 @@ def _identity(content: Mapping[str, Any]) -> str:
 
 
 def base_name(estimator: str) -> str:
-    """Return the estimator without the suffix for the samples that it reads."""
-    return estimator.removesuffix(IN_SAMPLE).removesuffix(HELD_OUT)
+    """Return the estimator without the suffix `-held-out`."""
+    return estimator.removesuffix(HELD_OUT)
 
 
 def runs_of(experiment: Experiment) -> list[RunSpec]:
@@ -122,34 +113,27 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
     return [run for posterior in _posteriors(experiment) for run in _runs_on(posterior, experiment)]
 
 
-def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSpec]:
-    def run(estimator: str | None, method: str | None = None) -> RunSpec:
-        options = _settings(experiment.estimator_options.get(base_name(estimator or ""), {}))
-        if method is None:
-            return RunSpec(posterior, estimator, estimator_options=options)
-        changed = (name for name in _lineage(method) if name in experiment.recipes)
-        settings = tuple((name, _settings(experiment.recipes[name])) for name in changed)
-        return RunSpec(posterior, estimator, method, experiment.method_epochs, options, settings)
+def _check(experiment: Experiment) -> None:
+    """Refuse settings that no run could use, before any run starts."""
+    from dualt.nn.samples import AUGMENTATIONS
 
-    yield RunSpec(posterior, method="ce")
-    if posterior.noise != "clean" or experiment.shows == "errors":
-        yield from map(run, experiment.estimators)
-    for method in experiment.methods:
-        if METHODS[method].takes_transition:
-            yield from (run(name, method) for name in experiment.estimators)
-        elif method != "ce":
-            yield run(None, method)
-
-
-def _settings(given: Mapping[str, Any]) -> Settings:
-    return tuple(sorted(given.items()))
-
-
-def _lineage(method: str | None) -> Iterator[str]:
-    """Yield a method and those that it starts from."""
-    while method is not None:
-        yield method
-        method = METHODS[method].starts_from
+    check_names("data set", experiment.datasets, REGISTRY)
+    check_names("estimator", experiment.estimators, MATRICES)
+    check_names("estimator", experiment.estimator_options, ESTIMATORS)
+    check_names("method", (*experiment.methods, *experiment.recipes), METHODS)
+    check_names("network", (experiment.network[dataset] for dataset in experiment.datasets), NETWORKS)
+    check_names("augmentation", experiment.augment.values(), AUGMENTATIONS)
+    for method, changes in experiment.recipes.items():
+        if method == "ce":
+            raise InputError("Expected settings of the posterior without a method's name: --set momentum=0.9")
+        recipe = METHODS[method].recipe
+        check_names(f"setting of {method}", changes, [field.name for field in fields(recipe)])
+        recipe.changed(experiment.method_epochs, **changes)
+    matrices = [Path(name).name for name in experiment.noise if _is_file(name)]
+    if len({*matrices}) < len(matrices):
+        raise InputError(f"Expected matrices in files of different names, got {', '.join(matrices)}.")
+    if not (experiment.datasets and experiment.noise and experiment.sizes):
+        raise InputError(f"Expected at least one data set, noise and size for {experiment.name}.")
 
 
 def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
@@ -176,6 +160,10 @@ def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
         )
 
 
+def _is_file(noise: str) -> bool:
+    return Path(noise).suffix.lower() in _MATRIX_FILES
+
+
 def canonical_noise(name: str) -> str:
     """Return the one name of a noise that can be written in several ways.
 
@@ -184,47 +172,32 @@ def canonical_noise(name: str) -> str:
     >>> canonical_noise("sym-0.2"), canonical_noise("Symmetric-20%"), canonical_noise("pair-45")
     ('sym-20', 'sym-20', 'pair-45')
     """
-    from_name(name, 10)
-    kind, _, amount = name.lower().rpartition("-")
-    if not kind:
-        return name.lower()
-    rate = float(amount.rstrip("%"))
-    percent = round(rate if rate > 1 or amount.endswith("%") else 100 * rate, 6)
-    return f"{'sym' if kind == 'symmetric' else kind}-{percent:g}{'%' if percent <= 1 else ''}"
+    kind, rate = parse_name(name)
+    percent = round(100 * rate, 6)
+    return kind if kind == "clean" else f"{kind}-{percent:g}{'%' if percent <= 1 else ''}"
 
 
-def _is_file(noise: str) -> bool:
-    return Path(noise).suffix.lower() in _MATRIX_FILES
+def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSpec]:
+    def run(estimator: str | None, method: str | None = None) -> RunSpec:
+        options = _sorted(experiment.estimator_options.get(base_name(estimator or ""), {}))
+        if method is None:
+            return RunSpec(posterior, estimator, estimator_options=options)
+        settings, stage = [], method  # of the method and those that it starts from
+        while stage is not None:
+            if stage in experiment.recipes:
+                settings.append((stage, _sorted(experiment.recipes[stage])))
+            stage = METHODS[stage].starts_from
+        return RunSpec(posterior, estimator, method, experiment.method_epochs, options, tuple(settings))
+
+    yield RunSpec(posterior, method="ce")
+    if posterior.noise != "clean" or experiment.shows == "errors":
+        yield from map(run, experiment.estimators)
+    for method in experiment.methods:
+        if METHODS[method].takes_transition:
+            yield from (run(name, method) for name in experiment.estimators)
+        elif method != "ce":
+            yield run(None, method)
 
 
-def _check(experiment: Experiment) -> None:
-    """Refuse settings that no run could use, before any run starts."""
-    from dualt.nn.samples import AUGMENTATIONS
-
-    names: list[tuple[str, Iterable[str], Collection[str]]] = [
-        ("data set", experiment.datasets, REGISTRY),
-        ("estimator", experiment.estimators, MATRICES),
-        ("method", experiment.methods, METHODS),
-        ("network", (experiment.network[dataset] for dataset in experiment.datasets), NETWORKS),
-        ("augmentation", experiment.augment.values(), AUGMENTATIONS),
-        ("method", experiment.recipes, METHODS),
-        ("estimator", experiment.estimator_options, ESTIMATORS),
-    ]
-    for kind, given, known in names:
-        check_names(kind, given, known)
-    for method, changes in experiment.recipes.items():
-        if method == "ce":
-            raise InputError("Expected settings of the posterior without a method's name: --set momentum=0.9")
-        recipe = METHODS[method].recipe
-        check_names(f"setting of {method}", changes, [field.name for field in fields(recipe)])
-        recipe.changed(experiment.method_epochs, **changes)
-    for name in experiment.noise:
-        if name != GIVEN and not _is_file(name):
-            from_name(name, 10)
-    matrices = [Path(name).name for name in experiment.noise if _is_file(name)]
-    if len({*matrices}) < len(matrices):
-        raise InputError(f"Expected matrices in files of different names, got {', '.join(matrices)}.")
-    if not (experiment.datasets and experiment.noise and experiment.sizes):
-        raise InputError(f"Expected at least one data set, noise and size for {experiment.name}.")
-    if experiment.seeds > _MAX_SEEDS:
-        raise InputError(f"Expected at most {_MAX_SEEDS:,} seeds, got {experiment.seeds:,}.")
+def _sorted(settings: Mapping[str, Any]) -> Settings:
+    return tuple(sorted(settings.items()))

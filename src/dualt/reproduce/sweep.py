@@ -10,16 +10,15 @@ import platform
 import shutil
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import datetime, timezone
-from functools import cache
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dualt.errors import FileError, InputError, TrainingError
-from dualt.files import json_text, open_input
+from dualt.files import json_text, make_folder, open_input
 from dualt.reproduce.measuring import Posterior
 from dualt.reproduce.runs import FORMAT, PosteriorSpec, RunSpec
 from dualt.rows.dask import connected
@@ -66,21 +65,14 @@ def append_record(out: str | Path, record: Record) -> None:
     path = Path(out) / RECORDS
     line = json_text(record, indent=None).encode() + b"\n"
     try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            size = os.fstat(handle).st_size
+        with path.open("a+b", buffering=0) as file:
             # Start on a line of its own after an interrupted write.
-            torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-            written = os.write(handle, b"\n" * torn + line)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            torn = file.tell() > 0 and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n"
+            if file.write(b"\n" * torn + line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file.fileno())
     except OSError as error:
-        written, reason = -1, error.strerror or str(error)
-    else:
-        reason = "no space left"
-    if written < len(line):
-        raise FileError(f"Cannot write {path}: {reason}. {_KEPT}")
+        raise FileError(f"Cannot write {path}: {error.strerror or error}. {_KEPT}") from error
 
 
 def run_sweep(
@@ -109,20 +101,16 @@ def run_sweep(
             on_progress(n_done, len(missing), label)
 
     if missing:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"Cannot make the folder {out}: {error.strerror or error}.") from error
+        make_folder(out)
         tell("starts")
-        by_posterior: dict[PosteriorSpec, list[RunSpec]] = {}
+        groups: dict[PosteriorSpec, list[RunSpec]] = {}
         for run in missing:
-            by_posterior.setdefault(run.posterior, []).append(run)
-        groups = [*by_posterior.values()]
+            groups.setdefault(run.posterior, []).append(run)
         finished: Iterator[tuple[Record, str]]
         if dask is None and n_jobs == 1:
-            finished = (each for group in groups for each in do_runs(group, out, data_dir, on_epoch=tell))
+            finished = (each for group in groups.values() for each in do_runs(group, out, data_dir, on_epoch=tell))
         else:
-            finished = _in_parallel(groups, out, data_dir, n_jobs, dask)
+            finished = _in_parallel([*groups.values()], out, data_dir, n_jobs, dask)
         for _, label in finished:
             n_done += 1
             tell(label)
@@ -179,41 +167,28 @@ def do_runs(
         if on_epoch is not None:
             on_epoch(f"{RunSpec(spec)} {stage}, epoch {epoch.epoch + 1}")
 
+    versions = {name: metadata.version(name) for name in ("dualt", "numpy", "torch")}
     n_failed = 0
     for run in runs:
-        header, label = _header(run), str(run)
+        record: Record = {"format": FORMAT, "id": run.identity, "spec": run.to_dict()}
+        record["versions"] = {"python": platform.python_version(), **versions}
+        label = str(run)
         try:
             posterior = posterior or Posterior(spec, data_dir, folder, n_jobs, tell)
-            record = {**header, "status": "done", **posterior.measure(run)}
+            record |= {"status": "done", **posterior.measure(run)}
         except Exception as error:
             cause = error.__cause__ if isinstance(error, FileError) else error
             if isinstance(cause, OSError) and cause.errno in _DISK_FULL:
                 raise FileError(f"{error} {_KEPT}") from error
             trace = "".join(traceback.format_exception(error))
-            record = {**header, "status": "failed", "error": f"{type(error).__name__}: {error}", "traceback": trace}
-        if record["status"] == "failed":
+            record |= {"status": "failed", "error": f"{type(error).__name__}: {error}", "traceback": trace}
             n_failed, label = n_failed + 1, f"{run} failed: {record['error']}"
             log.warning("%s", label)
+        record["finished"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
         if out is not None:
             append_record(out, record)
         yield record, label
     if folder is not None and not n_failed:
         shutil.rmtree(folder, ignore_errors=True)
-        if folder.parent.is_dir() and not any(folder.parent.iterdir()):
+        with suppress(OSError):  # others are still at work there
             folder.parent.rmdir()
-
-
-def _header(run: RunSpec) -> Record:
-    return {
-        "format": FORMAT,
-        "id": run.identity,
-        "spec": run.to_dict(),
-        "versions": _versions(),
-        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    }
-
-
-@cache
-def _versions() -> dict[str, str]:
-    found = {name: metadata.version(name) for name in ("dualt", "numpy", "torch")}
-    return {"python": platform.python_version(), **found}
