@@ -206,7 +206,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             if doubt is not None:
                 message = f"The correction may do harm: {doubt}. Compare with the classifier alone on verified labels."
                 warnings.warn(message, DualtWarning, stacklevel=3)
-            if self.correction == "reweight" and estimate is not None:
+            if self.correction == "reweight":
                 return issues, bayes_scores(probs, labels, issues.transition)[0].astype(np.float64)
         return issues, issues.probability_right.astype(np.float64)
 

