@@ -153,8 +153,8 @@ def from_arrays(
     else:
         coder = LabelCoder.found_in(labels[0] if labels[0].ndim == 2 else np.concatenate(labels))
     codes = [coder.encode(given).astype(np.int64) for given in labels]
-    test = (None, None) if x_test is None else (samples[1], codes[1])
-    return Dataset(name, samples[0], codes[0], *test, coder.names, noisy)
+    test_x, test_y = (None, None) if x_test is None else (samples[1], codes[1])
+    return Dataset(name, samples[0], codes[0], test_x, test_y, coder.names, noisy)
 
 
 def _as_samples(x: Any, name: str) -> NDArray[Any]:

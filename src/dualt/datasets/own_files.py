@@ -42,9 +42,9 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
     common = _common_format([path for own in paths for path in own], size)
     samples = [_decoded(own, *common, size) for own in paths]
     codes = [np.searchsorted(np.array(names), part.labels).astype(np.int64) for part in parts]
-    test = (samples[1], codes[1]) if len(parts) > 1 else (None, None)
+    test_x, test_y = (samples[1], codes[1]) if len(parts) > 1 else (None, None)
     ids = tuple(path.relative_to(folder).as_posix() for path in paths[0])
-    return Dataset(folder.resolve().name, samples[0], codes[0], *test, names, noisy, ids=ids)
+    return Dataset(folder.resolve().name, samples[0], codes[0], test_x, test_y, names, noisy, ids=ids)
 
 
 def load_images(paths: Sequence[Path], *, size: int | None = None) -> Samples:

@@ -18,7 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +100,7 @@ def load_fashion_mnist(root: str | Path | None = None) -> Dataset:
 
 
 def _load_idx(name: str, folder: Path, class_names: tuple[str, ...], moments: Moments) -> Dataset:
-    arrays: list[NDArray[Any]] = []
-    for part in ("train", "t10k"):
+    def read(part: str) -> tuple[NDArray[np.uint8], Labels]:
         paths = [folder / f"{part}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
         paths = [path if path.is_file() else path.with_name(f"{path.name}.gz") for path in paths]
         for path in paths:
@@ -109,8 +108,9 @@ def _load_idx(name: str, folder: Path, class_names: tuple[str, ...], moments: Mo
         images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
         if len(images) != len(labels):
             raise FileError(f"Expected as many labels as images in {folder}, got {len(labels):,} for {len(images):,}.")
-        arrays += [images, _class_numbers(labels, len(class_names), paths[1])]
-    return Dataset(name, *arrays, class_names, published=moments)
+        return images, _class_numbers(labels, len(class_names), paths[1])
+
+    return Dataset(name, *read("train"), *read("t10k"), class_names, published=moments)
 
 
 def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
@@ -136,46 +136,37 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
 
 def load_cifar10(root: str | Path | None = None) -> Dataset:
     """Objects of 10 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-10-batches-bin`."""
-    train, test = [f"data_batch_{number}" for number in range(1, 6)], ["test_batch"]
-    moments = Moments((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
     folder = data_root(root) / "cifar-10-batches-bin"
-    return _load_cifar("cifar10", folder, train, test, 1, _CIFAR10_NAMES, moments)
+    train = _read_cifar("cifar10", [folder / f"data_batch_{number}.bin" for number in range(1, 6)], 1, 10)
+    test = _read_cifar("cifar10", [folder / "test_batch.bin"], 1, 10)
+    moments = Moments((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+    return Dataset("cifar10", *train, *test, _CIFAR10_NAMES, published=moments)
 
 
 def load_cifar100(root: str | Path | None = None) -> Dataset:
     """Objects of 100 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-100-binary`."""
-    moments = Moments((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
     folder = data_root(root) / "cifar-100-binary"
-    return _load_cifar("cifar100", folder, ["train"], ["test"], 2, _CIFAR100_NAMES, moments)
+    train, test = (_read_cifar("cifar100", [folder / f"{part}.bin"], 2, 100) for part in ("train", "test"))
+    moments = Moments((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
+    return Dataset("cifar100", *train, *test, _CIFAR100_NAMES, published=moments)
 
 
-def _load_cifar(
-    name: str,
-    folder: Path,
-    train: Sequence[str],
-    test: Sequence[str],
-    label_bytes: int,
-    class_names: tuple[str, ...],
-    moments: Moments,
-) -> Dataset:
-    """Read the files of both parts; the last of a record's label bytes is its class."""
-    size, arrays = label_bytes + 3 * 32 * 32, []
-    for part in (train, test):
-        images, labels = [], []
-        for path in (folder / f"{file}.bin" for file in part):
-            _check_present(name, path)
-            with open_input(path) as file:
-                content = np.frombuffer(file.read(), np.uint8)
-            if content.size == 0 or content.size % size:
-                raise FileError(
-                    f"Expected records of {size:,} bytes in {path}, got {content.size // size:,} records and"
-                    f" {content.size % size:,} bytes. It is cut short: download it again."
-                )
-            records = content.reshape(-1, size)
-            images.append(records[:, label_bytes:])
-            labels.append(_class_numbers(records[:, label_bytes - 1], len(class_names), path))
-        arrays += [np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)]
-    return Dataset(name, *arrays, class_names, published=moments)
+def _read_cifar(name: str, paths: Sequence[Path], label_bytes: int, n_classes: int) -> tuple[NDArray[np.uint8], Labels]:
+    """Return the images of all files and their labels, the last of the label bytes."""
+    size, images, labels = label_bytes + 3 * 32 * 32, [], []
+    for path in paths:
+        _check_present(name, path)
+        with open_input(path) as file:
+            content = np.frombuffer(file.read(), np.uint8)
+        if content.size == 0 or content.size % size:
+            raise FileError(
+                f"Expected records of {size:,} bytes in {path}, got {content.size // size:,} records and"
+                f" {content.size % size:,} bytes. It is cut short: download it again."
+            )
+        records = content.reshape(-1, size)
+        images.append(records[:, label_bytes:])
+        labels.append(_class_numbers(records[:, label_bytes - 1], n_classes, path))
+    return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
 
 
 def load_clothing1m(root: str | Path | None = None, *, train: str = "noisy_train", test: str = "clean_test") -> Dataset:
@@ -191,10 +182,9 @@ def load_clothing1m(root: str | Path | None = None, *, train: str = "noisy_train
         The authors' parts to train and to test on: `noisy_train`, `clean_train`, `clean_val` or `clean_test`.
     """
     folder = data_root(root) / "clothing1M"
-    (train_x, train_y), (test_x, test_y) = (_read_clothing1m(folder, part) for part in (train, test))
     moments = Moments((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # of ImageNet
-    noisy = train.startswith("noisy")
-    return Dataset("clothing1m", train_x, train_y, test_x, test_y, _CLOTHING_NAMES, noisy, moments)
+    parts = (*_read_clothing1m(folder, train), *_read_clothing1m(folder, test))
+    return Dataset("clothing1m", *parts, _CLOTHING_NAMES, train.startswith("noisy"), moments)
 
 
 def _read_clothing1m(folder: Path, part: str) -> tuple[LazyImages, Labels]:

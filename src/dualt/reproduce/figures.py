@@ -14,7 +14,7 @@ from dualt.errors import naming_extra
 from dualt.files import atomic_write
 from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.experiments import Experiment
-from dualt.reproduce.results import DATASET_NAMES, MARKDOWN, Result, about, tables_of, to_csv, to_latex
+from dualt.reproduce.results import DATASET_NAMES, Result, about, tables_of, to_csv, to_latex
 
 # Line, marker and colour differ; the colours differ in grey as well.
 _STYLES = (
@@ -45,7 +45,7 @@ def render(experiment: Experiment, results: Sequence[Result], out: str | Path) -
 def to_markdown(experiment: Experiment, results: Sequence[Result]) -> str:
     """Return a document with a table per data set, and the claims of the paper judged."""
     lines = [f"# {experiment.name}: {experiment.title}", "", about(experiment), ""]
-    for table in tables_of(experiment, results, MARKDOWN):
+    for table in tables_of(experiment, results):
         lines += [f"## {table.heading}", "", *_markdown_table(table.columns, table.rows), ""]
     claims = _markdown_table(("claim", "verdict", "here"), verdicts_of(experiment, results))
     return "\n".join([*lines, "## What the paper claims", "", *claims, ""])

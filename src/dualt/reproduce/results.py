@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -40,6 +41,8 @@ _LEGENDS = {
     "posterior": "Mean of |P − P̂| over test points and classes, ± standard deviation.",
     "deltas": "Errors on the training part, mean ± standard deviation.",
 }
+# What a table shows where there is no value.
+_NOTHING = "–"
 # Settings that are those of cross entropy's published recipe if they are `None`.
 _RECIPE = ("epochs", "batch_size", "learning_rate", "momentum", "schedule")
 
@@ -148,27 +151,12 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
     return results
 
 
-class Typesetting(NamedTuple):
-    """How a format prints a number: bold, star, plus-minus, no value."""
-
-    bold: str
-    star: str
-    plus_minus: str
-    nothing: str
-
-    def number(
-        self, digits: int, mean: float | None, sd: float | None = None, bold: bool = False, star: bool = False
-    ) -> str:
-        """Return `mean ± sd`, marked."""
-        if mean is None:
-            return self.nothing
-        shown = f"{mean:.{digits}f}"
-        shown = self.bold.format(shown) if bold else shown
-        return shown + (self.star if star else "") + ("" if sd is None else f"{self.plus_minus}{sd:.{digits}f}")
-
-
-MARKDOWN = Typesetting("**{}**", "\\*", " ± ", "–")
-LATEX = Typesetting("\\mathbf{{{}}}", "^*", " \\pm ", "--")
+def _number(digits: int, mean: float | None, sd: float | None = None, bold: bool = False, star: bool = False) -> str:
+    """Return `mean ± sd` as Markdown, marked; `to_latex` translates it."""
+    if mean is None:
+        return _NOTHING
+    shown = f"**{mean:.{digits}f}**" if bold else f"{mean:.{digits}f}"
+    return shown + ("\\*" if star else "") + ("" if sd is None else f" ± {sd:.{digits}f}")
 
 
 class ResultTable(NamedTuple):
@@ -179,21 +167,17 @@ class ResultTable(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
-def tables_of(experiment: Experiment, results: Sequence[Result], text: Typesetting) -> list[ResultTable]:
+def tables_of(experiment: Experiment, results: Sequence[Result]) -> list[ResultTable]:
     """Return one table per data set."""
     build = _accuracy_table if experiment.shows == "accuracies" else _curve_table
     by_dataset = {dataset: [r for r in results if r.dataset == dataset] for dataset in experiment.datasets}
-    return [
-        ResultTable(DATASET_NAMES.get(dataset, dataset), *build(own, text))
-        for dataset, own in by_dataset.items()
-        if own
-    ]
+    return [ResultTable(DATASET_NAMES.get(dataset, dataset), *build(own)) for dataset, own in by_dataset.items() if own]
 
 
 Rows: TypeAlias = tuple[tuple[str, ...], ...]
 
 
-def _accuracy_table(results: Sequence[Result], text: Typesetting) -> tuple[tuple[str, ...], Rows]:
+def _accuracy_table(results: Sequence[Result]) -> tuple[tuple[str, ...], Rows]:
     """Rows are methods; each noise has our value and, where the paper printed one, its value and the difference."""
     sizes = {result.size for result in results}
     heads = dict.fromkeys(r.noise if len(sizes) == 1 else f"{r.noise}, n={r.size:g}" for r in results)
@@ -205,15 +189,15 @@ def _accuracy_table(results: Sequence[Result], text: Typesetting) -> tuple[tuple
         rivals = [r.mean or 0.0 for r in column if r.method == result.method]
         bold = len(rivals) > 1 and result.mean == max(rivals)
         star = len(column) > 1 and result.mean == max(r.mean or 0.0 for r in column)
-        printed = text.number(2, *result.published) if result.published else text.nothing
-        difference = text.nothing if result.difference is None else f"{result.difference:+.2f}"
-        cells = (text.number(2, result.mean, result.sd, bold, star), printed, difference)
+        printed = _number(2, *result.published) if result.published else _NOTHING
+        difference = _NOTHING if result.difference is None else f"{result.difference:+.2f}"
+        cells = (_number(2, result.mean, result.sd, bold, star), printed, difference)
         rows.setdefault(result.row, []).extend(cells[: len(parts)])
     columns = ("", *(f"{head}{part}" for head in heads for part in parts), "seeds")
     return columns, tuple((name, *own, _seeds(r for r in results if r.row == name)) for name, own in rows.items())
 
 
-def _curve_table(results: Sequence[Result], text: Typesetting) -> tuple[tuple[str, ...], Rows]:
+def _curve_table(results: Sequence[Result]) -> tuple[tuple[str, ...], Rows]:
     """Rows are noise and sample size; each estimator or quantity has a column, the smallest error in bold."""
     points: dict[tuple[str, float], list[Result]] = {}
     for result in results:
@@ -223,7 +207,7 @@ def _curve_table(results: Sequence[Result], text: Typesetting) -> tuple[tuple[st
         known = [r.mean for r in own if r.mean is not None and r.estimator != "oracle"]
         n_samples = next((r.n_samples for r in own if r.n_samples), None)
         compared = results[0].quantity == "error" and len(known) > 1
-        cells = [text.number(3, r.mean, r.sd, bold=compared and r.mean == min(known)) for r in own]
+        cells = [_number(3, r.mean, r.sd, bold=compared and r.mean == min(known)) for r in own]
         samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
         rows.append((noise, samples, *cells, _seeds(own)))
     return ("noise", "samples", *dict.fromkeys(r.row for r in results), "seeds"), tuple(rows)
@@ -281,13 +265,19 @@ def _shown(value: Any) -> str:
 def to_latex(experiment: Experiment, results: Sequence[Result]) -> str:
     """Return a `tabular` per data set, for booktabs."""
     blocks = []
-    for table in tables_of(experiment, results, LATEX):
+    for table in tables_of(experiment, results):
         head = " & ".join(_escape(name) for name in table.columns)
-        body = [" & ".join((_escape(row[0]), *(f"${cell}$" for cell in row[1:]))) + r" \\" for row in table.rows]
+        body = [" & ".join((_escape(row[0]), *map(_to_math, row[1:]))) + r" \\" for row in table.rows]
         spec = "l" + "r" * (len(table.columns) - 1)
         lines = [f"% {table.heading}", rf"\begin{{tabular}}{{{spec}}}", r"\toprule", head + r" \\", r"\midrule"]
         blocks.append("\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}"]))
     return "\n\n".join(blocks) + "\n"
+
+
+def _to_math(cell: str) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"\\mathbf{\1}", "--" if cell == _NOTHING else cell)
+    math = bold.replace("\\*", "^*").replace("±", r"\pm")
+    return f"${math}$"
 
 
 def _escape(name: str) -> str:

@@ -182,12 +182,13 @@ def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSp
         options = _sorted(experiment.estimator_options.get(base_name(estimator or ""), {}))
         if method is None:
             return RunSpec(posterior, estimator, estimator_options=options)
-        settings, stage = [], method  # of the method and those that it starts from
-        while stage is not None:
-            if stage in experiment.recipes:
-                settings.append((stage, _sorted(experiment.recipes[stage])))
-            stage = METHODS[stage].starts_from
-        return RunSpec(posterior, estimator, method, experiment.method_epochs, options, tuple(settings))
+        stages = [method]  # and those that it starts from
+        while (source := METHODS[stages[-1]].starts_from) is not None:
+            stages.append(source)
+        settings = tuple(
+            (stage, _sorted(own)) for stage in stages if (own := experiment.recipes.get(stage)) is not None
+        )
+        return RunSpec(posterior, estimator, method, experiment.method_epochs, options, settings)
 
     yield RunSpec(posterior, method="ce")
     if posterior.noise != "clean" or experiment.shows == "errors":
