@@ -26,8 +26,8 @@ _WHOLE = re.compile(r"(-?\d+)(?:\.0*)?", re.ASCII)
 _SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 _LONGEST_LABEL = 1_000
 _SEVERAL_PEOPLE = (
-    " Several people's labels come one column at a time, or as their majority: see docs/howto/crowd.md. If these are"
-    " the probabilities, they come first."
+    " Several people's labels are combined by dualt.combine_votes: see docs/howto/crowd.md. If these are the"
+    " probabilities, they come first."
 )
 
 

@@ -161,8 +161,9 @@ def no_vote(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which values are no vote: missing, empty, or a number below zero."""
     import pandas as pd
 
-    missing: NDArray[np.bool_] = np.asarray(pd.isna(values)) | (values == "")
-    missing |= np.array([isinstance(one, (int, np.integer)) and one < 0 for one in values], bool)
+    missing = np.asarray(pd.isna(values), bool)
+    own = [one == "" or (isinstance(one, (int, np.integer)) and one < 0) for one in values[~missing]]
+    missing[~missing] = own
     return missing
 
 
