@@ -26,7 +26,7 @@ from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.issues.corrections import CORRECTIONS
 from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
-from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows import as_posterior
 from dualt.rows.scaling import scale_classes, share_factors
 from dualt.transition import bayes_scores, early_posterior
 from dualt.validation import index_of
@@ -54,6 +54,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Name of the estimator that finds the transition matrix; see `dualt.estimate_transition`.
     transition
         A known matrix (classes in sorted order) or a `TransitionEstimate`, instead.
+    determined
+        Could an expert always tell the class from the example? See `dualt.estimate_transition`.
     cv
         Number of folds, or a scikit-learn splitter.
     n_jobs
@@ -89,6 +91,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         correction: Literal["reweight", "posterior", "clean"] = "reweight",
         estimator: str | None = None,
         transition: ArrayLike | TransitionEstimate | None = None,
+        determined: bool | None = None,
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: int | None = 0,
@@ -97,6 +100,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.correction = correction
         self.estimator = estimator
         self.transition = transition
+        self.determined = determined
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -155,7 +159,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         labels, n_rows = codes[kept], len(codes)
         if len(kept) < n_rows:
             X = _safe_indexing(X, kept)  # noqa: N806
-            verified = None if verified is None else _among(kept, n_rows, as_audit(verified))
+            verified = None if verified is None else as_audit(verified).among(kept)
         base = LogisticRegression() if self.classifier is None else clone(check_classifier(self.classifier))
         folds = make_folds(labels, self.cv, groups, self.random_state)
         weights: dict[str, NDArray[np.float64]] = {}
@@ -171,15 +175,15 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self._factors = share_factors(probs, labels)
         issues, right = self._judge(scale_classes(probs, self._factors), labels, verified)
         found = replace(issues, label_texts=_label_texts(self.classes_))
-        lesson = CORRECTIONS[self.correction](found, labels, right)
+        training = CORRECTIONS[self.correction](found, labels, right)
         found = found if len(kept) == n_rows else found.spread(kept, n_rows)
         self.label_issues_ = replace(found, index=index)
         self.transition_estimate_ = self.label_issues_.transition_estimate
         self.transition_: NDArray[np.float64] = self.label_issues_.transition
         self.classifier_ = base.fit(
-            X if lesson.rows is None else _safe_indexing(X, lesson.rows),
-            self.classes_[lesson.labels],
-            **{name: lesson.weighted(values) for name, values in weights.items()},
+            X if training.rows is None else _safe_indexing(X, training.rows),
+            self.classes_[training.labels],
+            **{name: training.weighted(values) for name, values in weights.items()},
         )
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.classifier_, name):
@@ -189,39 +193,29 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _judge(
         self, probs: NDArray[np.float64], labels: NDArray[np.intp], verified: Any
     ) -> tuple[LabelIssues, NDArray[np.float64]]:
-        """Estimate the matrix from out-of-fold probabilities, and judge every label by it.
-
-        Return the issues, and how probably each label is right by Bayes' rule, or as verified labels have calibrated
-        it: the issues are ranked by a second opinion as well where the structure of the matrix is in doubt.
-        """
+        """Return the issues by out-of-fold probabilities, and P(right) of every label by Bayes' rule or an audit."""
         # Labels are class numbers by now, whatever the classes are called.
         coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
-        posterior = as_posterior(probs, labels, coder=coder, out_of_fold=True)
+        posterior = as_posterior(probs, labels, coder=coder, out_of_fold=True, determined=self.determined)
         if verified is not None:
-            issues = find_posterior_issues(posterior, self._verified_estimate(posterior, labels, verified))
+            if self.transition is not None:
+                raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
+            audit = as_audit(verified)
+            given = None if audit.given is None else self._codes_of(audit.given.tolist())
+            audit = replace(audit, true=self._codes_of(audit.true.tolist()), given=given)
+            estimate = estimate_verified(posterior, estimate_posterior(posterior, self.estimator), audit)
+            issues = find_posterior_issues(posterior, estimate)
         else:
             issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
-            estimate = issues.transition_estimate
-            doubt = None if estimate is None else estimate.doubt
-            if doubt is not None:
-                message = f"The correction may do harm: {doubt}. Compare with the classifier alone on verified labels."
+            found = issues.transition_estimate
+            if found is not None and found.doubt is not None:
+                message = (
+                    f"The correction may do harm: {found.doubt}. Compare with the classifier alone on verified labels."
+                )
                 warnings.warn(message, DualtWarning, stacklevel=3)
-            if self.correction == "reweight":
+            if self.correction == "reweight":  # by the probabilities as they are
                 return issues, bayes_scores(probs, labels, issues.transition)[0].astype(np.float64)
         return issues, issues.probability_right.astype(np.float64)
-
-    def _verified_estimate(
-        self, posterior: NoisyPosterior, labels: NDArray[np.intp], verified: Any
-    ) -> TransitionEstimate:
-        """Return the estimate as verified labels correct it."""
-        if self.transition is not None:
-            raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
-        estimate = estimate_posterior(posterior, self.estimator)
-        audit = as_audit(verified)
-        # The posterior has class numbers.
-        given = None if audit.given is None else self._codes_of(audit.given.tolist())
-        audit = replace(audit, true=self._codes_of(audit.true.tolist()), given=given)
-        return estimate_verified(posterior, estimate, audit)
 
     def _codes_of(self, clean_labels: Any) -> NDArray[np.intp]:
         """Return the class numbers of verified labels."""
@@ -252,18 +246,6 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
-
-
-def _among(kept: NDArray[np.intp], n_rows: int, audit: Audit) -> Audit:
-    """Return an audit of all rows as one of the rows that are kept, because they have a label."""
-    place = np.full(n_rows, -1)
-    place[kept] = np.arange(len(kept))
-    rows = np.asarray(audit.rows)
-    inside = (rows >= 0) & (rows < n_rows)
-    without = inside & (place[np.where(inside, rows, 0)] < 0)
-    if without.any():
-        raise InputError(f"Expected verified rows with a given label, got row {rows[without][0]} without one.")
-    return replace(audit, rows=np.where(inside, place[np.where(inside, rows, 0)], rows))
 
 
 def _label_texts(classes: NDArray[Any]) -> tuple[str, ...]:

@@ -264,3 +264,21 @@ def test_an_array_of_embeddings(tmp_path, monkeypatch):
     pd.DataFrame({"y": labels}).to_csv("y.csv", index=False)
     run("probs", "y.csv", "--label", "y", "--features", "emb.npy", "-o", "p.npy")
     assert (np.load("p.npy").argmax(axis=1) == labels).mean() > 0.9
+
+
+def test_the_probabilities_of_several_models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    clean = rng.integers(2, size=300)
+    given = np.where(rng.random(300) < 0.1, 1 - clean, clean)
+    members = [rng.dirichlet([1, 1], 300) * 0.4 + 0.6 * np.eye(2)[clean] for _ in range(2)]
+    pd.DataFrame({"name": [f"n{row}" for row in range(300)], "y": given}).to_csv("y.csv", index=False)
+    for number, member in enumerate(members):
+        np.save(f"p{number}.npy", member)
+    np.save("both.npy", np.stack(members))
+    options = ["y.csv", "--label", "y", "--id", "name", "--determined", "--json"]
+    one, two = (json.loads(run("issues", probs, *options).stdout) for probs in ("p0.npy,p1.npy", "both.npy"))
+    assert one["issues"] == two["issues"]
+    assert (clean != given)[[row["index"] for row in one["issues"]]].mean() > 0.9
+    assert one["issues"][0]["id"] == f"n{one['issues'][0]['index']}"
+    assert "file of LABELS" in refused("estimate", "both.npy")

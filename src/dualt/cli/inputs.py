@@ -128,6 +128,9 @@ def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
     from dualt.io.image_folder import check_array_order
     from dualt.rows import NoisyPosterior
 
+    members = _read_members(data.probs)
+    if members is not None:
+        return _several(members, data, learning, on_progress)
     folder = data.image_folder
     if folder is not None:
         check_array_order(data.probs, folder)
@@ -154,6 +157,38 @@ def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
     ids = read_column(data, data.id_column, n_rows) if folder is None else io.read_class_folder(folder).files
     texts = [read_column(data, name, n_rows) or [] for name in learning.text_columns]
     return Examples(posterior, n_rows, labelled, ids, joined_texts(texts), folder)
+
+
+def _read_members(path: Path) -> Any:
+    """Return the probabilities of several models: one array with three dimensions, or files with commas between."""
+    from dualt.io.load import load_array, read_npy
+
+    if "," in path.name and not path.exists():
+        return [load_array(Path(name.strip())) for name in str(path).split(",")]
+    if path.suffix.lower() == ".npy" and path.is_file():
+        array = read_npy(path)
+        return array if array.ndim == 3 else None
+    return None
+
+
+def _several(members: Any, data: Data, learning: Learning, on_progress: Any) -> Examples:
+    """Return the examples of several models' probabilities, with the labels of a file of their own."""
+    from dualt import io
+    from dualt.rows import as_posterior
+
+    if data.labels is None:
+        raise InputError("Expected a file of LABELS beside the probabilities of several models, got none.")
+    if data.dask or data.columns:
+        raise InputError("Expected --dask and --probs with the probabilities of one model, got several.")
+    labels = io.load_labels(data.labels, column=data.label, missing=True)
+    names = None if data.classes is None else io.load_class_names(data.classes)
+    posterior = as_posterior(members, labels, names, n_jobs=data.n_jobs, on_progress=on_progress)
+    if posterior.labelled is not None:
+        warn_missing(posterior.labelled, posterior.n_given)
+    beside = replace(data, probs=data.labels)
+    texts = [read_column(beside, name, posterior.n_given) or [] for name in learning.text_columns]
+    ids = read_column(beside, data.id_column, posterior.n_given)
+    return Examples(posterior, posterior.n_given, posterior.labelled, ids, joined_texts(texts))
 
 
 def joined_texts(columns: Sequence[Sequence[str]]) -> list[str] | None:

@@ -30,7 +30,7 @@ from dualt.crossfit.folds import Fold, OnProgress, fit_folds
 from dualt.errors import InputError
 
 # Candidates are compared on all folds up to this many rows, on the first fold beyond it.
-_ALL_FOLDS_COMPARE = 2_000
+_ALL_FOLDS_COMPARE = 3_000
 # Forests cope best with noisy labels and are slow on large tables; boosting needs some rows to pay off.
 _FOREST_ROWS, _BOOSTING_ROWS = 20_000, 500
 # Early stopping of boosting holds out labels of every class: the rarest needs this many.

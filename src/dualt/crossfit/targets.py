@@ -58,4 +58,4 @@ def _one_per_example(y: Any, classifier: str) -> NDArray[Any]:
             f"Expected one label per example, of shape (n_samples,), got {y.shape}. For one-hot rows pass their"
             f" argmax; for examples with several classes at once (multi-label) fit one {classifier} per class."
         )
-    return y
+    return np.asarray(y)
