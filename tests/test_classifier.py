@@ -396,6 +396,7 @@ def test_its_issues_keep_the_index():
     assert dualt.RobustClassifier(GaussianNB()).fit(features, noisy).label_issues_.index is None
 
 
+@pytest.mark.filterwarnings("ignore::dualt.errors.DualtWarning")
 def test_groups_stay_in_one_fold():
     """Each example occurs twice: a memory of them agrees with the labels, unless twins share a fold."""
     rng = np.random.default_rng(0)
