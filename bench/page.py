@@ -33,6 +33,7 @@ COMMANDS = {
     "floor": "bench/floor.py --seeds 104 105",
     "real": "bench/real.py",
     "audit": "bench/audit.py",
+    "votes": "bench/votes.py",
     "audit_coverage": "bench/audit_coverage.py",
     "scale": "bench/scale.py",
     "files": "bench/scale.py --issues",
