@@ -11,7 +11,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from dualt.datasets import REGISTRY, download
-from dualt.datasets.published import SOURCES, RemoteFile
+from dualt.datasets.catalog import Entry, RemoteFile
+from dualt.datasets.synthetic import load_synthetic
 from dualt.errors import FileError, UnknownNameError
 
 
@@ -49,7 +50,7 @@ def get(tmp_path, monkeypatch):
     """Return a function that downloads files as the data set `toy`, below `tmp_path/root`."""
 
     def get(*files):
-        monkeypatch.setitem(SOURCES, "toy", files)
+        monkeypatch.setitem(REGISTRY, "toy", Entry(load_synthetic, files=files))
         return download("toy", tmp_path / "root")
 
     return get
@@ -134,10 +135,9 @@ def test_names():
 
 
 def test_every_source_is_encrypted_checked_and_where_its_loader_looks():
-    assert {*SOURCES, "clothing1m"} == set(REGISTRY)
-    for name, files in SOURCES.items():
-        for file in files:
-            assert file.url.startswith("https://")
-            assert re.fullmatch("[0-9a-f]{32}", file.md5)
-            assert file.target.startswith(REGISTRY[name].folder)
-    assert len({file.md5 for files in SOURCES.values() for file in files}) == 10
+    files = [(entry, file) for entry in REGISTRY.values() for file in entry.files]
+    for entry, file in files:
+        assert file.url.startswith("https://")
+        assert re.fullmatch("[0-9a-f]{32}", file.md5)
+        assert file.target.startswith(entry.folder)
+    assert len({file.md5 for _, file in files}) == len(files) == 10

@@ -1,50 +1,82 @@
-"""Data sets by name, and by the kind of file that a path leads to."""
+"""Data sets by name, where to download them, and by the kind of file that a path leads to."""
 
 from __future__ import annotations
 
 import inspect
+import logging
+import os
+import tarfile
+import tempfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
+from dualt.datasets import published
 from dualt.datasets.dataset import Dataset
 from dualt.datasets.own_files import load_folder, load_npz, load_table
-from dualt.datasets.published import (
-    data_root,
-    load_cifar10,
-    load_cifar100,
-    load_clothing1m,
-    load_digits,
-    load_fashion_mnist,
-    load_mnist,
-)
 from dualt.datasets.synthetic import load_synthetic
-from dualt.errors import FileError, InputError, UnknownNameError
+from dualt.errors import FileError, InputError, UnknownNameError, naming_extra
+from dualt.files import make_folder
 from dualt.io.tables import TABLES
+
+_log = logging.getLogger(__name__)
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """Return the folder of the data sets: `root`, else `$DUALT_DATA`, else `~/.cache/dualt`."""
+    return Path(root or os.environ.get("DUALT_DATA") or "~/.cache/dualt").expanduser()
+
+
+class RemoteFile(NamedTuple):
+    """A file to download, its MD5 checksum, and its place below the root: for an archive, a folder in it."""
+
+    url: str
+    md5: str
+    target: str
+
+
+def _idx_files(base: str, folder: str, *checksums: str) -> tuple[RemoteFile, ...]:
+    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+    return tuple(RemoteFile(f"{base}/{n}", md5, f"{folder}/{n}") for n, md5 in zip(names, checksums, strict=True))
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How to load a data set, and its folder below the root (none: it is built in)."""
+    """How to load a data set, its folder below the root (none: it is built in), and the files to download."""
 
     load: Callable[..., Dataset]
     folder: str | None = None
+    files: tuple[RemoteFile, ...] = ()
 
     def is_present(self, root: str | Path | None = None) -> bool:
         """Whether it can be loaded without a download."""
         return self.folder is None or (data_root(root) / self.folder).is_dir()
 
 
+_TORONTO = "https://www.cs.toronto.edu/~kriz"
 REGISTRY: dict[str, Entry] = {
     "synthetic": Entry(load_synthetic),
-    "digits": Entry(load_digits),
-    "mnist": Entry(load_mnist, "MNIST/raw"),
-    "fashion-mnist": Entry(load_fashion_mnist, "FashionMNIST/raw"),
-    "cifar10": Entry(load_cifar10, "cifar-10-batches-bin"),
-    "cifar100": Entry(load_cifar100, "cifar-100-binary"),
-    "clothing1m": Entry(load_clothing1m, "clothing1M"),
-}
+    "digits": Entry(published.load_digits),
+    "mnist": Entry(published.load_mnist, "MNIST/raw", _idx_files(
+        "https://ossci-datasets.s3.amazonaws.com/mnist", "MNIST/raw",
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
+        "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c",
+    )),
+    "fashion-mnist": Entry(published.load_fashion_mnist, "FashionMNIST/raw", _idx_files(
+        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion", "FashionMNIST/raw",
+        "8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
+        "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310",
+    )),
+    "cifar10": Entry(published.load_cifar10, "cifar-10-batches-bin", (
+        RemoteFile(f"{_TORONTO}/cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin"),
+    )),
+    "cifar100": Entry(published.load_cifar100, "cifar-100-binary", (
+        RemoteFile(f"{_TORONTO}/cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", "cifar-100-binary"),
+    )),
+    "clothing1m": Entry(published.load_clothing1m, "clothing1M"),
+}  # fmt: skip
 
 _BY_SUFFIX: dict[str, Callable[..., Dataset]] = {".npz": load_npz, **dict.fromkeys(TABLES, load_table)}
 
@@ -71,8 +103,7 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     """
     entry = REGISTRY.get(name_or_path) if isinstance(name_or_path, str) else None
     loader = entry.load if entry else _loader_of_path(name_or_path)
-    parameters = inspect.signature(loader).parameters
-    takes = [key for key, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    takes = inspect.getfullargspec(loader).kwonlyargs
     for option in options:
         if option not in takes:
             raise InputError(
@@ -80,7 +111,7 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
             )
     if entry is None:
         return loader(Path(name_or_path).expanduser(), **options)
-    return loader(root, **options) if "root" in parameters else loader(**options)
+    return loader(**options) if entry.folder is None else loader(data_root(root) / entry.folder, **options)
 
 
 def _loader_of_path(given: str | Path) -> Callable[..., Dataset]:
@@ -95,3 +126,49 @@ def _loader_of_path(given: str | Path) -> Callable[..., Dataset]:
     if isinstance(given, Path) or "/" in given or suffix in _BY_SUFFIX:
         raise FileError(f"Expected a data set at {path}, but there is no such file or folder.")
     raise UnknownNameError("data set", given, REGISTRY)
+
+
+def download(name: str, root: str | Path | None = None) -> list[Path]:
+    """Download the data set `name` below `root` and return the new files and folders; what is there is kept.
+
+    Checksums are verified. Files are put in place whole: a failure leaves nothing behind.
+    """
+    root = data_root(root)
+    if name == "clothing1m":
+        raise FileError(
+            "Clothing1M is given out by its authors on request: ask for it at https://github.com/Cysu/noisy_label,"
+            f" then unpack it so that {root / 'clothing1M' / 'noisy_train_key_list.txt'} exists."
+        )
+    if name not in REGISTRY:
+        raise UnknownNameError("data set", name, REGISTRY)
+    missing = [file for file in REGISTRY[name].files if not (root / file.target).exists()]
+    for file in missing:
+        with tempfile.TemporaryDirectory(dir=make_folder(root), prefix=".download-") as staging:
+            fetched = _fetch(file, Path(staging))
+            make_folder((root / file.target).parent)
+            fetched.replace(root / file.target)
+    return [root / file.target for file in missing]
+
+
+def _fetch(file: RemoteFile, staging: Path) -> Path:
+    """Download and verify a file, unpack an archive, and return what to put in place."""
+    with naming_extra("Downloading data sets"):
+        import pooch
+    pooch.get_logger().setLevel(logging.WARNING)
+    _log.info("downloading %s", file.url)
+    try:
+        path = Path(pooch.retrieve(file.url, f"md5:{file.md5}", fname=PurePosixPath(file.url).name, path=staging))
+    except ValueError as error:
+        raise FileError(f"Refused {file.url}: expected the MD5 {file.md5}, got another. Try again later.") from error
+    except OSError as error:
+        raise FileError(f"Cannot download {file.url}: {error}. Check network and disk.") from error
+    if not path.name.endswith(".tar.gz"):
+        return path
+    try:
+        with tarfile.open(path) as tar:
+            tar.extractall(staging / "unpacked", filter="data")
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise FileError(f"Cannot unpack {file.url}: {error}.") from error
+    if not (staging / "unpacked" / file.target).is_dir():
+        raise FileError(f"Expected the folder {file.target!r} in {file.url}, got an archive without it.")
+    return staging / "unpacked" / file.target

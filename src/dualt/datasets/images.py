@@ -38,12 +38,7 @@ class LazyImages:
     dtype: np.dtype[np.uint8] = np.dtype(np.uint8)
 
     def __init__(
-        self,
-        paths: Sequence[Path],
-        size: tuple[int, int],
-        *,
-        mode: Mode = "RGB",
-        shorter_side: int | None = None,
+        self, paths: Sequence[Path], size: tuple[int, int], *, mode: Mode = "RGB", shorter_side: int | None = None
     ) -> None:
         self._paths = np.array(paths, dtype=object)
         self._size = size

@@ -1,4 +1,4 @@
-"""The published data sets, read from their original files, and where to download them.
+"""The published data sets, read from their original files.
 
 MNIST and Fashion-MNIST are idx files, gzipped or not: two zero bytes, a byte for the type (8: unsigned bytes), a byte
 for the number of dimensions, each dimension as a big-endian 32-bit number, then the data. CIFAR is read from its binary
@@ -10,26 +10,19 @@ key with its class; keys are paths like `images/0/00/name.jpg`.
 from __future__ import annotations
 
 import gzip
-import logging
 import math
-import os
-import tarfile
-import tempfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.datasets.dataset import Dataset, Labels, Moments
 from dualt.datasets.images import LazyImages
-from dualt.errors import FileError, UnknownNameError, naming_extra
-from dualt.files import make_folder, open_input, read_text
+from dualt.errors import FileError, UnknownNameError
+from dualt.files import open_input, read_text
 from dualt.rng import stream
-
-_log = logging.getLogger(__name__)
 
 _N_DIGITS_TEST = 360
 _FASHION_NAMES = (
@@ -51,11 +44,6 @@ _CLOTHING_NAMES = (
     "Suit", "Shawl", "Dress", "Vest", "Underwear",
 )  # fmt: skip
 _CLOTHING_PARTS = ("noisy_train", "clean_train", "clean_val", "clean_test")
-
-
-def data_root(root: str | Path | None = None) -> Path:
-    """Return the folder of the data sets: `root`, else `$DUALT_DATA`, else `~/.cache/dualt`."""
-    return Path(root or os.environ.get("DUALT_DATA") or "~/.cache/dualt").expanduser()
 
 
 def _check_present(name: str, path: Path) -> None:
@@ -88,14 +76,13 @@ def load_digits() -> Dataset:
     return Dataset("digits", images[train], labels[train], images[test], labels[test], tuple("0123456789"))
 
 
-def load_mnist(root: str | Path | None = None) -> Dataset:
-    """Handwritten digits: 60,000 + 10,000 grey images of 28×28, from `ROOT/MNIST/raw`."""
-    return _load_idx("mnist", data_root(root) / "MNIST" / "raw", tuple("0123456789"), Moments((0.1307,), (0.3081,)))
+def load_mnist(folder: Path) -> Dataset:
+    """Handwritten digits: 60,000 + 10,000 grey images of 28×28."""
+    return _load_idx("mnist", folder, tuple("0123456789"), Moments((0.1307,), (0.3081,)))
 
 
-def load_fashion_mnist(root: str | Path | None = None) -> Dataset:
-    """Clothes: 60,000 + 10,000 grey images of 28×28, from `ROOT/FashionMNIST/raw`."""
-    folder = data_root(root) / "FashionMNIST" / "raw"
+def load_fashion_mnist(folder: Path) -> Dataset:
+    """Clothes: 60,000 + 10,000 grey images of 28×28."""
     return _load_idx("fashion-mnist", folder, _FASHION_NAMES, Moments((0.2860,), (0.3530,)))
 
 
@@ -134,18 +121,16 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
     return data.reshape(shape)
 
 
-def load_cifar10(root: str | Path | None = None) -> Dataset:
-    """Objects of 10 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-10-batches-bin`."""
-    folder = data_root(root) / "cifar-10-batches-bin"
+def load_cifar10(folder: Path) -> Dataset:
+    """Objects of 10 classes: 50,000 + 10,000 colour images of 32×32."""
     train = _read_cifar("cifar10", [folder / f"data_batch_{number}.bin" for number in range(1, 6)], 1, 10)
     test = _read_cifar("cifar10", [folder / "test_batch.bin"], 1, 10)
     moments = Moments((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
     return Dataset("cifar10", *train, *test, _CIFAR10_NAMES, published=moments)
 
 
-def load_cifar100(root: str | Path | None = None) -> Dataset:
-    """Objects of 100 classes: 50,000 + 10,000 colour images of 32×32, from `ROOT/cifar-100-binary`."""
-    folder = data_root(root) / "cifar-100-binary"
+def load_cifar100(folder: Path) -> Dataset:
+    """Objects of 100 classes: 50,000 + 10,000 colour images of 32×32."""
     train, test = (_read_cifar("cifar100", [folder / f"{part}.bin"], 2, 100) for part in ("train", "test"))
     moments = Moments((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
     return Dataset("cifar100", *train, *test, _CIFAR100_NAMES, published=moments)
@@ -169,19 +154,12 @@ def _read_cifar(name: str, paths: Sequence[Path], label_bytes: int, n_classes: i
     return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
 
 
-def load_clothing1m(root: str | Path | None = None, *, train: str = "noisy_train", test: str = "clean_test") -> Dataset:
+def load_clothing1m(folder: Path, *, train: str = "noisy_train", test: str = "clean_test") -> Dataset:
     """Clothes: a million web photographs in 14 classes with noisy labels (38 % wrong), and 10,000 with clean ones.
 
-    Images are decoded when indexed: the shorter side is resized to 256, the centre cropped to 224.
-
-    Parameters
-    ----------
-    root
-        Folder that holds `clothing1M`.
-    train, test
-        The authors' parts to train and to test on: `noisy_train`, `clean_train`, `clean_val` or `clean_test`.
+    Images are decoded when indexed: the shorter side is resized to 256, the centre cropped to 224. `train` and `test`
+    are the authors' parts to train and to test on: `noisy_train`, `clean_train`, `clean_val` or `clean_test`.
     """
-    folder = data_root(root) / "clothing1M"
     moments = Moments((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # of ImageNet
     parts = (*_read_clothing1m(folder, train), *_read_clothing1m(folder, test))
     return Dataset("clothing1m", *parts, _CLOTHING_NAMES, train.startswith("noisy"), moments)
@@ -209,86 +187,3 @@ def _read_clothing1m(folder: Path, part: str) -> tuple[LazyImages, Labels]:
             raise FileError(f"Refused {key_path}: expected paths inside its own folder, got {key!r}.")
     images = LazyImages([folder / key for key in keys], (224, 224), shorter_side=256)
     return images, np.array([label_of[key] for key in keys], np.int64)
-
-
-class RemoteFile(NamedTuple):
-    """A file to download, its MD5 checksum, and its place below the root: for an archive, a folder in it."""
-
-    url: str
-    md5: str
-    target: str
-
-
-def _idx_files(base: str, folder: str, *checksums: str) -> tuple[RemoteFile, ...]:
-    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
-    return tuple(RemoteFile(f"{base}/{n}", md5, f"{folder}/{n}") for n, md5 in zip(names, checksums, strict=True))
-
-
-_TORONTO = "https://www.cs.toronto.edu/~kriz"
-SOURCES: dict[str, tuple[RemoteFile, ...]] = {
-    "mnist": _idx_files(
-        "https://ossci-datasets.s3.amazonaws.com/mnist", "MNIST/raw",
-        "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
-        "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c",
-    ),
-    "fashion-mnist": _idx_files(
-        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion", "FashionMNIST/raw",
-        "8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
-        "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310",
-    ),
-    "cifar10": (
-        RemoteFile(f"{_TORONTO}/cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin"),
-    ),
-    "cifar100": (
-        RemoteFile(f"{_TORONTO}/cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", "cifar-100-binary"),
-    ),
-    # Built in.
-    "synthetic": (),
-    "digits": (),
-}  # fmt: skip
-
-
-def download(name: str, root: str | Path | None = None) -> list[Path]:
-    """Download the data set `name` below `root` and return the new files and folders; what is there is kept.
-
-    Checksums are verified. Files are put in place whole: a failure leaves nothing behind.
-    """
-    root = data_root(root)
-    if name == "clothing1m":
-        raise FileError(
-            "Clothing1M is given out by its authors on request: ask for it at https://github.com/Cysu/noisy_label,"
-            f" then unpack it so that {root / 'clothing1M' / 'noisy_train_key_list.txt'} exists."
-        )
-    if name not in SOURCES:
-        raise UnknownNameError("data set", name, [*SOURCES, "clothing1m"])
-    missing = [file for file in SOURCES[name] if not (root / file.target).exists()]
-    for file in missing:
-        with tempfile.TemporaryDirectory(dir=make_folder(root), prefix=".download-") as staging:
-            fetched = _fetch(file, Path(staging))
-            make_folder((root / file.target).parent)
-            fetched.replace(root / file.target)
-    return [root / file.target for file in missing]
-
-
-def _fetch(file: RemoteFile, staging: Path) -> Path:
-    """Download and verify a file, unpack an archive, and return what to put in place."""
-    with naming_extra("Downloading data sets"):
-        import pooch
-    pooch.get_logger().setLevel(logging.WARNING)
-    _log.info("downloading %s", file.url)
-    try:
-        path = Path(pooch.retrieve(file.url, f"md5:{file.md5}", fname=PurePosixPath(file.url).name, path=staging))
-    except ValueError as error:
-        raise FileError(f"Refused {file.url}: expected the MD5 {file.md5}, got another. Try again later.") from error
-    except OSError as error:
-        raise FileError(f"Cannot download {file.url}: {error}. Check network and disk.") from error
-    if not path.name.endswith(".tar.gz"):
-        return path
-    try:
-        with tarfile.open(path) as tar:
-            tar.extractall(staging / "unpacked", filter="data")
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise FileError(f"Cannot unpack {file.url}: {error}.") from error
-    if not (staging / "unpacked" / file.target).is_dir():
-        raise FileError(f"Expected the folder {file.target!r} in {file.url}, got an archive without it.")
-    return staging / "unpacked" / file.target
