@@ -80,8 +80,7 @@ def filled_howto_audit(run):
 
 def tiny_data(run):
     """Every data set of the paper in its original format, with a handful of images; some more in images.npz."""
-    sys.path.insert(0, str(ROOT / "tests" / "reproduce"))
-    from tiny_data import write_all
+    from tests.paper_data import write_all
 
     run.environment["DUALT_DATA"] = str(write_all(Path("data-sets").absolute()))
     np.savez("images.npz", X=np.random.default_rng(0).integers(256, size=(5, 28, 28), dtype=np.uint8))

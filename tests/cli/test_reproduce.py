@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +11,7 @@ from typer.testing import CliRunner
 
 from dualt.cli import app
 from dualt.reproduce import EXPERIMENTS, read_records
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "reproduce"))
-from tiny_data import write_all
+from tests.paper_data import write_all
 
 
 def run(command, out, *sets, code=0, data=None):

@@ -52,12 +52,11 @@ class Posterior:
     def __init__(
         self,
         spec: PosteriorSpec,
-        data_dir: Path | None = None,
         folder: Path | None = None,
         n_jobs: int | None = None,
         on_epoch: OnStage | None = None,
     ) -> None:
-        dataset, size = _load(spec, data_dir), {}
+        dataset, size = _load(spec), {}
         if spec.size != 1 and (spec.dataset != "synthetic" or spec.whole_validation):
             total = len(dataset.train_y)
             if spec.whole_validation:
@@ -216,10 +215,10 @@ def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
     return build
 
 
-def check_matrix(spec: PosteriorSpec, data_dir: Path | None = None) -> None:
+def check_matrix(spec: PosteriorSpec) -> None:
     """Refuse a noise matrix that does not fit its data set, before any run starts."""
     if spec.matrix is not None:
-        _transition(spec, _load_named(spec.dataset, data_dir).n_classes)
+        _transition(spec, _load_named(spec.dataset).n_classes)
 
 
 def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
@@ -228,9 +227,9 @@ def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
     return None if spec.noise == GIVEN else from_name(spec.noise, n_classes, random_state=spec.seed)
 
 
-def _load(spec: PosteriorSpec, data_dir: Path | None) -> Dataset:
+def _load(spec: PosteriorSpec) -> Dataset:
     if spec.dataset != "synthetic":
-        return _load_named(spec.dataset, data_dir)
+        return _load_named(spec.dataset)
     if spec.size <= 1:
         raise InputError(f"Expected a number of samples for the synthetic data, got the share {spec.size:g}.")
     n_samples = spec.pool if spec.whole_validation and spec.pool else int(spec.size)

@@ -81,7 +81,6 @@ def run_sweep(
     *,
     n_jobs: int = 1,
     dask: str | None = None,
-    data_dir: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Record]:
     """Do every run that has no record of success below `out`, and return the records of all.
@@ -95,31 +94,31 @@ def run_sweep(
     missing = [run for run in dict.fromkeys(runs) if known.get(run.identity, {}).get("status") != "done"]
     n_done = 0
 
-    def tell(label: str) -> None:
+    def report(label: str) -> None:
         log.info("%s", label)
         if on_progress is not None:
             on_progress(n_done, len(missing), label)
 
     if missing:
         make_folder(out)
-        tell("starts")
+        report("starts")
         groups: dict[PosteriorSpec, list[RunSpec]] = {}
         for run in missing:
             groups.setdefault(run.posterior, []).append(run)
         finished: Iterator[tuple[Record, str]]
         if dask is None and n_jobs == 1:
-            finished = (each for group in groups.values() for each in do_runs(group, out, data_dir, on_epoch=tell))
+            finished = (each for group in groups.values() for each in do_runs(group, out, on_epoch=report))
         else:
-            finished = _in_parallel([*groups.values()], out, data_dir, n_jobs, dask)
+            finished = _in_parallel([*groups.values()], out, n_jobs, dask)
         for _, label in finished:
             n_done += 1
-            tell(label)
+            report(label)
     wanted = {run.identity for run in runs}
     return {identity: record for identity, record in read_records(out).items() if identity in wanted}
 
 
 def _in_parallel(
-    groups: Sequence[Sequence[RunSpec]], out: Path, data_dir: Path | None, n_jobs: int, dask: str | None
+    groups: Sequence[Sequence[RunSpec]], out: Path, n_jobs: int, dask: str | None
 ) -> Iterator[tuple[Record, str]]:
     """Do the runs of each posterior in a process of their own; yield records and labels as they arrive."""
     import joblib
@@ -127,7 +126,7 @@ def _in_parallel(
 
     # The machines of a cluster need not see our folder: they send their records back.
     own_out, threads = (None, 1) if dask else (out, max(1, (os.cpu_count() or 1) // n_jobs))
-    tasks = (joblib.delayed(_collect)(group, own_out, data_dir, threads) for group in groups)
+    tasks = (joblib.delayed(_collect)(group, own_out, threads) for group in groups)
     try:
         with (
             nullcontext() if dask is None else connected(dask),
@@ -145,36 +144,33 @@ def _in_parallel(
         ) from error
 
 
-def _collect(runs: Sequence[RunSpec], *arguments: Any) -> list[tuple[Record, str]]:
-    return list(do_runs(runs, *arguments))
+def _collect(runs: Sequence[RunSpec], out: Path | None, n_jobs: int) -> list[tuple[Record, str]]:
+    return list(do_runs(runs, out, n_jobs))
 
 
 def do_runs(
     runs: Sequence[RunSpec],
     out: Path | None,
-    data_dir: Path | None,
     n_jobs: int | None = None,
-    on_epoch: Callable[[str], None] | None = None,
+    on_epoch: Callable[[str], None] = log.debug,
 ) -> Iterator[tuple[Record, str]]:
     """Do the runs of one posterior; yield each record, appended below `out` if given, with a label.
 
     A run that fails gets a record with the reason and does not stop the others; a full disk does.
     """
-    spec, posterior = runs[0].posterior, None
+    spec, posterior, n_failed = runs[0].posterior, None, 0
     folder = None if out is None else out / "checkpoints" / spec.identity
-
-    def tell(stage: str, epoch: Any) -> None:
-        if on_epoch is not None:
-            on_epoch(f"{RunSpec(spec)} {stage}, epoch {epoch.epoch + 1}")
-
     versions = {name: metadata.version(name) for name in ("dualt", "numpy", "torch")}
-    n_failed = 0
+    versions = {"python": platform.python_version(), **versions}
+
+    def report(stage: str, epoch: Any) -> None:
+        on_epoch(f"{RunSpec(spec)} {stage}, epoch {epoch.epoch + 1}")
+
     for run in runs:
-        record: Record = {"format": FORMAT, "id": run.identity, "spec": run.to_dict()}
-        record["versions"] = {"python": platform.python_version(), **versions}
+        record: Record = {"format": FORMAT, "id": run.identity, "spec": run.to_dict(), "versions": versions}
         label = str(run)
         try:
-            posterior = posterior or Posterior(spec, data_dir, folder, n_jobs, tell)
+            posterior = posterior or Posterior(spec, folder, n_jobs, report)
             record |= {"status": "done", **posterior.measure(run)}
         except Exception as error:
             cause = error.__cause__ if isinstance(error, FileError) else error
