@@ -73,7 +73,7 @@ def main() -> None:
     if arguments.out is not None:
         arguments.out.write_text(json.dumps({"machine": machine(), "records": records}, indent=1), encoding="utf-8")
     table = pd.DataFrame(records).drop(columns="name").groupby("family").mean(numeric_only=True)
-    table.insert(0, "problems", pd.DataFrame(records).groupby("family").size())
+    table.insert(0, "problems", pd.DataFrame(records).groupby("family").size().astype(float))
     table.loc["mean"] = table.mean()
     columns = [f"T {key}" for key in ("default", "joint", "answered", "unanswered", "views")]
     columns += [
