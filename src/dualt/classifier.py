@@ -113,7 +113,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                     f"The wrapped model is `classifier`: set classifier__{name.removeprefix('estimator__')} instead of"
                     f" {name}. `estimator` is the name of the estimator that finds the transition matrix."
                 )
-        return super().set_params(**params)
+        super().set_params(**params)
+        return self
 
     def fit(
         self,

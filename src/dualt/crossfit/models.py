@@ -224,4 +224,4 @@ def average(members: NDArray[Any], labels: NDArray[np.intp], *, weighted: bool) 
         for _ in range(100):
             parts = of_label * weights
             weights = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return np.einsum("k,knc->nc", weights, members)
+    return np.asarray(np.einsum("k,knc->nc", weights, members))

@@ -101,7 +101,7 @@ def _members_of(posterior: NoisyPosterior) -> tuple[list[NDArray[np.float32]], C
             " `dualt.cross_fit` returns."
         )
     labels = np.concatenate([codes for _, codes in posterior.chunks()]).astype(np.intp)
-    return calibrate_members(posterior.members, labels), labels
+    return calibrate_members(list(posterior.members), labels), labels
 
 
 def _resample(counts: Floats, shift: Floats, rng: np.random.Generator) -> Floats:
@@ -165,7 +165,7 @@ def _votes(probs: NDArray[np.float32], transition: Floats | None, chosen: Codes)
         probs = probs / probs.sum(axis=1, keepdims=True)
     confidence = probs.max(axis=1)
     cuts = np.quantile(confidence[chosen], np.arange(1, LEVELS) / LEVELS)
-    return probs.argmax(axis=1) + probs.shape[1] * np.digitize(confidence, cuts)
+    return np.asarray(probs.argmax(axis=1) + probs.shape[1] * np.digitize(confidence, cuts))
 
 
 def _agreement(labels: Codes, votes: Sequence[Codes], n_classes: int) -> Floats:

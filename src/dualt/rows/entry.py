@@ -83,8 +83,8 @@ def as_posterior(
         raise LabelsError(f"Expected labels of {table.shape[1]} classes, one per column, got {coder.n_classes}.")
     if members is not None and len(missing):
         members = np.delete(members, missing, axis=1)
-    blocks = (ArrayBlock(table, labels, missing=missing.tolist()),)
-    return NoisyPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, members=members, determined=determined)
+    rows = (ArrayBlock(table, labels, missing=missing.tolist()),)
+    return NoisyPosterior(rows, coder, n_jobs, on_progress, out_of_fold, members=members, determined=determined)
 
 
 def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
