@@ -9,12 +9,11 @@ import pytest
 
 import dualt
 from dualt import noise
-from dualt.audit import Audit, correct_by_audit
-from dualt.audit.design import Plan, Weights
+from dualt.audit import Audit, calibrated_posterior, correct_by_audit
+from dualt.audit.design import Plan
 from dualt.audit.verified import check_drawn_at_random
 from dualt.errors import InputError
 from dualt.rows import as_posterior
-from dualt.transition import early_posterior
 
 N, C = 3000, 4
 
@@ -47,7 +46,7 @@ def test_the_joint_is_that_of_all_rows_at_once(data):
     rows = draw(data)
     base = dualt.estimate_transition(probs, given).transition
     result = correct_by_audit(as_posterior(probs, given), base, Audit(rows, clean[rows]))
-    dense = result.calibration.posterior(probs, given, early_posterior(probs, base))
+    dense = calibrated_posterior(result.calibration, probs, given)
     dense[rows] = np.eye(C)[clean[rows]]
     expected = np.array([[dense[given == j, i].sum() for j in range(C)] for i in range(C)])
     np.testing.assert_allclose(result.joint, expected, rtol=1e-6)
@@ -214,7 +213,7 @@ def test_the_same_row_twice_with_the_same_truth_counts_once(data):
     [
         (lambda rows, true: (rows + N, true), f"from 0 to 2,999, got {N}|from 0 to 2,999, got"),
         (lambda rows, true: (np.r_[rows, rows[:1]], np.r_[true, (true[:1] + 1) % C]), "one true class for every"),
-        (lambda rows, true: (rows, np.where(true == 1, 9, true)), "as true class of row 24, got '9'"),
+        (lambda rows, true: (rows, np.where(true == 1, 9, true)), "as true class of row 24 .*got '9'"),
         (lambda rows, true: (rows, true.astype(str).astype("U3").repeat(1) + "x"), "got '0x'"),
         (lambda rows, true: (rows[:9], true[:9]), "at least 10 verified rows, got 9. Verify 1 more"),
         (lambda rows, true: (rows[:0], true[:0]), "at least one label"),
@@ -252,7 +251,6 @@ def test_a_plan_of_batches():
         plan.draw(2000, 0)
     # Nothing is known without predictions: the largest spread that a share has.
     assert Plan.of(10**6, "uniform").needed(0.05)[0] == pytest.approx(387, abs=3)
-    assert Weights.uniform(10, 100).n_strata == 1
 
 
 def test_noise_by_class_is_not_hurt():

@@ -8,7 +8,7 @@ from dualt.audit.design import Plan
 
 
 def test_a_larger_draw_contains_the_smaller_one():
-    strata = d.wrongness_strata(np.random.default_rng(0).random(1000))
+    strata = Plan.of(1000, "stratified", np.random.default_rng(0).random(1000)).strata
     first = d.draw_rows(strata, np.array([5, 5, 10, 20, 10]), seed=3)
     second = d.draw_rows(strata, np.array([5, 15, 10, 40, 30]), seed=3)
     assert set(first.rows) <= set(second.rows)
@@ -56,9 +56,8 @@ def test_thin_strata_are_merged_with_their_neighbour():
 
 
 def test_strata_are_fifths_even_with_ties():
-    assert np.bincount(d.wrongness_strata(np.zeros(100))).tolist() == [20] * 5
-    wrong = np.arange(10.0)
-    assert d.wrongness_strata(wrong).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert np.bincount(Plan.of(100, "stratified", np.zeros(100)).strata).tolist() == [20] * 5
+    assert Plan.of(10, "stratified", np.arange(10.0)[::-1] / 10).strata.tolist() == [4, 4, 3, 3, 2, 2, 1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("total", [10, 57, 200, 999, 1000, 1200])
@@ -100,16 +99,15 @@ def test_one_stratum_needs_what_the_textbook_says():
 
 
 def test_what_is_needed_after_a_batch():
-    plan, verified = Plan.of(10000, "uniform"), np.arange(100)
+    plan, verified = Plan.of(10000, "uniform"), np.zeros(100, int)
     reached = d.expected_half_width(np.array([100]), plan.sizes, plan.spread)
     assert plan.needed_after(0.01, 0.02, verified) == 100
     assert plan.needed_after(reached, reached / 2, verified) == pytest.approx(400, rel=0.06)
 
 
 def test_spread_moves_from_prediction_to_what_was_seen():
-    predicted = np.array([0.1, 0.4])
-    residuals, strata = np.array([0.9, 0.0, -0.1]), np.array([0, 0, 0])
-    found = d.observed_spread(predicted, residuals, strata)
+    plan = d.Plan(np.array([0, 0, 0, 1]), np.array([0.1, 0.4]), np.zeros(2, int))
+    found = plan.with_observed(np.array([0.9, 0.0, -0.1]), np.array([0, 1, 2])).observed
     assert found[0] == pytest.approx(np.sqrt((5 * 0.01 + 0.82) / 8))
     assert found[1] == pytest.approx(0.4)
     np.testing.assert_allclose(d.predicted_spread(np.array([0.5, 0.5, 0.0]), np.array([0, 0, 1])), [0.5, 0])

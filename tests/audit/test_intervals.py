@@ -186,14 +186,13 @@ def test_score_limits_are_those_of_a_grid(means, sizes, shares):
     assert high == pytest.approx(score_reference(means, sizes, shares, 2.0, 1), abs=1e-3)
 
 
-def test_score_limits_with_one_cell_are_wilsons():
-    mean, size, q = np.array([[0.0], [0.3], [1.0]]), np.array([[20.0], [50], [9]]), 1.96
-    low, high = pp.score_limits(mean, size, np.ones(1), q)
-    centre, spread = mean + q**2 / (2 * size), q**2 / size
+@pytest.mark.parametrize(("mean", "size"), [(0.0, 20), (0.3, 50), (1.0, 9)])
+def test_score_limits_with_one_cell_are_wilsons(mean, size):
+    found = pp.score_limits(np.array([mean]), np.array([size]), np.ones(1), 1.96)
+    spread = 1.96**2 / size
     half = np.sqrt(spread * mean * (1 - mean) + spread**2 / 4)
-    np.testing.assert_allclose(
-        np.stack([low, high]), np.hstack([centre - half, centre + half]).T / (1 + spread.T), atol=1e-9
-    )
+    limits = np.array([mean + spread / 2 - half, mean + spread / 2 + half]) / (1 + spread)
+    np.testing.assert_allclose(found, limits, atol=1e-9)
 
 
 def test_cells_that_say_nothing_change_nothing():

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from typer.testing import CliRunner
 import dualt
 from dualt import noise
 from dualt.audit.design import Plan
+from dualt.audit.sheet import Sheet
 from dualt.cli import app
-from dualt.cli.audit import AuditProgress, Reached
+from dualt.cli.audit import _progress, _show
 
 
 @pytest.fixture
@@ -147,7 +149,9 @@ def test_probabilities_that_are_no_file_are_missed_as_such(folder):
 
 @pytest.mark.parametrize(("target", "words"), [(0.0999, "101 verified labels: 1 is"), (0.05, "labels: 205 are")])
 def test_one_missing_label_is_one(target, words, capsys):
-    AuditProgress(Plan.of(1000, "uniform"), None, Reached(0.1, 0.3, np.arange(100)), target).show()
+    drawn = Plan.of(1000, "uniform").draw(100, 0)
+    sheet = replace(Sheet.of_draw(np.zeros(1000, int), drawn), true=np.full(100, "0"))
+    _show(_progress(Plan.of(1000, "uniform"), sheet, (0.1, 0.3), target))
     assert f"{words} missing." in capsys.readouterr().out
 
 

@@ -146,7 +146,7 @@ def test_an_export_of_other_labels_is_refused(table):
         ('[{"index": "x", "old": "a", "new": "b"}]', "row number"),
         ('[{"index": 1, "old": "a", "new": ["b", "c"]}]', "b and c"),
         ('[{"index": 1, "old": "a", "annotations": [3]}]', "as the tool exports them"),
-        ('[{"index": 1, "old": "a", "new": "b"}, {"index": 1, "old": "a", "new": "c"}]', "tasks 1 and 2"),
+        ('[{"index": 1, "old": "a", "new": "b"}, {"index": 1, "old": "a", "new": "c"}]', "task 1 and task 2"),
     ],
 )
 def test_other_files_are_refused(tmp_path, content, message):

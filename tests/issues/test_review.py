@@ -22,15 +22,15 @@ def test_reads_decisions_with_their_number(tmp_path):
     text = 'index,old,new\r\n7,cat,dog\r\n9,"a, ""b""\nc",cat\r\n12,dog,dog\r\n'
     path = write(tmp_path / "review.csv", text)
     assert read_review(path) == [
-        Decision(7, "cat", "dog", 1),
-        Decision(9, 'a, "b"\nc', "cat", 2),
-        Decision(12, "dog", "dog", 3),
+        Decision(7, "cat", "dog", "row 1"),
+        Decision(9, 'a, "b"\nc', "cat", "row 2"),
+        Decision(12, "dog", "dog", "row 3"),
     ]
 
 
 def test_reads_what_a_spreadsheet_saved(tmp_path):
     path = write(tmp_path / "review.csv", b"\xef\xbb\xbfIndex,Old,New\n0,'=1+1,'-1\n\n")
-    assert read_review(path) == [Decision(0, "=1+1", "-1", 1)]
+    assert read_review(path) == [Decision(0, "=1+1", "-1", "row 1")]
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), max_size=5))
@@ -51,7 +51,7 @@ def test_any_class_name_survives_the_file(tmp_path_factory, pairs):
         ("index,old,new\n1,a,b\nx,a,b\n", "row number as index in row 2 .* got 'x'"),
         ("index,old,new\n-1,a,b\n", "row number as index in row 1"),
         ("index,old,new\n²,a,b\n", "row number as index in row 1"),
-        ("index,old,new\n1,a,b\n2,a,b\n1,a,c\n", "two for example 1 .* rows 1 and 3"),
+        ("index,old,new\n1,a,b\n2,a,b\n1,a,c\n", "two for example 1 .* row 1 and row 3"),
         ('index,old,new\n1,a,"b\n', "never closed"),
         (b"index,old,new\n1,\xff,b\n", "UTF-8"),
     ],
@@ -68,7 +68,7 @@ def test_a_missing_file_is_a_file_error(tmp_path):
 
 def test_numbers_keep_their_dtype_and_the_input_is_untouched():
     labels = np.array([4, 9, 4, 7], dtype=np.int8)
-    corrected = apply_review(labels, [Decision(0, "4", "9", 2), Decision(3, "7", "7", 3)])
+    corrected = apply_review(labels, [Decision(0, "4", "9", "row 2"), Decision(3, "7", "7", "row 3")])
     assert corrected.dtype == np.int8
     assert corrected.tolist() == [9, 9, 4, 7]
     assert labels.tolist() == [4, 9, 4, 7]
@@ -77,22 +77,22 @@ def test_numbers_keep_their_dtype_and_the_input_is_untouched():
 def test_a_longer_name_is_not_cut():
     labels = np.array(["cat", "dog"])
     names = ["cat", "dog", "giraffe"]
-    corrected = apply_review(labels, [Decision(1, "dog", "giraffe", 2)], class_names=names)
+    corrected = apply_review(labels, [Decision(1, "dog", "giraffe", "row 2")], class_names=names)
     assert corrected.tolist() == ["cat", "giraffe"]
 
 
 def test_names_are_put_into_numbered_labels():
-    corrected = apply_review([0, 1, 1], [Decision(2, "dog", "cat", 2)], class_names=["cat", "dog"])
+    corrected = apply_review([0, 1, 1], [Decision(2, "dog", "cat", "row 2")], class_names=["cat", "dog"])
     assert corrected.tolist() == [0, 1, 0]
 
 
 def test_numbers_as_names_are_values_not_columns():
-    corrected = apply_review([10, 20, 20], [Decision(1, "20", "30", 2)], class_names=["10", "20", "30"])
+    corrected = apply_review([10, 20, 20], [Decision(1, "20", "30", "row 2")], class_names=["10", "20", "30"])
     assert corrected.tolist() == [10, 30, 20]
 
 
 def test_bool_float_and_one_hot_labels_stay_what_they_are():
-    decision = [Decision(1, "0", "1", 2)]
+    decision = [Decision(1, "0", "1", "row 2")]
     assert apply_review(np.array([True, False]), decision).tolist() == [True, True]
     assert apply_review(np.array([1.0, 0.0]), decision).tolist() == [1.0, 1.0]
     assert apply_review(np.array([[0, 1], [1, 0]]), decision).tolist() == [[0, 1], [0, 1]]
@@ -101,14 +101,14 @@ def test_bool_float_and_one_hot_labels_stay_what_they_are():
 @pytest.mark.parametrize(("no", "yes"), [("0", "1"), ("False", "True")])
 @pytest.mark.parametrize("names", [None, ["False", "True"], ["True", "False"]])
 def test_truth_values_are_numbers_or_words(no, yes, names):
-    decisions = [Decision(1, no, yes, 2), Decision(2, yes, no, 3)]
+    decisions = [Decision(1, no, yes, "row 2"), Decision(2, yes, no, "row 3")]
     corrected = apply_review(np.array([True, False, True]), decisions, class_names=names)
     assert corrected.dtype == bool
     assert corrected.tolist() == [True, True, False]
 
 
 def test_truth_values_of_one_kind_can_become_the_other():
-    assert apply_review(np.array([True, True]), [Decision(0, "True", "False", 2)]).tolist() == [False, True]
+    assert apply_review(np.array([True, True]), [Decision(0, "True", "False", "row 2")]).tolist() == [False, True]
 
 
 def test_no_decision_changes_nothing():
@@ -118,20 +118,20 @@ def test_no_decision_changes_nothing():
 @pytest.mark.parametrize(
     ("decision", "message"),
     [
-        (Decision(3, "a", "b", 7), "example 3 to be labelled 'a' as in row 7 .* got 'no such row'"),
-        (Decision(0, "b", "a", 7), "example 0 to be labelled 'b' as in row 7 .* got 'a'"),
-        (Decision(0, "a", "z", 7), "class among the labels, got 'z' in row 7"),
-        (Decision(0, "z", "a", 7), "class among the labels, got 'z' in row 7"),
+        (Decision(3, "a", "b", "row 7"), "example 3 to be labelled 'a' as in row 7 .* got 'no such row'"),
+        (Decision(0, "b", "a", "row 7"), "example 0 to be labelled 'b' as in row 7 .* got 'a'"),
+        (Decision(0, "a", "z", "row 7"), "class among the labels, got 'z' in row 7"),
+        (Decision(0, "z", "a", "row 7"), "class among the labels, got 'z' in row 7"),
     ],
 )
 def test_decisions_for_other_labels_are_refused_with_the_line(decision, message):
     with pytest.raises(LabelsError, match=message):
-        apply_review(["a", "b", "a"], [Decision(1, "b", "a", 2), decision])
+        apply_review(["a", "b", "a"], [Decision(1, "b", "a", "row 2"), decision])
 
 
 def test_columns_are_found_by_name_and_ids_come_back_unguarded(tmp_path):
     path = write(tmp_path / "review.csv", "id,note,new,index,old,labels\n'=1,seen,dog,3,cat,a1\n")
-    assert read_review(path) == [Decision(3, "cat", "dog", 1, "=1")]
+    assert read_review(path) == [Decision(3, "cat", "dog", "row 1", "=1")]
 
 
 def test_rows_without_a_new_label_are_undecided(tmp_path):
@@ -140,7 +140,7 @@ def test_rows_without_a_new_label_are_undecided(tmp_path):
 
 
 def test_a_decision_follows_its_id_and_needs_its_old_label():
-    decisions = [Decision(0, "cat", "dog", 1, "b")]
+    decisions = [Decision(0, "cat", "dog", "row 1", "b")]
     assert apply_review(["dog", "cat"], decisions, ids=["a", "b"]).tolist() == ["dog", "dog"]
     for labels, ids, message in (
         (["cat", "dog"], ["a", "b"], "labelled 'cat'"),
@@ -153,9 +153,9 @@ def test_a_decision_follows_its_id_and_needs_its_old_label():
 
 def test_decided_labels_are_found_by_id_where_there_are_ids():
     decisions = [
-        Decision(0, "cat", "dog", 2, "b"),
-        Decision(1, "dog", "dog", 3, "a"),
-        Decision(2, "cat", "dog", 4, "gone"),
+        Decision(0, "cat", "dog", "row 2", "b"),
+        Decision(1, "dog", "dog", "row 3", "a"),
+        Decision(2, "cat", "dog", "row 4", "gone"),
     ]
     assert decided_labels(decisions, ["dog", "cat"], ids=["a", "b"]) == {1: "dog", 0: "dog"}
     assert decided_labels(decisions[:2], ["cat", "dog"]) == {0: "dog", 1: "dog"}
@@ -164,14 +164,14 @@ def test_decided_labels_are_found_by_id_where_there_are_ids():
 
 @pytest.mark.parametrize("given", [["cow", "dog"], ["cat"]])
 def test_decisions_on_other_labels_are_refused(given):
-    decisions = [Decision(0, "cat", "dog", 2), Decision(1, "dog", "dog", 3)]
+    decisions = [Decision(0, "cat", "dog", "row 2"), Decision(1, "dog", "dog", "row 3")]
     with pytest.raises(LabelsError, match="made for other labels"):
         decided_labels(decisions, given)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 def test_missing_labels_stay_so(missing):
-    names = apply_review(pd.Series(["cat", "dog", missing, "cat"], dtype=object), [Decision(0, "cat", "dog", 2)])
+    names = apply_review(pd.Series(["cat", "dog", missing, "cat"], dtype=object), [Decision(0, "cat", "dog", "row 2")])
     assert names.tolist() == ["dog", "dog", "", "cat"]
-    numbers = apply_review(np.array([1, 2, missing, 1], dtype=object), [Decision(0, "1", "2", 2)])
+    numbers = apply_review(np.array([1, 2, missing, 1], dtype=object), [Decision(0, "1", "2", "row 2")])
     np.testing.assert_array_equal(numbers, [2, 2, np.nan, 1])

@@ -10,19 +10,21 @@ rows that fit, leave r near zero; many rows that do not fit let the counts of ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.audit.intervals import Verified, class_rate_intervals, rate_interval, transition_intervals
-from dualt.audit.verified import Audit, check_audit
+from dualt.audit.verified import Audit, check_drawn_at_random, check_rows
 from dualt.labels import Codes
 from dualt.results.fit import Fit
+from dualt.rows.counts import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.transition import early_posterior
 
@@ -48,20 +50,20 @@ class Calibration:
         a, b, g, h.
     offsets : (n_classes, n_classes)
         r[i, j], for true class i and given label j.
-    scale : float
-        τ, the standard deviation of the offsets.
     transition : (n_classes, n_classes)
         The matrix T.
     """
 
     theta: Floats
     offsets: Floats
-    scale: float
     transition: Floats
 
-    def posterior(self, probs: NDArray[Any], given: Codes, clean: NDArray[Any]) -> Floats:
-        """Return P(Y=i | x, ỹ) of some rows, (n_rows, n_classes), from their p, given labels and q."""
-        return next(posteriors((self,), probs, given, clean))
+    def posterior(self, log_clean: Floats, log_probs: Floats, given: Codes) -> Floats:
+        """Return P(Y=i | x, ỹ) of some rows, (n_rows, n_classes), from log q, log p and their given labels."""
+        # The terms that depend on the pair of classes alone are one table, looked up by the given label.
+        pairs = self.theta[1] * _log_transition(self.transition) + self.offsets
+        pairs[np.diag_indices_from(pairs)] += self.theta[2]
+        return np.asarray(softmax(self.theta[0] * log_clean + self.theta[3] * log_probs + pairs.T[given], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ class AuditResult:
     @property
     def transition(self) -> Floats:
         """The calibrated matrix: the aggregate of P(true class | x, given label) over all rows."""
-        return to_transition(self.joint)
+        return normalize_counts(self.joint)
 
     @property
     def clean_prior(self) -> Floats:
@@ -143,24 +145,27 @@ def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit
     audit
         Checked here: rows and classes that the data have, drawn at random or with known probabilities.
     """
-    audit, true = check_audit(audit, posterior)
     n_samples, n_classes = posterior.n_samples, posterior.n_classes
+    audit, true = check_rows(audit, n_samples, posterior.coder, lambda rows: posterior.take(rows)[1])
+    check_drawn_at_random(posterior, audit)
     weights = audit.weights(n_samples)
     probs, given = posterior.take(audit.rows)
-    known = Known(probs, given, early_posterior(probs, transition), transition, true, weights.weight)
+    known = Known(_log(early_posterior(probs, transition)), _log(probs), given, true, weights.weight)
     # Folds are drawn anew for every audit, yet the same for the same one.
-    folds = assign_folds(weights.strata, _FOLDS, np.random.default_rng([7, *audit.rows.tolist()]))
-    scale = likely_scale(known, folds)
-    full = fit_calibration(known, scale)
-    models, unseen = cross_calibrate(known, folds, scale)
+    folds = assign_folds(weights.strata, np.random.default_rng([7, *audit.rows.tolist()]))
+    scale = likely_scale(known, folds, transition)
+    full = fit_calibration(known, transition, scale)
+    # Intervals need predictions that did not see the truth they are compared with; see `intervals`.
+    models = [fit_calibration(known.take(folds != fold), transition, scale) for fold in range(folds.max() + 1)]
+    by_model = np.stack([model.posterior(*known[:3]) for model in models])
+    unseen = by_model[folds, np.arange(len(folds))]
     predicted, joint = np.zeros((2, n_classes, n_classes))
-    for labels, by_folds, by_all in posterior.map(partial(_sum_chunk, (*models, full))):
+    for labels, by_folds, by_all in posterior.map(partial(_sum_chunk, models, full)):
         predicted[:, labels] += by_folds.T
         joint[:, labels] += by_all.T
     # Verified rows enter by the model that has not seen them; in the joint they are known.
-    *of_folds, of_all = posteriors((*models, full), *known[:3])
-    np.add.at(predicted.T, given, unseen - np.mean(of_folds, axis=0))
-    np.add.at(joint.T, given, np.eye(n_classes)[true] - of_all)
+    np.add.at(predicted.T, given, unseen - by_model.mean(axis=0))
+    np.add.at(joint.T, given, np.eye(n_classes)[true] - full.posterior(*known[:3]))
     verified = Verified(given, true, unseen, np.maximum(predicted, 0) / n_samples)
     return AuditResult(audit.rows, verified, weights, full, np.maximum(joint, 0))
 
@@ -171,54 +176,42 @@ def corrected_fit(result: AuditResult) -> Fit:
     return Fit(transition, support, partial(_draw, transition, support), audit=result)
 
 
+def _draw(transition: Floats, support: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    """Draw each row from a Dirichlet distribution around it, with the weight of its support."""
+    # The small constant keeps a row defined if its support is 0 or every draw underflows.
+    drawn = rng.standard_gamma(support[:, None] * transition) + 1e-9
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+
+
 def calibrated_posterior(calibration: Calibration, probs: NDArray[Any], given: Codes) -> Floats:
     """Return P(true class | x, given label) of a chunk of rows, (n_rows, n_classes)."""
-    return calibration.posterior(probs, given, early_posterior(probs, calibration.transition))
-
-
-def posteriors(
-    models: Iterable[Calibration], probs: NDArray[Any], given: Codes, clean: NDArray[Any]
-) -> Iterator[Floats]:
-    """Yield P(Y=i | x, ỹ=j) by each model, from p and q, (n_rows, n_classes), and the given labels."""
-    log_clean, log_probs = _log(clean), _log(probs)
-    for model in models:
-        # The terms that depend on the pair of classes alone are one table, looked up by the given label.
-        pairs = model.theta[1] * np.log(_seen(model.transition)) + model.offsets
-        pairs[np.diag_indices_from(pairs)] += model.theta[2]
-        yield _softmax(model.theta[0] * log_clean + model.theta[3] * log_probs + pairs.T[given])
-
-
-def to_transition(joint: Floats) -> Floats:
-    """Return T[i, j] = joint[i, j] / Σ_j joint[i, j]; the unit vector for a class that no row is expected to have."""
-    totals = joint.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, joint / np.where(totals > 0, totals, 1), np.eye(len(joint)))
+    return calibration.posterior(_log(early_posterior(probs, calibration.transition)), _log(probs), given)
 
 
 class Known(NamedTuple):
-    """Verified rows: p, given labels and q, the matrix T, true classes, and the weights of the rows."""
+    """Verified rows: log q, log p, given labels, true classes, and the weights of the rows."""
 
-    probs: NDArray[Any]
+    log_clean: Floats
+    log_probs: Floats
     given: Codes
-    clean: NDArray[Any]
-    transition: Floats
     true: Codes
     weights: Floats
 
     def take(self, keep: NDArray[np.bool_]) -> Known:
         """Return some of the rows."""
-        rows = (self.probs[keep], self.given[keep], self.clean[keep])
-        return Known(*rows, self.transition, self.true[keep], self.weights[keep])
+        columns: list[Any] = [column[keep] for column in self]
+        return Known(*columns)
 
 
-def fit_calibration(known: Known, scale: float, start: Calibration | None = None) -> Calibration:
+def fit_calibration(known: Known, transition: Floats, scale: float, start: Calibration | None = None) -> Calibration:
     """Minimise −Σ w·log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2τ² over θ and r; only ratios of weights matter."""
     from scipy.optimize import minimize
 
-    n_rows, n_classes = known.probs.shape
+    n_rows, n_classes = known.log_probs.shape
     weights = known.weights * (n_rows / known.weights.sum())
-    by_label = np.log(_seen(known.transition)).T
+    by_label = _log_transition(transition).T
     features = np.stack(
-        (_log(known.clean), by_label[known.given], np.eye(n_classes)[known.given], _log(known.probs)), axis=-1
+        (known.log_clean, by_label[known.given], np.eye(n_classes)[known.given], known.log_probs), axis=-1
     )
     # Offsets of labels that no row has stay zero. The others are scaled by τ, so that all parameters are of one size.
     labels, columns = np.unique(known.given, return_inverse=True)
@@ -226,7 +219,7 @@ def fit_calibration(known: Known, scale: float, start: Calibration | None = None
 
     def loss(point: Floats) -> tuple[float, Floats]:
         theta, offsets = point[:4], point[4:].reshape(len(labels), n_classes)
-        posterior = _softmax(features @ theta + scale * offsets[columns])
+        posterior = softmax(features @ theta + scale * offsets[columns], axis=1)
         surprise = weights[:, None] * posterior
         surprise[rows, known.true] -= weights
         likelihood = weights @ np.log(np.maximum(posterior[rows, known.true], np.finfo(np.float64).tiny))
@@ -240,76 +233,47 @@ def fit_calibration(known: Known, scale: float, start: Calibration | None = None
     found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6}).x
     offsets = np.zeros((n_classes, n_classes))
     offsets[:, labels] = scale * found[4:].reshape(len(labels), n_classes).T
-    return Calibration(found[:4], offsets, scale, known.transition)
+    return Calibration(found[:4], offsets, transition)
 
 
-def likely_scale(known: Known, folds: Ints) -> float:
+def likely_scale(known: Known, folds: Ints, transition: Floats) -> float:
     """Return exp of the mean of log τ, each scale weighed by its likelihood for the rows of the fold left out."""
     scores, weights = np.zeros(len(_SCALES)), known.weights * (len(folds) / known.weights.sum())
-    for fold in range(int(folds.max()) + 1):
+    for fold in range(folds.max() + 1):
         out, model = known.take(folds == fold), None
         for place, scale in enumerate(_SCALES.tolist()):
-            model = fit_calibration(known.take(folds != fold), scale, model)
+            model = fit_calibration(known.take(folds != fold), transition, scale, model)
             right = model.posterior(*out[:3])[np.arange(len(out.true)), out.true]
             scores[place] += weights[folds == fold] @ np.log(np.maximum(right, np.finfo(np.float64).tiny))
-    likelihood = np.exp(scores - scores.max())
-    return float(np.exp(likelihood @ np.log(_SCALES) / likelihood.sum()))
+    return float(np.exp(softmax(scores) @ np.log(_SCALES)))
 
 
-def cross_calibrate(known: Known, folds: Ints, scale: float) -> tuple[list[Calibration], Floats]:
-    """Return a calibration without each fold, and the posterior of every verified row by the one that has not seen it.
-
-    Intervals need predictions that did not see the truth they are compared with; see `intervals`.
-    """
-    models, unseen = [], np.empty(known.probs.shape)
-    for fold in range(int(folds.max()) + 1):
-        model = fit_calibration(known.take(folds != fold), scale)
-        unseen[folds == fold] = model.posterior(*known.take(folds == fold)[:3])
-        models.append(model)
-    return models, unseen
-
-
-def assign_folds(strata: Ints, n_folds: int, rng: np.random.Generator) -> Ints:
+def assign_folds(strata: Ints, rng: np.random.Generator) -> Ints:
     """Return a fold for each verified row, at random and evenly within the strata of the draw.
 
     A fold is then a random sample of the rows that its calibration has not seen, which makes intervals from
     cross-calibrated predictions unbiased. Folds balanced by true class would look at the truth.
     """
     order = rng.permutation(len(strata))
-    order = order[np.argsort(strata[order], kind="stable")]
     folds = np.empty(len(strata), np.intp)
-    folds[order] = np.arange(len(strata)) % n_folds
+    folds[order[np.argsort(strata[order], kind="stable")]] = np.arange(len(strata)) % _FOLDS
     return folds
 
 
-def _sum_chunk(models: Sequence[Calibration], probs: NDArray[Any], given: Codes) -> tuple[Codes, Floats, Floats]:
-    """Return the labels in a chunk and Σ P(Y | x, ỹ) over the rows of each: the folds' mean, and the last model."""
-    clean = early_posterior(probs, models[-1].transition)
+def _sum_chunk(
+    models: Sequence[Calibration], full: Calibration, probs: NDArray[Any], given: Codes
+) -> tuple[Codes, Floats, Floats]:
+    """Return the labels in a chunk, and Σ P(Y | x, ỹ) over the rows of each: the mean of the models, and the full."""
+    rows = _log(early_posterior(probs, full.transition)), _log(probs), given
     order = np.argsort(given, kind="stable")
     labels, starts = np.unique(given[order], return_index=True)
-    total = np.zeros((len(labels), probs.shape[1]))
-    sums = total
-    for found in posteriors(models, probs, given, clean):
-        sums = np.add.reduceat(found[order], starts)
-        total += sums
-    return labels, (total - sums) / (len(models) - 1), sums
-
-
-def _draw(transition: Floats, support: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-    """Draw each row from a Dirichlet distribution around it, with the weight of its support."""
-    # The small constant keeps a row defined if its support is 0 or every draw underflows.
-    drawn = rng.standard_gamma(support[:, None] * transition) + 1e-9
-    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
-
-
-def _softmax(scores: Floats) -> Floats:
-    values = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(values / values.sum(axis=1, keepdims=True))
+    *sums, by_all = (np.add.reduceat(model.posterior(*rows)[order], starts) for model in (*models, full))
+    return labels, np.mean(sums, axis=0), by_all
 
 
 def _log(values: NDArray[Any]) -> Floats:
     return np.asarray(np.log(np.maximum(values, _SMALLEST), dtype=np.float64))
 
 
-def _seen(transition: Floats) -> Floats:
-    return (1 - _UNSEEN) * transition + _UNSEEN / len(transition)
+def _log_transition(transition: Floats) -> Floats:
+    return np.asarray(np.log((1 - _UNSEEN) * transition + _UNSEEN / len(transition)))

@@ -12,6 +12,7 @@ are missing.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -37,18 +38,8 @@ EVEN_SHARE = 0.5
 _LARGEST_SPREAD = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """Rows to verify, in random order, and how they were drawn.
-
-    Attributes
-    ----------
-    rows : (n_drawn,)
-    strata : (n_drawn,)
-        Stratum of each row.
-    sizes : (n_strata,)
-        Number of rows of the data in each stratum.
-    """
+class Draw(NamedTuple):
+    """Rows to verify, in random order, the stratum of each, and the number of rows of the data in every stratum."""
 
     rows: Ints
     strata: Ints
@@ -69,11 +60,6 @@ class Weights(NamedTuple):
     weight: Floats
     probability: Floats
     strata: Ints
-
-    @property
-    def n_strata(self) -> int:
-        """Number of strata that have verified rows."""
-        return len(np.unique(self.strata))
 
     @classmethod
     def uniform(cls, n_verified: int, n_samples: int) -> Weights:
@@ -111,31 +97,12 @@ def merge_thin(strata: Ints, sizes: Ints) -> tuple[Ints, Ints]:
     return new[strata], np.bincount(new, weights=sizes).astype(np.intp)
 
 
-def wrongness_strata(wrong: Floats) -> Ints:
-    """Return each row's stratum: fifths of the predicted probability to be wrong.
-
-    Ties are split by row number, so that a stratum is never empty while there are as many rows as strata.
-    """
-    ranks = np.empty(len(wrong), np.intp)
-    ranks[np.argsort(wrong, kind="stable")] = np.arange(len(wrong))
-    return ranks * N_STRATA // max(len(wrong), 1)
-
-
 def predicted_spread(wrong: Floats, strata: Ints) -> Floats:
     """Return the standard deviation of the residual (is wrong) − (predicted) in each stratum, √mean f(1 − f)."""
-    sizes = np.bincount(strata)
-    return np.sqrt(np.bincount(strata, weights=wrong * (1 - wrong)) / np.maximum(sizes, 1))
+    return np.sqrt(np.bincount(strata, weights=wrong * (1 - wrong)) / np.maximum(np.bincount(strata), 1))
 
 
-def observed_spread(predicted: Floats, residuals: Floats, strata: Ints) -> Floats:
-    """Return each stratum's spread after a batch: √mean residual², the prediction counted as `FLOOR` rows."""
-    n_strata = len(predicted)
-    counts = np.bincount(strata, minlength=n_strata)
-    squares = np.bincount(strata, weights=residuals**2, minlength=n_strata)
-    return np.sqrt((FLOOR * predicted**2 + squares) / (FLOOR + counts))
-
-
-def allocate(sizes: Ints, spread: Floats, total: int, *, taken: Ints | None = None) -> Ints:
+def allocate(sizes: Ints, spread: Floats, total: int, taken: Ints | int = 0) -> Ints:
     """Return m_h ∝ ½·N_h + ½·N_h·S_h (Neyman), at least `FLOOR` (or N_h), at least `taken`, Σ m_h = total.
 
     Parameters
@@ -147,26 +114,18 @@ def allocate(sizes: Ints, spread: Floats, total: int, *, taken: Ints | None = No
     taken : (n_strata,), optional
         Rows of earlier batches.
     """
-    least = np.minimum(sizes, FLOOR if total >= FLOOR * len(sizes) else total // len(sizes))
-    if taken is not None:
-        least = np.maximum(least, taken)
-    neyman = sizes * spread
-    by_size = sizes / sizes.sum()
+    least = np.maximum(np.minimum(sizes, FLOOR if total >= FLOOR * len(sizes) else total // len(sizes)), taken)
+    total = min(max(total, int(least.sum())), int(sizes.sum()))
+    by_size, neyman = sizes / sizes.sum(), sizes * spread
     share = EVEN_SHARE * by_size + (1 - EVEN_SHARE) * (neyman / neyman.sum() if neyman.sum() > 0 else by_size)
-    return _fill(share, least, sizes, max(total, int(least.sum())))
-
-
-def _fill(share: Floats, least: Ints, most: Ints, total: int) -> Ints:
-    """Return whole numbers near c·share, between `least` and `most`, that sum to the total (at most Σ most)."""
-    total = min(total, int(most.sum()))
-    low, high = 0.0, float(most.sum()) / max(float(share[share > 0].min(initial=1.0)), 1e-12)
-    for _ in range(100):  # c, by bisection: the sum only grows with it
+    low, high = 0.0, float(sizes.sum()) / max(float(share[share > 0].min(initial=1.0)), 1e-12)
+    for _ in range(100):  # c in m_h = c·share, by bisection: the sum only grows with it
         middle = (low + high) / 2
-        low, high = (middle, high) if np.clip(middle * share, least, most).sum() < total else (low, middle)
-    exact = np.clip(high * share, least, most)
-    whole = np.floor(exact + 1e-6).astype(np.intp)
+        low, high = (middle, high) if np.clip(middle * share, least, sizes).sum() < total else (low, middle)
+    exact = np.clip(high * share, least, sizes)
+    whole: Ints = np.floor(exact + 1e-6).astype(np.intp)
     by_remainder = np.argsort(whole - exact, kind="stable")
-    candidates = by_remainder[whole[by_remainder] < most[by_remainder]]
+    candidates = by_remainder[whole[by_remainder] < sizes[by_remainder]]
     whole[candidates[: total - int(whole.sum())]] += 1
     return whole
 
@@ -187,21 +146,16 @@ def draw_rows(strata: Ints, counts: Ints, seed: int) -> Draw:
 
 
 def required_size(half_width: float, sizes: Ints, spread: Floats, drawn_by: Floats | None = None) -> int:
-    """Return the fewest rows, allocated by `allocate`, with t·√(Σ (N_h/N)²·(1 − m_h/N_h)·S_h²/m_h) ≤ half_width.
+    """Return the fewest rows, allocated by `allocate`, that are expected to reach the half-width; all if none fewer do.
 
-    All rows if no fewer will do. `drawn_by` are the spreads that rows are allocated by, if they are others.
+    `drawn_by` are the spreads that rows are allocated by, if they are others.
     """
-    drawn_by = spread if drawn_by is None else drawn_by
-    low, high = 2 * len(sizes), int(sizes.sum())
-    if low >= high:
-        return high
-    while low < high:
-        middle = (low + high) // 2
-        if expected_half_width(allocate(sizes, drawn_by, middle), sizes, spread) <= half_width:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    drawn_by, least, most = spread if drawn_by is None else drawn_by, 2 * len(sizes), int(sizes.sum())
+
+    def reached(total: int) -> bool:
+        return expected_half_width(allocate(sizes, drawn_by, total), sizes, spread) <= half_width
+
+    return min(least + bisect_left(range(least, most), True, key=reached), most)
 
 
 def expected_half_width(counts: Ints, sizes: Ints, spread: Floats) -> float:
@@ -241,8 +195,8 @@ class Plan:
             strata = np.zeros(n_samples, np.intp)
         elif wrong is None:
             raise InputError("Expected probabilities to stratify by, got none. Pass --probs, or --design uniform.")
-        else:
-            strata = wrongness_strata(wrong)
+        else:  # fifths; ties are split by row number, so that no stratum is empty
+            strata = np.argsort(np.argsort(wrong, kind="stable")) * N_STRATA // n_samples
         n_strata = int(strata.max()) + 1
         spread = np.full(n_strata, _LARGEST_SPREAD) if wrong is None else predicted_spread(wrong, strata)
         return cls(strata, spread, np.zeros(n_strata, np.intp))
@@ -252,13 +206,10 @@ class Plan:
         """Number of rows of the data in each stratum."""
         return np.bincount(self.strata, minlength=len(self.spread))
 
-    def after(self, rows: Ints, strata: Ints | None, stratum_sizes: Ints | None) -> Plan:
+    def after(self, rows: Ints, strata: Ints, stratum_sizes: Ints) -> Plan:
         """Return the plan of a batch after one with these rows, whose strata must be those of this plan."""
-        if strata is None or stratum_sizes is None:
-            raise InputError("Expected a sheet that says how its rows were drawn, got one without. Draw a new one.")
         outside = rows.max() >= len(self.strata) or strata.max() >= len(self.spread)
-        same = not outside and (self.strata[rows] == strata).all()
-        if not same or (self.sizes[strata] != stratum_sizes).any():
+        if outside or (self.strata[rows] != strata).any() or (self.sizes[strata] != stratum_sizes).any():
             raise InputError(
                 "Expected the strata of the earlier batch, got others. Pass the same labels, probabilities and"
                 " --design as before, or begin a new audit in another file."
@@ -267,15 +218,21 @@ class Plan:
         return replace(self, taken=np.bincount(strata[once], minlength=len(self.spread)))
 
     def with_observed(self, residuals: Floats, rows: Ints, wrong: Floats | None = None) -> Plan:
-        """Return the plan with the spreads that verified rows have shown, and predictions calibrated by them."""
-        spread = self.spread if wrong is None else predicted_spread(wrong, self.strata)
-        return replace(self, observed=observed_spread(spread, residuals, self.strata[rows]))
+        """Return the plan with the spreads that verified rows have shown: √mean residual² in each stratum.
+
+        The prediction, by `wrong` if there is one that the rows have calibrated, counts as `FLOOR` rows.
+        """
+        predicted = self.spread if wrong is None else predicted_spread(wrong, self.strata)
+        counts, squares = (
+            np.bincount(self.strata[rows], values, minlength=len(predicted)) for values in (None, residuals**2)
+        )
+        return replace(self, observed=np.sqrt((FLOOR * predicted**2 + squares) / (FLOOR + counts)))
 
     def draw(self, total: int, seed: int) -> Draw:
         """Draw `total` rows, including those of earlier batches."""
         if not 1 <= total <= len(self.strata):
             raise InputError(f"Expected a sample of 1 to {len(self.strata):,} rows, got {total}.")
-        counts = allocate(self.sizes, self.spread, total, taken=self.taken)
+        counts = allocate(self.sizes, self.spread, total, self.taken)
         return draw_rows(self.strata, counts, check_count(seed, "a random state", least=0))
 
     def needed(self, half_width: float) -> tuple[int, int]:
@@ -286,17 +243,16 @@ class Plan:
         most = required_size(half_width, np.array([len(self.strata)]), np.array([_LARGEST_SPREAD]))
         return min(required_size(half_width, self.sizes, self.spread), most), most
 
-    def needed_after(self, reached: float, target: float, verified: Ints) -> int:
-        """Return how many labels the half-width `target` needs in all, where the `verified` rows have `reached` one.
+    def needed_after(self, reached: float, target: float, strata: Ints) -> int:
+        """Return how many labels the half-width `target` needs in all, where verified rows in `strata` reached one.
 
         That follows from the spreads that the batch showed, times the factor by which the interval is wider than they
         predict (with few wrong labels it is cautious).
         """
         if reached <= target:
-            return len(verified)
-        counts = np.bincount(self.strata[verified], minlength=len(self.spread))
+            return len(strata)
         spread = self.spread if self.observed is None else self.observed
-        expected = expected_half_width(counts, self.sizes, spread)
+        expected = expected_half_width(np.bincount(strata, minlength=len(spread)), self.sizes, spread)
         caution = max(1.0, reached / expected) if expected > 0 else 1.0
         needed = required_size(target, self.sizes, spread * caution, self.spread)
-        return min(max(needed, len(verified) + 1), len(self.strata))
+        return min(max(needed, len(strata) + 1), len(self.strata))

@@ -43,8 +43,7 @@ ASSUMPTION = (
 _DRAWS = 50
 
 
-@dataclass(frozen=True, eq=False)
-class Accuracy:
+class Accuracy(NamedTuple):
     """An accuracy (or a difference of two) against the truth, with its interval; `against_given` is the agreement."""
 
     estimate: float
@@ -52,10 +51,6 @@ class Accuracy:
     high: float
     standard_error: float
     against_given: float
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the figures by name."""
-        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +106,8 @@ class NoisyAccuracy:
             "agreement": self.agreement,
             "interval": self.interval and list(self.interval),
             "bounds": self.bounds and list(self.bounds),
-            "audited": self.audited and self.audited.to_dict(),
-            "through_transition": through and {**through.to_dict(), "assumes": ASSUMPTION},
+            "audited": self.audited and self.audited._asdict(),
+            "through_transition": through and through._asdict() | {"assumes": ASSUMPTION},
             **({} if self.difference is None else {"difference": self.difference.to_dict(), "better": self.better}),
         }
 
@@ -159,22 +154,29 @@ def noisy_accuracy(
     check_fraction(level, "level")
     if transition is None and verified is None:
         raise InputError("Expected a transition or verified labels to judge noisy labels by, got neither.")
-    known = transition.class_names if isinstance(transition, TransitionEstimate) else None
-    models = [predictions] if against is None else [predictions, against]
+    estimate = transition if isinstance(transition, TransitionEstimate) else None
     matrix = None if transition is None else check_transition(transition)
-    n_classes = None if matrix is None else len(matrix)
-    given, codes, coder = _encode(noisy_labels, models, known if class_names is None else class_names, n_classes)
+    models = [predictions] if against is None else [predictions, against]
+    names = estimate.class_names if class_names is None and estimate is not None else class_names
+    given, codes, coder = _encode(noisy_labels, models, names, None if matrix is None else len(matrix))
     checked = None
     if verified is not None:
         audit, true = check_rows(as_audit(verified), len(given), coder, given.take)
         checked = audit.rows, true, audit.weights(len(given))
-    if known is not None and known != coder.names and {*known} == {*coder.names}:
-        order = np.array([known.index(name) for name in coder.names])  # the classes as the estimate numbers them
+    if estimate is not None and estimate.class_names != coder.names and {*estimate.class_names} == {*coder.names}:
+        order = np.array([estimate.class_names.index(name) for name in coder.names])  # as the estimate numbers them
         given, codes = order[given], [order[model] for model in codes]
         checked = checked and (checked[0], order[checked[1]], checked[2])
-    rate = None if matrix is None else _largest_rate(transition, matrix, given, level)
+    rate = None if matrix is None else largest_rate(matrix, given, level)
     invertible = matrix is not None and len(given) > 1 and np.linalg.cond(matrix) <= NEAR_SINGULAR
-    draws = _draws(transition) if invertible else []
+    draws: list[Floats] = []
+    if rate is not None and estimate is not None:
+        highest, counts = estimate.noise_rate_interval(level)[1], estimate.diagnostics.label_counts
+        if not np.array_equal(np.bincount(given, minlength=len(counts)), counts):
+            highest = max(highest, rate)  # other labels with the same noise
+        rate, rng = None if highest >= 1 else highest, np.random.default_rng(0)
+        drawn = (estimate.fit.resample(rng) for _ in range(_DRAWS))
+        draws = [one for one in drawn if np.linalg.cond(one) <= NEAR_SINGULAR] if invertible else []
 
     def judged(model: Codes, rival: Codes | None = None) -> NoisyAccuracy:
         agreement, bounds = float(_lead(model, rival, given).mean()), None
@@ -182,12 +184,10 @@ def noisy_accuracy(
             # A wrong label can hide one point for each model, and only rows on which they differ count.
             reach, most = (rate, 1.0) if rival is None else (2 * rate, float((model != rival).mean()))
             bounds = max(agreement - reach, 0.0 if rival is None else -most), min(agreement + reach, most)
-        audited = checked and accuracy_by_audit(model, given, *checked, rival=rival, level=level)
+        audited = checked and accuracy_by_audit(model, given, *checked, rival, level)
         through = None
         if invertible and matrix is not None:
-            through = accuracy_through_transition(
-                model, given, matrix, rival=rival, level=level, transition_draws=draws
-            )
+            through = accuracy_through_transition(model, given, matrix, rival, level, draws)
         n_verified = 0 if checked is None else len(checked[0])
         return NoisyAccuracy(len(given), n_verified, level, agreement, bounds, audited, through)
 
@@ -196,15 +196,9 @@ def noisy_accuracy(
 
 
 def accuracy_by_audit(
-    predicted: Codes,
-    given: Codes,
-    rows: Ints,
-    true: Codes,
-    weights: Weights,
-    *,
-    rival: Codes | None = None,
-    level: float = 0.95,
-) -> Accuracy:
+    predicted: Codes, given: Codes, rows: Ints, true: Codes, weights: Weights,
+    rival: Codes | None = None, level: float = 0.95,
+) -> Accuracy:  # fmt: skip
     """Return the accuracy without any assumption, post-stratified by whether the prediction agrees with the label.
 
     With a `rival`, a second model's classes, the lead over it is returned instead: 0 without any check where the two
@@ -229,14 +223,9 @@ def accuracy_by_audit(
 
 
 def accuracy_through_transition(
-    predicted: Codes,
-    given: Codes,
-    transition: Floats,
-    *,
-    rival: Codes | None = None,
-    level: float = 0.95,
-    transition_draws: Sequence[Floats] = (),
-) -> Accuracy:
+    predicted: Codes, given: Codes, transition: Floats,
+    rival: Codes | None = None, level: float = 0.95, transition_draws: Sequence[Floats] = (),
+) -> Accuracy:  # fmt: skip
     """Return the mean of T⁻¹[given, predicted], clipped to 0..1: unbiased under `ASSUMPTION`, T not singular.
 
     With a `rival`, the lead over it is returned instead. The spread of `transition_draws`, resampled matrices, widens
@@ -278,29 +267,10 @@ def largest_rate(matrix: Floats, given: Codes, level: float = 0.95) -> float:
     return float(np.clip(expected[given].mean() + chance, 0, 1))
 
 
-def _largest_rate(transition: Any, matrix: Floats, given: Codes, level: float) -> float | None:
-    """Return an upper bound for the share of wrong labels, by the matrix or by the estimate that it comes from."""
-    if not isinstance(transition, TransitionEstimate):
-        return largest_rate(matrix, given, level)
-    highest = transition.noise_rate_interval(level)[1]
-    if not np.array_equal(np.bincount(given, minlength=len(matrix)), transition.diagnostics.label_counts):
-        highest = max(highest, largest_rate(matrix, given, level))  # other labels with the same noise
-    return None if highest >= 1 else highest
-
-
 def _lead(predicted: Codes, rival: Codes | None, target: Codes) -> Floats:
     """Return 1 where the prediction is right, minus 1 where its rival is."""
     right = (predicted == target).astype(np.float64)
     return np.asarray(right if rival is None else right - (rival == target))
-
-
-def _draws(transition: Any) -> list[Floats]:
-    """Return resampled matrices of an estimate, those that can be inverted."""
-    if not isinstance(transition, TransitionEstimate):
-        return []
-    rng = np.random.default_rng(0)
-    drawn = [transition.fit.resample(rng) for _ in range(_DRAWS)]
-    return [matrix for matrix in drawn if np.linalg.cond(matrix) <= NEAR_SINGULAR]
 
 
 class _Likeliest(NamedTuple):
@@ -346,7 +316,7 @@ def _encode(
     labels, read = as_label_array(noisy_labels), [_read(model, noisy_labels) for model in models]
     tables = [model for model in read if isinstance(model, _Likeliest)]
     lists = [model for model in read if not isinstance(model, _Likeliest)]
-    for length in [len(table.places) for table in tables] + [len(model) for model in lists]:
+    for length in map(len, [table.places for table in tables] + lists):
         if length != len(labels):
             raise LabelsError(f"Expected one prediction per label, got {length:,} and {len(labels):,}.")
     for model in lists:
@@ -355,21 +325,17 @@ def _encode(
                 f"Expected predictions among the classes of the labels ({shorten(np.unique(labels).tolist())}), got"
                 f" other names only ({shorten(np.unique(model).tolist())}). Are they spelt alike?"
             )
-    if names is None:
-        names = next((table.names for table in tables if table.names is not None), None)
-    widths = [table.n_columns for table in tables] + ([labels.shape[1]] if labels.ndim == 2 else [])
-    known, example = n_classes or next(iter(widths), None), labels
-    flat = [array for array in (labels, *lists) if array.ndim == 1]
-    if names is not None:
-        known = known or len(names)
-    elif any(array.dtype.kind == "U" for array in flat):
-        example = np.unique(np.concatenate([array.astype(str) for array in flat]))
-        known = known or len(example)
-    else:
-        numbers = np.unique(np.concatenate([whole_values(array) for array in flat]))
-        known = known or 1 + int(numbers.max(initial=0))
-        if numbers.min(initial=0) < 0:  # such as -1, 0 and 1, which are no column numbers
-            names, known = numbers.tolist(), len(numbers)
-    coder = LabelCoder.for_labels(example, check_n_classes(max(known, 2)), names)
+    names = next((table.names for table in tables if table.names is not None), None) if names is None else names
+    widths = [table.n_columns for table in tables] + [*labels.shape[1:]]
+    found, flat = labels, [array for array in (labels, *lists) if array.ndim == 1]
+    if names is None and any(array.dtype.kind == "U" for array in flat):
+        found = np.unique(np.concatenate([array.astype(str) for array in flat]))
+    elif names is None:
+        found = np.unique(np.concatenate([whole_values(array) for array in flat] or [labels[:0, 0]]))
+        names = found.tolist() if found.min(initial=0) < 0 else None  # such as -1, 0 and 1, which are no column numbers
+    known = len(found) if found.dtype.kind == "U" else 1 + int(found.max(initial=0))
+    known = len(names) if names is not None else known
+    width = n_classes or next(iter(widths), known)
+    coder = LabelCoder.for_labels(found, check_n_classes(max(width, 2)), names)
     codes = [model.encode(coder) if isinstance(model, _Likeliest) else coder.encode(model) for model in read]
     return coder.encode(labels), codes, coder

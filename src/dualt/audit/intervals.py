@@ -155,40 +155,41 @@ def post_stratified(
     variance = _variance(part - mean * member, weights) / np.maximum(total, _TINY) ** 2
     size = _worth(mean, variance, part, member, weights, prior=0)
     quantile = float(_quantile(member.sum() - len(shares) + 1, weights, level))
-    low, high = map(float, score_limits(mean, size, shares, quantile))
+    low, high = score_limits(mean, size, shares, quantile)
     whole, missed = float(shares.sum()), float(min(_missed(weights, level) / member.sum(), 1.0))
     low = min(low, (1 - missed) * whole) if part.sum() == member.sum() else low
     high = max(high, missed * whole) if part.sum() == 0 else high
     return float(shares @ mean), low, high, float(np.sqrt(shares**2 @ variance))
 
 
-def score_limits(mean: Floats, size: Floats, shares: Floats, quantile: float | Floats) -> tuple[Floats, Floats]:
+def score_limits(mean: Floats, size: Floats, shares: Floats, quantile: float) -> tuple[float, float]:
     """Return the smallest and the largest θ with (Σ F·mean − θ)² ≤ quantile² · Σ F²·x(1 − x)/size.
 
-    Cells are on the last axis; x are the shares in the cells that are likeliest where Σ F·x = θ. With Lagrange's
-    multiplier μ they solve size · (mean − x) = μ·F·x·(1 − x), and θ falls as μ grows: one bisection over μ for each
-    limit. With one cell that is Wilson's interval.
+    x are the shares in the cells that are likeliest where Σ F·x = θ. With Lagrange's multiplier μ they solve
+    size · (mean − x) = μ·F·x·(1 − x), and θ falls as μ grows: one bisection over μ for each limit. With one cell that
+    is Wilson's interval.
     """
-    estimate, limits = (shares * mean).sum(axis=-1), []
-    for sign in (1.0, -1.0):
-        inside, outside = np.zeros(estimate.shape), np.full(estimate.shape, 1 - 1e-12)
+    estimate, limits = float(shares @ mean), []
+    for sign in (1, -1):
+        inside, outside, limit = 0.0, 1 - 1e-12, estimate
         for _ in range(60):
             middle = (inside + outside) / 2
-            theta, variance = _restricted(mean, size, shares, sign * middle / (1 - middle))
-            holds = (estimate - theta) ** 2 <= quantile**2 * variance
-            inside, outside = np.where(holds, middle, inside), np.where(holds, outside, middle)
-        limits.append(_restricted(mean, size, shares, sign * inside / (1 - inside))[0])
+            x = _restricted(mean, sign * middle / (1 - middle) * shares * size.sum() / size)
+            theta = float(shares @ x)
+            if (estimate - theta) ** 2 <= quantile**2 * (shares**2 @ (x * (1 - x) / size)):
+                inside, limit = middle, theta
+            else:
+                outside = middle
+        limits.append(limit)
     return limits[0], limits[1]
 
 
-def _restricted(mean: Floats, size: Floats, shares: Floats, multiplier: Floats) -> tuple[Floats, Floats]:
-    """Return θ = Σ F·x and Σ F²·x(1 − x)/size where c·x² − (1 + c)·x + mean = 0, c = μ·F·Σ size/size."""
-    c = multiplier[..., None] * shares * size.sum(axis=-1, keepdims=True) / size
+def _restricted(mean: Floats, c: Floats) -> Floats:
+    """Return the root x in 0..1 of c·x² − (1 + c)·x + mean = 0."""
     root = np.sqrt(np.maximum((1 + c) ** 2 - 4 * c * mean, 0))
     # Two forms of the same root, each without cancellation on its side.
     x = np.where(c > -0.5, 2 * mean / np.maximum(1 + c + root, _TINY), (1 + c - root) / np.where(c > -0.5, 1, 2 * c))
-    x = np.clip(x, 0, 1)
-    return (shares * x).sum(axis=-1), (shares**2 * x * (1 - x) / size).sum(axis=-1)
+    return np.clip(x, 0, 1)
 
 
 def _worth(
@@ -212,7 +213,7 @@ def _worth(
 def _quantile(counted: Floats, weights: Weights, level: float) -> Floats:
     from scipy.special import stdtrit
 
-    return np.asarray(stdtrit(np.maximum(counted - weights.n_strata, 1), (1 + level) / 2))
+    return np.asarray(stdtrit(np.maximum(counted - len(np.unique(weights.strata)), 1), (1 + level) / 2))
 
 
 def _missed(weights: Weights, level: float) -> float:
@@ -237,33 +238,25 @@ def _bounded(part: Floats, whole: Floats) -> Floats:
     return np.asarray(np.clip(part / np.where(whole > 0, whole, 1), 0, 1))
 
 
-def _centred(values: Floats, weights: Weights) -> Floats:
-    """Return values less the weighted mean of their stratum."""
-    _, strata = np.unique(weights.strata, return_inverse=True)
-    sums = np.zeros((strata.max() + 1, values.shape[1]))
-    np.add.at(sums, strata, weights.weight[:, None] * values)
-    return np.asarray(values - (sums / np.bincount(strata, weights.weight)[:, None])[strata])
-
-
-def _variance_weights(weights: Weights) -> Floats:
-    """Return m_h/(m_h − 1) · (1 − π_k) · w_k²: what each verified row adds to a variance."""
-    _, strata, counts = np.unique(weights.strata, return_inverse=True, return_counts=True)
-    correction = counts / np.maximum(counts - 1, 1)
-    return np.asarray(correction[strata] * (1 - weights.probability) * weights.weight**2)
-
-
 def _variance(residual: Floats, weights: Weights) -> Floats:
     """Return Σ_h m_h/(m_h−1) Σ_k (1 − π_k)·w_k²·(r_k − r̄_h)²; with one stratum that of a Hájek mean."""
-    return np.asarray(_variance_weights(weights) @ _centred(residual, weights) ** 2)
+    return np.asarray((_centred(residual, weights) ** 2).sum(axis=0))
+
+
+def _centred(values: Floats, weights: Weights) -> Floats:
+    """Return √(m_h/(m_h − 1) · (1 − π_k)) · w_k · (v_k − weighted mean of v in stratum h): its squares add up."""
+    _, strata, counts = np.unique(weights.strata, return_inverse=True, return_counts=True)
+    member = np.eye(len(counts))[strata] * weights.weight[:, None]
+    means = (member.T @ values / member.sum(axis=0)[:, None])[strata]
+    scale = np.sqrt((counts / np.maximum(counts - 1, 1))[strata] * (1 - weights.probability)) * weights.weight
+    return np.asarray(scale[:, None] * (values - means))
 
 
 def _tuning(truth: Floats, predicted: Floats, weights: Weights) -> Floats:
     """Return the λ in 0..1 that minimises the variance of the mean of truth − λ · predicted."""
-    scale = _variance_weights(weights)[:, None]
-    centred = _centred(predicted, weights)
-    together = (scale * centred * _centred(truth, weights)).sum(axis=0)
-    alone = (scale * centred**2).sum(axis=0)
-    return np.asarray(np.clip(together / np.where(alone > 0, alone, 1), 0, 1))
+    own = _centred(predicted, weights)
+    alone = (own**2).sum(axis=0)
+    return np.asarray(np.clip((own * _centred(truth, weights)).sum(axis=0) / np.where(alone > 0, alone, 1), 0, 1))
 
 
 def _unseen(weights: Weights) -> float:

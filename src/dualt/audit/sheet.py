@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ from dualt.errors import InputError
 from dualt.io.table_columns import numbers_if_all_are
 from dualt.io.tables import read_table, write_table
 from dualt.labels import as_text_array
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _NEEDED = ("index", "given", "true")
 
@@ -48,15 +45,18 @@ class Sheet:
     probability: Floats | None = None
     strata: Ints | None = None
     stratum_sizes: Ints | None = None
-    ids: NDArray[np.str_] | None = None
+    ids: Sequence[str] | None = None
     texts: Sequence[str] | None = None
 
     @classmethod
-    def of_draw(cls, labels: NDArray[Any], drawn: Draw, ids: NDArray[Any] | None = None) -> Sheet:
-        """Return the sheet of rows that were drawn from `labels`, to be filled in."""
-        given, empty = labels[drawn.rows].astype(str), np.full(len(drawn.rows), "", dtype="U1")
-        own_ids = None if ids is None else ids[drawn.rows].astype(str)
-        return cls(drawn.rows, given, empty, drawn.probability, drawn.strata, drawn.sizes[drawn.strata], own_ids)
+    def of_draw(
+        cls, labels: NDArray[Any], drawn: Draw, ids: Sequence[str] | None = None, texts: Sequence[str] | None = None
+    ) -> Sheet:
+        """Return the sheet of rows that were drawn from `labels`, to be filled in; all rows may have ids and texts."""
+        named = (None if column is None else [column[row] for row in drawn.rows.tolist()] for column in (ids, texts))
+        sizes, empty = drawn.sizes[drawn.strata], np.full(len(drawn.rows), "", dtype="U1")
+        given = labels[drawn.rows].astype(str)
+        return cls(drawn.rows, given, empty, drawn.probability, drawn.strata, sizes, *named)
 
     @property
     def filled(self) -> NDArray[np.intp]:
@@ -65,18 +65,15 @@ class Sheet:
 
     def with_true_of(self, earlier: Sheet) -> Sheet:
         """Return the sheet with the true labels of an earlier batch, whose rows it must contain."""
-        places = {row: place for place, row in enumerate(self.rows.tolist())}
-        missing = [row for row in earlier.rows.tolist() if row not in places]
-        if missing:
+        missing = np.setdiff1d(earlier.rows, self.rows)
+        if len(missing):
             raise InputError(
                 f"Expected a draw that contains the {len(earlier.rows):,} rows of the earlier batch, got one without"
                 f" row {missing[0]}{and_more(len(missing))}. Pass the same labels, probabilities, --design and"
                 " --random-state as before."
             )
-        true = self.true.astype(object)
-        for place in earlier.filled:
-            true[places[int(earlier.rows[place])]] = earlier.true[place]
-        return replace(self, true=true.astype(str))
+        known = dict(zip(earlier.rows[earlier.filled].tolist(), earlier.true[earlier.filled].tolist(), strict=True))
+        return replace(self, true=np.array([known.get(row, "") for row in self.rows.tolist()]))
 
     def audit(self) -> Audit:
         """Return the rows that were verified."""
@@ -117,11 +114,21 @@ def read_audit(path: str | Path) -> Audit:
 
 def read_sheet(path: str | Path) -> Sheet:
     """Read the table of an audit, verified or not yet; a row that comes again with the same true label counts once."""
-    frame = _read_rows(path)
+    frame = read_table(path, guarded=True).fillna("").astype(str)
+    frame.columns = [str(name).strip().lower() for name in frame.columns]
+    header = ",".join(frame.columns)
+    if not frame.columns.is_unique or not {*_NEEDED} <= {*frame.columns}:
+        raise InputError(f"Expected the header {','.join(_NEEDED)} in {path}, each column once, got {header!r}.")
     if ("stratum" in frame) != ("stratum_size" in frame):
         raise InputError(f"Expected the columns stratum and stratum_size of {path} together, got one of them.")
+    frame = frame.apply(lambda column: column.str.strip())
+    frame = frame[(frame != "").any(axis=1)].drop_duplicates(["index", "true"])
+    # An empty copy of a row that was verified adds nothing; two true labels stay, to be refused where they are counted.
+    frame = frame[(frame["true"] != "") | ~frame["index"].duplicated(keep=False)]
+    if frame.empty:
+        raise InputError(f"Expected the rows of an audit below the header of {path}, got none.")
 
-    def numbers(name: str, pattern: str, what: str) -> NDArray[np.float64]:
+    def numbers(name: str, pattern: str = "[0-9]{1,15}", what: str = "a whole number") -> Floats:
         cells = frame[name].str.replace(",", ".")  # spreadsheets in many countries write a decimal comma
         bad = cells[~cells.str.fullmatch(pattern)]
         if len(bad):
@@ -130,43 +137,23 @@ def read_sheet(path: str | Path) -> Sheet:
             )
         return np.asarray(cells.to_numpy(np.float64))
 
-    def whole(name: str) -> Ints:
-        return numbers(name, "[0-9]{1,15}", "a whole number").astype(np.intp)
-
-    rows, probability, strata, sizes = whole("index"), None, None, None
+    rows, probability, strata, sizes = numbers("index").astype(np.intp), None, None, None
     if "stratum" in frame:
-        strata, sizes = whole("stratum"), whole("stratum_size")
+        strata, sizes = numbers("stratum").astype(np.intp), numbers("stratum_size").astype(np.intp)
     if "probability" in frame:
         probability = numbers("probability", r"[-+]?[0-9.]+(e-?[0-9]+)?|nan", "a number")
         check_probability(probability)
         if strata is not None and sizes is not None:
             _check_stratum_probability(probability, rows, strata, sizes)
-    texts = {name: as_text_array(frame[name].tolist()) for name in ("given", "true", "id") if name in frame}
-    return Sheet(rows, texts["given"], texts["true"], probability, strata, sizes, texts.get("id"))
-
-
-def _read_rows(path: str | Path) -> DataFrame:
-    """Return the cells as texts, each verified row once."""
-    frame = read_table(path, guarded=True).fillna("").astype(str)
-    frame.columns = [str(name).strip().lower() for name in frame.columns]
-    if not frame.columns.is_unique:
-        raise InputError(f"Expected each column once in the header of {path}, got {','.join(frame.columns)!r}.")
-    if not {*_NEEDED} <= {*frame.columns}:
-        raise InputError(f"Expected the header {','.join(_NEEDED)} in {path}, got {','.join(frame.columns)!r}.")
-    frame = frame.apply(lambda column: column.str.strip())
-    frame = frame[(frame != "").any(axis=1)].drop_duplicates(["index", "true"])
-    # An empty copy of a row that was verified adds nothing; two true labels stay, to be refused where they are counted.
-    frame = frame[(frame["true"] != "") | ~frame["index"].duplicated(keep=False)]
-    if frame.empty:
-        raise InputError(f"Expected the rows of an audit below the header of {path}, got none.")
-    return frame
+    given, true = (as_text_array(frame[name].tolist()) for name in ("given", "true"))
+    ids = frame["id"].tolist() if "id" in frame else None
+    return Sheet(rows, given, true, probability, strata, sizes, ids)
 
 
 def _check_stratum_probability(probability: Floats, rows: Ints, strata: Ints, stratum_sizes: Ints) -> None:
     """Refuse inclusion probabilities that are not (rows drawn)/(rows) of their stratum: rows were added or removed."""
-    once = np.unique(rows, return_index=True)[1]
-    _, places = np.unique(strata, return_inverse=True)
-    counts = np.bincount(places[once])[places]
+    places = np.unique(strata, return_inverse=True)[1]
+    counts = np.bincount(np.unique(np.stack((places, rows)), axis=1)[0])[places]
     expected = counts / np.maximum(stratum_sizes, 1)
     bad = np.flatnonzero(~np.isclose(probability, expected, rtol=1e-3))
     if len(bad):

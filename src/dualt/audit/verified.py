@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ _SUSPECT = 4.0
 _UNEQUAL = 10.0
 
 
-@dataclass(frozen=True, eq=False)
 class Audit:
     """Verified rows, drawn at random unless strata or inclusion probabilities say otherwise.
 
@@ -46,13 +44,6 @@ class Audit:
     Audit(n_verified=2, drawn at random)
     """
 
-    rows: Ints
-    true: NDArray[Any]
-    probability: Floats | None
-    strata: Ints | None
-    stratum_sizes: Ints | None
-    given: NDArray[Any] | None
-
     def __init__(
         self,
         rows: ArrayLike,
@@ -62,19 +53,23 @@ class Audit:
         stratum_sizes: Ints | None = None,
         given: NDArray[Any] | None = None,
     ) -> None:
-        rows, true = np.asarray(rows), as_label_array(true)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise InputError(f"Expected row numbers as a list of integers, got dtype {rows.dtype}, shape {rows.shape}.")
+        array = np.asarray(rows)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InputError(
+                f"Expected row numbers as a list of integers, got dtype {array.dtype}, shape {array.shape}."
+            )
         if (strata is None) != (stratum_sizes is None):
             raise InputError("Expected strata and their sizes together, got one of them.")
-        chance = None if probability is None else np.asarray(probability, np.float64)
-        for column in (true, chance, strata, stratum_sizes, given):
-            if column is not None and len(column) != len(rows):
-                raise InputError(f"Expected one value per verified row, got {len(rows)} rows and {len(column)} values.")
-        if chance is not None:
-            check_probability(chance)
-        columns = {"probability": chance, "strata": strata, "stratum_sizes": stratum_sizes, "given": given}
-        vars(self).update(rows=rows.astype(np.intp), true=true, **columns)  # the dataclass is frozen
+        self.rows, self.true = array.astype(np.intp), as_label_array(true)
+        self.probability = None if probability is None else np.asarray(probability, np.float64)
+        self.strata, self.stratum_sizes, self.given = strata, stratum_sizes, given
+        for column in vars(self).values():
+            if column is not None and len(column) != len(array):
+                raise InputError(
+                    f"Expected one value per verified row, got {len(array)} rows and {len(column)} values."
+                )
+        if self.probability is not None:
+            check_probability(self.probability)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -96,7 +91,8 @@ class Audit:
 
     def take(self, keep: NDArray[Any]) -> Audit:
         """Return some of the rows."""
-        return replace(self, **{name: column[keep] for name, column in vars(self).items() if column is not None})
+        columns: dict[str, Any] = {name: column[keep] for name, column in vars(self).items() if column is not None}
+        return Audit(**columns)
 
     def among(self, labelled: Ints) -> Audit:
         """Return the audit with its rows counted among the `labelled` rows; refuse a row without a label."""
@@ -106,7 +102,7 @@ class Audit:
                 f"Expected verified rows that have a given label, got row {self.rows[bad[0]]}, which has none"
                 f"{and_more(len(bad))}. Leave it out of the audit."
             )
-        return replace(self, rows=np.searchsorted(labelled, self.rows))
+        return Audit(**vars(self) | {"rows": np.searchsorted(labelled, self.rows)})
 
 
 def as_audit(verified: Any) -> Audit:
@@ -138,13 +134,6 @@ def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> Any:
     return verified
 
 
-def check_audit(audit: Audit, posterior: NoisyPosterior) -> tuple[Audit, Codes]:
-    """Do what `check_rows` does, and refuse rows that were not drawn at random."""
-    audit, true = check_rows(audit, posterior.n_samples, posterior.coder, lambda rows: posterior.take(rows)[1])
-    check_drawn_at_random(posterior, audit)
-    return audit, true
-
-
 def check_rows(
     audit: Audit, n_samples: int, coder: LabelCoder, given_of: Callable[[Ints], Codes]
 ) -> tuple[Audit, Codes]:
@@ -165,9 +154,16 @@ def check_rows(
             f"{and_more(len(differs))}. Decide which is right, and delete the other."
         )
     audit = audit.take(at)
-    true = _encode_true(coder, audit)
+    true = _encode(coder, audit.true, audit.rows, "true class")
     if audit.given is not None:
-        _check_given(coder, audit.given, given_of(audit.rows), audit.rows)
+        now = given_of(audit.rows)
+        bad = np.flatnonzero(_encode(coder, audit.given, audit.rows, "given label") != now)
+        if len(bad):
+            at = bad[0]
+            raise LabelsError(
+                f"Expected the given label {coder.names[now[at]]} in row {audit.rows[at]}, got {audit.given[at]!s} in"
+                f" the audit{and_more(len(bad))}: it is for other labels. Pass the labels that it was drawn from."
+            )
     if len(audit) < LEAST:
         raise InputError(
             f"Expected at least {LEAST} verified rows, got {len(audit)}. Verify {LEAST - len(audit)} more; about 100"
@@ -223,34 +219,16 @@ def and_more(n_bad: int) -> str:
     return f" (and {n_bad - 1:,} more)" if n_bad > 1 else ""
 
 
-def _encode_true(coder: LabelCoder, audit: Audit) -> Codes:
-    """Return the true classes as codes; an unknown class is named with its row."""
+def _encode(coder: LabelCoder, labels: NDArray[Any], rows: Ints, what: str) -> Codes:
+    """Return labels of an audit as codes, one by one, so that an unknown one is named with its row."""
 
-    def is_known(value: Any) -> bool:
+    def code_of(label: Any, row: int) -> Codes:
         try:
-            coder.encode(np.array([value]))
+            return coder.encode(np.array([label]))
         except LabelsError:
-            return False
-        return True
+            raise LabelsError(
+                f"Expected one of the classes {shorten(coder.names)} as {what} of row {row} of the audit, got"
+                f" {str(label)!r}. Correct the spelling, or leave it out where no class fits."
+            ) from None
 
-    unknown = [value for value in np.unique(audit.true) if not is_known(value)]
-    if unknown:
-        row = audit.rows[np.flatnonzero(audit.true == unknown[0])[0]]
-        raise LabelsError(
-            f"Expected one of the classes {shorten(coder.names)} as true class of row {row}, got {str(unknown[0])!r}"
-            f"{and_more(len(unknown))}. Correct the spelling, or leave it out where no class fits."
-        )
-    return coder.encode(audit.true)
-
-
-def _check_given(coder: LabelCoder, given: NDArray[Any], now: Codes, rows: Ints) -> None:
-    """Refuse an audit whose given labels are not those of the data."""
-    try:
-        bad = np.flatnonzero(coder.encode(given) != now)
-    except LabelsError as error:
-        raise LabelsError(f"Expected the given labels of the data in the audit. {error}") from None
-    if len(bad):
-        raise LabelsError(
-            f"Expected the given label {coder.names[now[bad[0]]]} in row {rows[bad[0]]}, got {given[bad[0]]!s} in the"
-            f" audit{and_more(len(bad))}: it is for other labels. Pass the labels that it was drawn from."
-        )
+    return np.concatenate([code_of(label, row) for label, row in zip(labels, rows.tolist(), strict=True)])

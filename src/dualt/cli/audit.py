@@ -82,6 +82,8 @@ def audit(
 
     Example: `dualt audit data.csv --label label --text title --size 200 -o audit.csv --report audit.html`
     """
+    from dualt.audit import Sheet
+
     if more is not None and size is not None:
         raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
     if target is not None:
@@ -91,7 +93,7 @@ def audit(
     is_raw = bool(features or data.image_folder or (learning.text_column and data.probs.suffix.lower() in TABLES))
     if report is not None and probs is None and not is_raw:
         raise InputError("Expected --probs, --text, --features or images with --report: the page shows predictions.")
-    rows = _Rows.read(data, learning)
+    rows = _read_rows(data, learning)
     earlier = _earlier(output, rows.given, adding=more is not None)
     design = _design(design, earlier, has_probs=probs is not None or is_raw)
     if probs is None and (not is_raw or (design == "uniform" and report is None)):
@@ -101,22 +103,23 @@ def audit(
         with opened(data, learning) as examples:
             plan, found, reached = _plan(rows, design, earlier, examples.posterior)
             found = examples.find_issues(found.transition_estimate) if found is not None else None
-    sheet = rows.sheet(plan, _total(size, more, earlier, len(rows.labelled)), random_state, earlier)
+    drawn = plan.draw(_total(size, more, earlier, len(rows.labelled)), random_state)
+    sheet = Sheet.of_draw(rows.given, drawn._replace(rows=rows.labelled[drawn.rows]), rows.ids, rows.texts)
+    sheet = sheet if earlier is None else sheet.with_true_of(earlier)
     if found is not None and report is not None:
         lines = Path(text) if text and learning.text_column is None else None
         pictures = images or (None if text else data.image_folder)
         found.to_report(report, images=pictures, texts=lines, audit=sheet)
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
-    progress = AuditProgress(plan, sheet, reached, target)
+    progress = _progress(plan, sheet, reached, target)
     if as_json:
         written = {"output": str(output), "report": report and str(report), "design": design}
-        written |= {} if backup is None else {"backup": str(backup)}
-        ids = {} if sheet.ids is None else {"ids": sheet.ids.tolist()}
-        texts = {} if sheet.texts is None else {"texts": sheet.texts}
-        print_json(written | {"indices": sheet.rows.tolist()} | ids | texts | progress.as_dict())
+        named = {"backup": backup and str(backup), "ids": sheet.ids, "texts": sheet.texts}
+        known = {name: value for name, value in named.items() if value is not None}
+        print_json(written | {"indices": sheet.rows.tolist()} | known | progress)
         return
-    progress.show()
+    _show(progress)
     if backup is not None:
         say(f"The earlier file is kept as {backup}.")
     n_open = len(sheet.rows) - len(sheet.filled)
@@ -172,39 +175,25 @@ class _Rows(NamedTuple):
     ids: Sequence[str] | None
     texts: Sequence[str] | None
 
-    @classmethod
-    def read(cls, data: Data, learning: Learning) -> _Rows:
-        import numpy as np
 
-        from dualt import io
-        from dualt.labels import as_label_array, is_missing
+def _read_rows(data: Data, learning: Learning) -> _Rows:
+    import numpy as np
 
-        path = data.labels or data.probs
-        given = as_label_array(io.load_labels(path, column=data.label, missing=True))
-        given = given.argmax(axis=1) if given.ndim == 2 else given
-        labelled = np.flatnonzero(~is_missing(given))
-        if not len(labelled):
-            raise LabelsError(f"Expected at least one label in {path}, got none.")
-        if given.dtype.kind == "f" and len(labelled) < len(given):
-            # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
-            given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
-        folder = data.image_folder
-        ids = read_column(data, data.id_column, len(given)) if folder is None else io.read_class_folder(folder).files
-        texts = joined_texts([read_column(data, name, len(given)) or [] for name in learning.text_columns])
-        return cls(given, labelled, ids, texts)
+    from dualt import io
+    from dualt.labels import as_label_array, is_missing
 
-    def sheet(self, plan: Plan, total: int, random_state: int, earlier: Sheet | None) -> Sheet:
-        """Draw, and return the sheet to fill in, with what was filled in before."""
-        import numpy as np
-
-        from dualt.audit import Sheet
-
-        drawn = plan.draw(total, random_state)
-        drawn = replace(drawn, rows=self.labelled[drawn.rows])
-        sheet = Sheet.of_draw(self.given, drawn, None if self.ids is None else np.array(self.ids, dtype=object))
-        texts = None if self.texts is None else [self.texts[row] for row in sheet.rows.tolist()]
-        sheet = replace(sheet, texts=texts)
-        return sheet if earlier is None else sheet.with_true_of(earlier)
+    path, folder = data.labels or data.probs, data.image_folder
+    given = as_label_array(io.load_labels(path, column=data.label, missing=True))
+    given = given.argmax(axis=1) if given.ndim == 2 else given
+    labelled = np.flatnonzero(~is_missing(given))
+    if not len(labelled):
+        raise LabelsError(f"Expected at least one label in {path}, got none.")
+    if given.dtype.kind == "f" and len(labelled) < len(given):
+        # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
+        given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
+    ids = read_column(data, data.id_column, len(given)) if folder is None else io.read_class_folder(folder).files
+    texts = joined_texts([read_column(data, name, len(given)) or [] for name in learning.text_columns])
+    return _Rows(given, labelled, ids, texts)
 
 
 def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
@@ -243,19 +232,16 @@ def _design(wanted: str | None, earlier: Sheet | None, *, has_probs: bool) -> De
     stratified = earlier is not None and earlier.strata is not None and bool(earlier.strata.any())
     if stratified and not has_probs:
         raise InputError("Expected --probs, by which the rows of the earlier batch were drawn, got none.")
-    if wanted is not None:
-        if wanted not in ("uniform", "stratified"):
-            raise UnknownNameError("design", wanted, ("uniform", "stratified"))
-        return cast("Design", wanted)
-    if earlier is not None and earlier.strata is not None:
-        return "stratified" if stratified else "uniform"
-    return "stratified" if has_probs else "uniform"
+    if wanted not in (None, "uniform", "stratified"):
+        raise UnknownNameError("design", str(wanted), ("uniform", "stratified"))
+    best = "stratified" if stratified or (earlier is None and has_probs) else "uniform"
+    return cast("Design", wanted or best)
 
 
 def _plan(
     rows: _Rows, design: Design, earlier: Sheet | None, posterior: NoisyPosterior | None = None
-) -> tuple[Plan, LabelIssues | None, Reached | None]:
-    """Return the plan of the next batch, the predictions, and what the batches before have reached."""
+) -> tuple[Plan, LabelIssues | None, tuple[float, float] | None]:
+    """Return the plan of the next batch, the predictions, and the interval that the batches before have reached."""
     import numpy as np
 
     from dualt.audit.design import Plan
@@ -267,90 +253,58 @@ def _plan(
     found = None if posterior is None else find_posterior_issues(posterior)
     given = rows.given[rows.labelled]
     plan = Plan.of(len(given), design, None if found is None else 1 - found.probability_right.astype(float))
-    if earlier is None:
+    if earlier is None or (strata := earlier.strata) is None or earlier.stratum_sizes is None:
+        return plan, found, None
+    plan = plan.after(rows.labelled.searchsorted(earlier.rows), strata, earlier.stratum_sizes)
+    if len(earlier.filled) < LEAST or {*strata[earlier.filled]} < {*strata}:  # no interval yet
         return plan, found, None
     earlier = replace(earlier, rows=rows.labelled.searchsorted(earlier.rows))
-    plan = plan.after(earlier.rows, earlier.strata, earlier.stratum_sizes)
-    untouched = earlier.strata is not None and len({*earlier.strata[earlier.filled]}) < len({*earlier.strata})
-    if len(earlier.filled) < LEAST or untouched:  # no interval yet
-        return plan, found, None
     verified = earlier.audit()
-    if posterior is None or found is None or found.transition_estimate is None:
-        wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)
-        nothing = np.zeros((len(wrong), 1)), np.zeros(1)
-        interval = share_intervals((wrong[:, None], *nothing), verified.weights(len(given)))
-        reached = Reached(float(interval.low[0]), float(interval.high[0]), verified.rows)
-        return plan.with_observed(wrong - wrong.mean(), verified.rows), None, reached
-    corrected = estimate_verified(posterior, found.transition_estimate, verified)
-    calibrated = find_posterior_issues(posterior, corrected)
-    shown = corrected.audit
-    if shown is None:
-        return plan, found, None
-    reached = Reached(*shown.noise_rate_interval(), shown.rows)
-    wrong = 1 - calibrated.probability_right.astype(float)
-    return plan.with_observed(shown.residuals(), shown.rows, wrong), found, reached
+    if posterior is not None and found is not None and found.transition_estimate is not None:
+        corrected = estimate_verified(posterior, found.transition_estimate, verified)
+        wrong = 1 - find_posterior_issues(posterior, corrected).probability_right.astype(float)
+        shown = corrected.audit
+        assert shown is not None  # noqa: S101
+        return plan.with_observed(shown.residuals(), shown.rows, wrong), found, shown.noise_rate_interval()
+    is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)
+    nothing = np.zeros((len(is_wrong), 1)), np.zeros(1)
+    interval = share_intervals((is_wrong[:, None], *nothing), verified.weights(len(given)))
+    plan = plan.with_observed(is_wrong - is_wrong.mean(), verified.rows)
+    return plan, None, (float(interval.low[0]), float(interval.high[0]))
 
 
-class Reached(NamedTuple):
-    """The interval of the noise rate that the verified rows give, and which rows these are."""
+def _progress(plan: Plan, sheet: Sheet, reached: tuple[float, float] | None, target: float | None) -> dict[str, Any]:
+    """Return how many labels are drawn and verified, the interval that they give, and how many the target needs."""
+    known: dict[str, Any] = {"drawn": len(sheet.rows), "verified": len(sheet.filled)}
+    half_width = None if reached is None else (reached[1] - reached[0]) / 2
+    if reached is not None:
+        known["reached"] = {"low": reached[0], "high": reached[1], "half_width": half_width}
+    if target is not None:
+        verified = len(sheet.filled) if reached is not None else 0
+        needed, most = plan.needed(target)
+        if half_width is not None and sheet.strata is not None:
+            needed = most = plan.needed_after(half_width, target, sheet.strata[sheet.filled])
+        missing = max(most - verified, 0)
+        known["target"] = {"half_width": target, "needed": needed, "at_most": most, "missing": missing}
+    return known
 
-    low: float
-    high: float
-    rows: NDArray[np.intp]
 
-    @property
-    def half_width(self) -> float:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2
-
-
-class AuditProgress(NamedTuple):
-    """What a batch has reached, and what is still missing."""
-
-    plan: Plan
-    sheet: Sheet
-    reached: Reached | None
-    target: float | None
-
-    def needed(self) -> tuple[int, int] | None:
-        """Return how many verified labels the target needs in all: at least, and at most."""
-        if self.target is None:
-            return None
-        if self.reached is None:
-            return self.plan.needed(self.target)
-        needed = self.plan.needed_after(self.reached.half_width, self.target, self.reached.rows)
-        return needed, needed
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for machines."""
-        reached, needed = self.reached, self.needed()
-        known: dict[str, Any] = {"drawn": len(self.sheet.rows), "verified": len(self.sheet.filled)}
-        if reached is not None:
-            known["reached"] = {"low": reached.low, "high": reached.high, "half_width": reached.half_width}
-        if needed is not None:
-            verified = 0 if reached is None else len(reached.rows)
-            missing = max(needed[1] - verified, 0)
-            known["target"] = {"half_width": self.target, "needed": needed[0], "at_most": needed[1], "missing": missing}
-        return known
-
-    def show(self) -> None:
-        """Say what was reached and how many labels are missing."""
-        reached, needed, verified = self.reached, self.needed(), 0
-        if reached is not None:
-            verified = len(reached.rows)
-            say(
-                f"{reached.low:.1%} to {reached.high:.1%} of the labels are wrong: {verified:,} verified labels"
-                f" determine the noise rate to ±{100 * reached.half_width:.1f} percentage points."
-            )
-        if needed is None or self.target is None:
-            return
-        wish = f"±{100 * self.target:g} percentage points"
-        if reached is None:
-            least = f"{needed[0]:,} if the predictions are right, " if needed[0] < needed[1] else ""
-            say(f"{wish} need {least}at most {needed[1]:,} verified labels. The first batch will show.")
-        elif reached.half_width <= self.target:
-            say(f"{wish} are reached.")
-        else:
-            missing = needed[1] - verified
-            is_or_are = "is" if missing == 1 else "are"
-            say(f"{wish} need about {needed[1]:,} verified labels: {missing:,} {is_or_are} missing.")
+def _show(progress: dict[str, Any]) -> None:
+    """Say what was reached and how many labels are missing."""
+    reached, target = progress.get("reached"), progress.get("target")
+    if reached is not None:
+        say(
+            f"{reached['low']:.1%} to {reached['high']:.1%} of the labels are wrong: {progress['verified']:,} verified"
+            f" labels determine the noise rate to ±{100 * reached['half_width']:.1f} percentage points."
+        )
+    if target is None:
+        return
+    wish, needed, most = f"±{100 * target['half_width']:g} percentage points", target["needed"], target["at_most"]
+    if reached is None:
+        least = f"{needed:,} if the predictions are right, " if needed < most else ""
+        say(f"{wish} need {least}at most {most:,} verified labels. The first batch will show.")
+    elif reached["half_width"] <= target["half_width"]:
+        say(f"{wish} are reached.")
+    else:
+        is_or_are = "is" if target["missing"] == 1 else "are"
+        say(f"{wish} need about {most:,} verified labels: {target['missing']:,} {is_or_are} missing.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +18,7 @@ from dualt.errors import InputError, LabelsError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dualt.audit import Audit, NoisyAccuracy
+    from dualt.audit import NoisyAccuracy
 
 
 @shared
@@ -49,26 +49,40 @@ def evaluate(
     from dualt import io
     from dualt.audit import noisy_accuracy, read_sheet
     from dualt.io.tables import TABLES
+    from dualt.labels import is_missing
+    from dualt.rows.posterior import in_block
+    from dualt.transition import match_transition
 
     if transition is None and verified is None:
         raise InputError("Expected --transition or --verified, to judge noisy labels by, got neither.")
-    names = None if classes is None else io.load_class_names(classes)
-    noise, names = (None, names) if transition is None else _noise(transition, names)
+    names, noise = None if classes is None else io.load_class_names(classes), None
+    if transition is not None:
+        noise, own = io.load_named_transition(transition)
+        names = own if names is None else names
+        noise = match_transition(noise, own, names)
     sheet = None if verified is None else read_sheet(verified)
     audit = None if sheet is None else sheet.audit()
-    is_table = labels.suffix.lower() in TABLES
-    given = io.load_labels(labels, column=label, missing=is_table)
+    given = io.load_labels(labels, column=label, missing=labels.suffix.lower() in TABLES)
     models = {path: _predictions(path, given) for path in (predictions, against) if path is not None}
-    _check_lengths(models, len(given), labels)
-    if is_table:
-        given, models, audit = _labelled(given, models, audit)
+    for path, model in models.items():
+        if len(model) != len(given):
+            raise LabelsError(
+                f"Expected one prediction per label, got {len(model):,} in {path} and {len(given):,} in {labels}."
+            )
+    if labels.suffix.lower() in TABLES and (missing := is_missing(given)).any():
+        labelled = (~missing).nonzero()[0]
+        warn_missing(labelled, len(given))
+        audit = None if audit is None else audit.among(labelled)
+        given, models = given[labelled], {path: model[labelled] for path, model in models.items()}
     judge = partial(
         noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names, level=level
     )
     try:
         found = judge(models[predictions], against=None if against is None else models[against])
     except InputError as error:
-        raise _named(error, models, judge) from None
+        wrong = [path for path, model in models.items() if _is_refused(judge, model)]
+        # Of two files of predictions, the one that causes the error is named.
+        raise in_block(error, str(wrong[0])) if len(wrong) == 1 < len(models) else error from None
     if as_json:
         print_json(found.to_dict())
         return
@@ -80,56 +94,12 @@ def evaluate(
         say(f"To measure it: dualt audit {named}, then {again(None, '--verified', 'audit.csv')}")
 
 
-def _noise(path: Path, names: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
-    """Return the matrix, and the class names: those of the file unless others are given."""
-    from dualt import io
-    from dualt.transition import match_transition
-
-    matrix, own = io.load_named_transition(path)
-    names = own if names is None else names
-    matched = match_transition(matrix, own, names)
-    return matched, names
-
-
-def _check_lengths(models: Mapping[Path, NDArray[Any]], n_labels: int, labels: Path) -> None:
-    for path, model in models.items():
-        if len(model) != n_labels:
-            raise LabelsError(
-                f"Expected one prediction per label, got {len(model):,} in {path} and {n_labels:,} in {labels}."
-            )
-
-
-def _named(
-    error: InputError, models: Mapping[Path, NDArray[Any]], judge: Callable[[NDArray[Any]], NoisyAccuracy]
-) -> InputError:
-    """Return the error with the name of the file of predictions that causes it, if only one of two does."""
-    from dualt.rows.posterior import in_block
-
-    def is_wrong(model: NDArray[Any]) -> bool:
-        try:
-            judge(model)
-        except InputError:
-            return True
-        return False
-
-    wrong = [str(path) for path, model in models.items() if is_wrong(model)]
-    return in_block(error, wrong[0]) if len(wrong) < len(models) and wrong else error
-
-
-def _labelled(
-    given: NDArray[Any], models: Mapping[Path, NDArray[Any]], audit: Audit | None
-) -> tuple[NDArray[Any], dict[Path, NDArray[Any]], Audit | None]:
-    """Return labels, predictions and audit of the rows that have a label; say on stderr which have none."""
-    from dualt.labels import is_missing
-
-    missing = is_missing(given)
-    if not missing.any():
-        return given, {**models}, audit
-    labelled = (~missing).nonzero()[0]
-    warn_missing(labelled, len(given))
-    if audit is not None:
-        audit = audit.among(labelled)
-    return given[labelled], {path: model[labelled] for path, model in models.items()}, audit
+def _is_refused(judge: Callable[[NDArray[Any]], NoisyAccuracy], model: NDArray[Any]) -> bool:
+    try:
+        judge(model)
+    except InputError:
+        return True
+    return False
 
 
 def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
@@ -139,22 +109,25 @@ def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
     from dualt import io
     from dualt.io.table_columns import NotNumbersError, check_no_missing, label_place
     from dualt.io.tables import TABLES
+    from dualt.labels import is_missing
 
     if path.suffix.lower() not in TABLES:
         return io.load_labels(path)
     asked = io.open_table(path, "prediction")
     column = "prediction" if "prediction" in (asked.names or ()) else None
     table = asked if column else io.open_table(path)
-    given: list[str] = []
+    columns, given = table.names or (), []
     try:
         place = label_place(table, column)
     except InputError:  # no column of classes, so columns of probabilities
         pass
     else:
         classes = table.read_column(place)
-        if column or not _names_columns(classes, table.names or ()):
+        # `dualt probs` writes columns of probabilities, named like the classes or p_…, beside the labels.
+        named = {*map(str, np.unique(classes[~is_missing(classes)]).tolist())} <= {*columns}
+        if column or not (named or sum(name.startswith("p_") for name in columns) > 1):
             return check_no_missing(classes, path)
-        given = [(table.names or ())[place]]
+        given = [columns[place]]
     try:
         loaded = io.load_probabilities(path, exclude=given, header=asked.names is not None)
     except NotNumbersError as error:
@@ -163,20 +136,9 @@ def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
     if names is None:
         return loaded.values
     if not {*names} & {*map(str, labels.ravel().tolist())}:
-        names = tuple(name.removeprefix("p_") for name in names)  # as `dualt probs` writes them, without other columns
+        names = tuple(name.removeprefix("p_") for name in names)
     likeliest: NDArray[Any] = np.array(names)[loaded.values.argmax(axis=1)]
     return likeliest
-
-
-def _names_columns(labels: NDArray[Any], columns: Sequence[str]) -> bool:
-    """Return whether a table has columns of probabilities beside its labels, as `dualt probs` writes it."""
-    import numpy as np
-
-    from dualt.labels import is_missing
-
-    return {*map(str, np.unique(labels[~is_missing(labels)]).tolist())} <= {*columns} or (
-        sum(name.startswith("p_") for name in columns) > 1
-    )
 
 
 def _show(found: NoisyAccuracy) -> None:

@@ -13,17 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
 from dualt.files import atomic_write, read_text
-from dualt.issues.files import issue_rows
+from dualt.issues.label_issues import LabelIssues, issue_rows
 from dualt.validation import class_name
-
-if TYPE_CHECKING:
-    from dualt.issues.label_issues import LabelIssues
 
 ANSWER = "new"
 _ANY_SIZE = 1 << 40

@@ -1,28 +1,44 @@
-"""What is known of every given label."""
+"""What is known of every given label, and the tables of the flagged ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.errors import InputError
-from dualt.issues.files import counted_pairs, issue_rows, save_issues
-from dualt.issues.frames import Scores, issue_frame
+from dualt.errors import FileError, InputError
+from dualt.files import atomic_write, json_text
+from dualt.io.tables import write_table
 from dualt.results import TransitionEstimate
 from dualt.results.claims import headline
 from dualt.rows.row_names import row_ids, row_numbers
-from dualt.validation import check_indices
+from dualt.validation import check_count, check_fraction, check_indices
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from dualt.report.page import ReportOptions
+
+# Flagged labels: another class is likelier, or none is.
+GROUPS = ("probably wrong", "doubtful")
+# JSON has `by_pair` for up to this many classes, and as many of the largest entries for more.
+_MATRIX_CLASSES = 100
+_SHOWN, _LONGEST_SHOWN = 10, 200
+
+
+class Scores(NamedTuple):
+    """Given label, its probability of being right, the suggested class and its probability: an array each."""
+
+    given: NDArray[Any]
+    right: NDArray[np.float32]
+    suggested: NDArray[Any]
+    suggested_probability: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +130,31 @@ class LabelIssues:
         """Expected number of wrong labels: the off-diagonal of `by_pair`."""
         return float(self.by_pair.sum() - np.trace(self.by_pair))
 
+    @property
+    def n_labelled(self) -> int:
+        """Number of rows that have a label."""
+        return len(self) if self.labelled is None else int(self.labelled.sum())
+
+    def rethreshold(self, threshold: float | None = None, *, top: int | None = None) -> LabelIssues:
+        """Return the same with other labels flagged: below the threshold, or the `top` most suspect.
+
+        Examples
+        --------
+        >>> import dualt
+        >>> issues = dualt.find_label_issues([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], [0, 0, 0], [[0.8, 0.2], [0.2, 0.8]])
+        >>> issues.rethreshold(top=2).indices
+        array([2, 1])
+        """
+        check_cut(threshold, top)
+        if threshold is None and top is None:
+            raise InputError("Expected a threshold or a number of issues (top), got neither.")
+        labelled = np.ones(len(self), bool) if self.labelled is None else self.labelled
+        is_issue = np.zeros(len(self), bool)
+        is_issue[labelled] = flag(
+            self.probability_right[labelled], (self.suggested != self.given)[labelled], threshold, top
+        )
+        return replace(self, is_issue=is_issue)
+
     def without(self, rows: ArrayLike) -> LabelIssues:
         """Return the same with these rows no longer flagged, such as labels that a review has kept.
 
@@ -126,11 +167,6 @@ class LabelIssues:
             chosen = check_indices(chosen if chosen.size else chosen.astype(np.intp), len(self))
         is_issue[chosen] = False
         return replace(self, is_issue=is_issue)
-
-    @property
-    def n_labelled(self) -> int:
-        """Number of rows that have a label."""
-        return len(self) if self.labelled is None else int(self.labelled.sum())
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
         """Return the same for all `n_rows` rows of a file, of which those with these numbers have a label."""
@@ -166,7 +202,7 @@ class LabelIssues:
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return plain numbers, strings and lists: what is claimed, the counts, the flagged labels, most suspect first.
 
-        Nothing is claimed of a matrix that was given. `by_pair` is there for up to 100 classes; for more it is
+        Nothing is claimed of a matrix that was given. With more than 100 classes, `by_pair` is replaced by
         `largest_pairs`: the ten thousand largest expected numbers of wrong labels, as
         `{"given": …, "true": …, "expected_count": …}`.
         """
@@ -175,6 +211,7 @@ class LabelIssues:
         if estimate is not None:
             interval, notices = estimate.noise_rate_interval(level), [vars(notice) for notice in estimate.warnings]
             claims = {"summary": headline(estimate, level), "noise_rate_interval": list(interval), "warnings": notices}
+        small = len(self.class_names) <= _MATRIX_CLASSES
         return {
             **claims,
             "n_samples": self.n_labelled,
@@ -182,13 +219,22 @@ class LabelIssues:
             "flagged": len(self.indices),
             "probably_wrong": int(self.probably_wrong.sum()),
             "class_names": list(self.class_names),
-            **counted_pairs(self),
-            "issues": list(issue_rows(self)),
+            **({"by_pair": self.by_pair.tolist()} if small else {"largest_pairs": _largest_pairs(self)}),
+            "issues": issue_rows(self),
         }
 
     def save(self, path: str | Path, level: float = 0.95) -> None:
         """Write the flagged labels, most suspect first, as a `.csv` or `.parquet` table, or `to_dict` as `.json`."""
-        save_issues(path, self, level)
+        path = Path(path)
+        if path.suffix.lower() == ".json":
+            with atomic_write(path) as stream:
+                stream.write(f"{json_text(self.to_dict(level))}\n")
+        elif path.suffix.lower() in (".csv", ".parquet"):
+            import pandas as pd
+
+            write_table(path, pd.DataFrame(_issue_columns(self, self.indices)), guarded=True)
+        else:
+            raise FileError(f"Expected a name that ends in .csv, .json, .parquet, got {path.name!r}.")
 
     def to_report(self, path: str | Path, **options: Unpack[ReportOptions]) -> None:
         """Write a page to look at and review; `dualt.report.render_report` describes the options."""
@@ -204,3 +250,98 @@ class LabelIssues:
             f"LabelIssues(n_samples={len(self)}, expected_count={self.expected_count:.1f},"
             f" flagged={int(self.is_issue.sum())})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the most suspect labels as a table, for notebooks."""
+        import pandas as pd
+
+        shown = pd.DataFrame(_issue_columns(self, self.indices[:_SHOWN]))
+        with pd.option_context("display.max_colwidth", _LONGEST_SHOWN):
+            return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
+
+
+def check_cut(threshold: float | None, top: int | None) -> None:
+    """Refuse a threshold and a number of issues together, or one that is out of range."""
+    if threshold is not None and top is not None:
+        raise InputError("Expected a threshold or a number of issues (top), got both.")
+    if threshold is not None:
+        check_fraction(threshold, "threshold")
+    if top is not None:
+        check_count(top, "a number of issues (top)", least=0)
+
+
+def flag(
+    right: NDArray[np.float32], preferred: NDArray[np.bool_], threshold: float | None = None, top: int | None = None
+) -> NDArray[np.bool_]:
+    """Return which labels to flag: those below the threshold, or the `top` least probable.
+
+    By default those to which another class is preferred, and the least probable of the others until as many are
+    flagged as are expected to be wrong, Σ(1 − P(right)).
+    """
+    if threshold is not None:
+        return np.asarray(right < threshold)
+    if top is not None:
+        return _lowest(right, top)
+    flagged: NDArray[np.bool_] = preferred.copy()
+    others = np.flatnonzero(~preferred)
+    expected = round(len(right) - float(right.sum(dtype=np.float64)))
+    flagged[others[_lowest(right[others], expected - int(preferred.sum()))]] = True
+    return flagged
+
+
+def _lowest(values: NDArray[np.float32], wanted: int) -> NDArray[np.bool_]:
+    """Return a mask of the `wanted` lowest values, the first of equal ones; sorting all would take more memory."""
+    if not 0 < wanted < len(values):
+        return np.full(len(values), wanted > 0)
+    highest = np.partition(values, wanted - 1)[wanted - 1]
+    lowest: NDArray[np.bool_] = values < highest
+    lowest[np.flatnonzero(values == highest)[: wanted - int(lowest.sum())]] = True
+    return lowest
+
+
+def issue_frame(scores: Scores, is_issue: NDArray[np.bool_], names: Sequence[str], start: int = 0) -> Any:
+    """Return every label as a row of a pandas data frame, with class names; `start` is the number of the first."""
+    import pandas as pd
+
+    classes = np.array(names)
+    return pd.DataFrame(
+        {
+            "given": classes[scores.given],
+            "suggested": classes[scores.suggested],
+            "probability_right": scores.right,
+            "suggested_probability": scores.suggested_probability,
+            "is_issue": is_issue,
+            "group": np.select([is_issue & (scores.suggested != scores.given), is_issue], GROUPS, ""),
+        },
+        index=pd.RangeIndex(start, start + len(is_issue)),
+    )
+
+
+def issue_rows(issues: LabelIssues) -> list[dict[str, Any]]:
+    """Return the flagged labels, most suspect first: class names, row numbers, ids, texts and images."""
+    columns = _issue_columns(issues, issues.indices)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _issue_columns(issues: LabelIssues, rows: NDArray[np.intp]) -> dict[str, list[Any]]:
+    names, given, suggested = np.array(issues.class_names, dtype=object), issues.given[rows], issues.suggested[rows]
+    columns = {
+        "index": issues.row_numbers[rows],
+        "given": names[given],
+        "suggested": names[suggested],
+        "probability_right": issues.probability_right[rows].astype(np.float64).round(6),
+        "suggested_probability": issues.suggested_probability[rows].astype(np.float64).round(6),
+        "group": np.where(given == suggested, GROUPS[1], GROUPS[0]),
+    }
+    more = {"id": issues.row_ids, "text": issues.texts, "image": issues.images}
+    described = {name: [each[row] for row in rows.tolist()] for name, each in more.items() if each is not None}
+    return {name: column.tolist() for name, column in columns.items()} | described
+
+
+def _largest_pairs(issues: LabelIssues) -> list[dict[str, Any]]:
+    """Return the largest expected numbers of wrong labels; all pairs could fill hundreds of megabytes."""
+    numbers, names = (issues.by_pair - np.diag(np.diagonal(issues.by_pair))).ravel(), issues.class_names
+    largest = np.argpartition(numbers, -(_MATRIX_CLASSES**2))[-(_MATRIX_CLASSES**2) :]
+    largest = largest[np.lexsort((largest, -numbers[largest]))]
+    places = ((*divmod(place, len(names)), float(numbers[place])) for place in largest.tolist() if numbers[place] > 0)
+    return [{"given": names[given], "true": names[true], "expected_count": number} for given, true, number in places]

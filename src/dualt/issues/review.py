@@ -7,7 +7,7 @@ data have another label there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from dualt.io.tables import read_table
 from dualt.issues.exchange import read_answers
 from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
 from dualt.rows.row_names import positions, row_numbers
-from dualt.validation import as_array, class_name, index_of
+from dualt.validation import class_name, index_of
 
 HEADER = ("index", "old", "new")
 
@@ -28,20 +28,14 @@ HEADER = ("index", "old", "new")
 class Decision:
     """A person looked at example `index`, labelled `old`, and decided that its class is `new`.
 
-    `id` is the example's own name, if it has one; `number` counts the rows (or, as `unit` says, tasks) of the review.
+    `where` is the place of the decision in the review, such as "row 3"; `id` the example's own name, if it has one.
     """
 
     index: int
     old: str
     new: str
-    number: int
+    where: str
     id: str = ""
-    unit: str = "row"
-
-    @property
-    def where(self) -> str:
-        """Its place, for messages."""
-        return f"{self.unit} {self.number} of the review"
 
 
 def read_review(path: str | Path) -> list[Decision]:
@@ -61,19 +55,17 @@ def read_review(path: str | Path) -> list[Decision]:
     exported = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
     decisions: dict[int, Decision] = {}
     for number, row in read_answers(path) if exported else _table_rows(path):
-        index = str(row["index"]).strip()
+        index, where = str(row["index"]).strip(), f"{'task' if exported else 'row'} {number}"
         if not (index.isascii() and index.isdigit() and len(index) < 16):
-            what = "task" if exported else "row"
-            raise InputError(f"Expected a row number as index in {what} {number} of {path}, got {index[:40]!r}.")
-        old, new = (class_name(row[name]) for name in ("old", "new"))
+            raise InputError(f"Expected a row number as index in {where} of {path}, got {index[:40]!r}.")
         # Tools that number their tasks call that number id.
         name = str(row.get("example", row.get("id")) or "")
-        decision = Decision(int(index), old, new, number, name, "task" if exported else "row")
+        decision = Decision(int(index), class_name(row["old"]), class_name(row["new"]), where, name)
         first = decisions.setdefault(decision.index, decision)
-        if (first.old, first.new, first.id) != (old, new, name):
+        if replace(first, where=where) != decision:
             raise InputError(
-                f"Expected one decision per example, got two for example {index} in {path}:"
-                f" {first.unit}s {first.number} and {number}. Delete one of the two."
+                f"Expected one decision per example, got two for example {index} in {path}: {first.where} and {where}."
+                " Delete one of the two."
             )
     return list(decisions.values())
 
@@ -104,7 +96,7 @@ def decided_labels(
         if now not in (decision.old, decision.new):
             raise LabelsError(
                 f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} or {decision.new!r},"
-                f" as in {decision.where}, got {now!r}. The review was made for other labels."
+                f" as in {decision.where} of the review, got {now!r}. The review was made for other labels."
             )
         found[row] = decision.new
     return found
@@ -138,7 +130,7 @@ def apply_review(
     LabelsError
         If an example does not exist, its label is no longer `old`, or a label is no known class.
     """
-    array = as_label_array(_filled(labels))
+    array = as_label_array(labels, missing=True)
     there = ~is_missing(array)
     if not there.any():
         raise LabelsError("Expected at least one label, got none.")
@@ -152,15 +144,15 @@ def apply_review(
         for name in (decision.old, decision.new):
             if name not in codes:
                 raise LabelsError(
-                    f"Expected a class among the labels, got {name!r} in {decision.where}. Pass the class names, in"
-                    " column order, that the report was made with."
+                    f"Expected a class among the labels, got {name!r} in {decision.where} of the review. Pass the"
+                    " class names, in column order, that the report was made with."
                 )
         now = "no such row" if row < 0 else "no label" if current[row] < 0 else coder.names[current[row]]
         if row < 0 or current[row] != codes[decision.old]:
             raise LabelsError(
                 f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} as in"
-                f" {decision.where}, got {now!r}. The labels changed since the review, or it was made for others."
-                " Nothing was changed."
+                f" {decision.where} of the review, got {now!r}. The labels changed since the review, or it was made for"
+                " others. Nothing was changed."
             )
     new = np.array([codes[decision.new] for decision in decisions], dtype=np.intp)
     return _replaced(array, np.array(rows, dtype=np.intp), new, coder)
@@ -173,31 +165,20 @@ def _locate(
     index = np.array([decision.index for decision in decisions], dtype=np.intp)
     rows = np.where(index < n_rows, index, -1) if numbers is None else positions(numbers, index)
     by_id: dict[str, list[int]] = {}
-    for row, each in enumerate(ids if ids is not None else ()):
+    for row, each in enumerate(() if ids is None else ids):
         by_id.setdefault(str(each), []).append(row)
     for place, decision in enumerate(decisions):
-        if ids is None or not decision.id:
-            continue
         found = by_id.get(decision.id, [])
-        if rows[place] not in found:
+        if ids is not None and decision.id and rows[place] not in found:
             if len(found) > 1:
                 raise LabelsError(
-                    f"Expected one example with the id {decision.id!r} of {decision.where}, got {len(found)}, none at"
-                    f" row {decision.index}. Rows that move need ids of their own."
+                    f"Expected one example with the id {decision.id!r} of {decision.where} of the review, got"
+                    f" {len(found)}, none at row {decision.index}. Rows that move need ids of their own."
                 )
             rows[place] = found[0] if found else -1
     if len({*rows[rows >= 0].tolist()}) < (rows >= 0).sum():
         raise LabelsError("Expected one decision per example, got two ids of the review in one row.")
     return [int(row) for row in rows]
-
-
-def _filled(labels: Any) -> Any:
-    """Return labels with empty texts, or NaN among numbers, where one is missing."""
-    array = as_array(labels, "labels as numbers, strings or one-hot rows", LabelsError)
-    if array.dtype.kind != "O" or not (missing := is_missing(array)).any():
-        return labels
-    numbers = all(isinstance(label, (int, float)) for label in array[~missing].tolist())
-    return np.where(missing, np.nan, array).astype(np.float64) if numbers else np.where(missing, "", array)
 
 
 def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder:

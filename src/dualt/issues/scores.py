@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
@@ -14,21 +14,20 @@ from dualt.audit import Audit, AuditResult, Calibration, as_audit, calibrated_po
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.estimators.views import views_scores
-from dualt.issues.frames import Cut, Scores, expected_wrong, lazy_issue_frame
-from dualt.issues.label_issues import LabelIssues
+from dualt.issues.label_issues import LabelIssues, Scores, check_cut, flag, issue_frame
 from dualt.issues.training_dynamics import TrainingDynamics, rank_dynamics
 from dualt.labels import Codes
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
-from dualt.rows.dask import DaskPosterior
+from dualt.rows.dask import DaskPosterior, delayed, lazy_frame
 from dualt.rows.floats import entries_at, surest
 from dualt.rows.scaling import apply_power, fit_power
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
-from dualt.validation import ClassNames, check_count, check_fraction, check_transition, index_of
+from dualt.validation import ClassNames, check_transition, index_of
 
 Transition: TypeAlias = TransitionEstimate | ArrayLike
+# From (probabilities, label codes) of a chunk to the columns of its `Scores`.
 Scorer: TypeAlias = Callable[[NDArray[Any], Codes], tuple[NDArray[Any], ...]]
-
 
 # Share of the classifier's own probability where the matrix takes all labels to be right, which leaves only ties.
 _TIE = 1e-4
@@ -137,9 +136,7 @@ def find_label_issues(
                     "Expected a transition or none with training dynamics, got an estimator or verified labels: the"
                     " dynamics are in sample, and no matrix is estimated from them."
                 )
-            _check_cut(threshold, top)
-            found = rank_dynamics(pred_probs, noisy_labels, threshold, top, class_names)
-            return replace(found, index=index_of(noisy_labels))
+            return rank_dynamics(pred_probs, noisy_labels, threshold, top, class_names)
         class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
     check_order(verified, pred_probs, noisy_labels)
@@ -150,15 +147,13 @@ def find_label_issues(
         if transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         transition, estimator = estimate_verified(posterior, estimate_posterior(posterior, estimator), verified), None
-    if not isinstance(posterior, DaskPosterior):
-        found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
-        found = found if rows is None else found.spread(rows, posterior.n_given)
-        index = index_of(pred_probs)
-        return replace(found, index=index_of(noisy_labels) if index is None else index)
-    known = _prepare(posterior, transition, estimator, threshold, top)
-    cut = Cut(threshold) if threshold is not None else top
-    know = None if known.audit is None else partial(_know_verified, known.audit)
-    return lazy_issue_frame(posterior, known.scorer, cut, know)
+    if isinstance(posterior, DaskPosterior):
+        check_cut(threshold, top)
+        return _lazy_frame(posterior, _prepare(posterior, transition, estimator), threshold, top)
+    found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
+    found = found if rows is None else found.spread(rows, posterior.n_given)
+    index = index_of(pred_probs)
+    return replace(found, index=index_of(noisy_labels) if index is None else index)
 
 
 def find_posterior_issues(
@@ -170,20 +165,19 @@ def find_posterior_issues(
     top: int | None = None,
 ) -> LabelIssues:
     """Find label issues in a `NoisyPosterior`; see `find_label_issues`."""
-    known = _prepare(posterior, transition, estimator, threshold, top)
+    check_cut(threshold, top)
+    known, coder = _prepare(posterior, transition, estimator), posterior.coder
     if posterior.members is not None and (known.estimate is None or known.estimate.audit is None):
-        small = np.min_scalar_type(posterior.n_classes - 1)
-        given, right, suggested, probability = views_scores(posterior, known.matrix, posterior.determined)
-        scores = Scores(
-            given.astype(small), right.astype(np.float32), suggested.astype(small), probability.astype(np.float32)
-        )
+        chunks: Iterable[Any] = [views_scores(posterior, known.matrix, posterior.determined)]
     else:
-        scores = _score(posterior, known.scorer)
+        chunks = posterior.map(known.scorer)
+    scores = _collect(chunks, posterior.n_samples, posterior.n_classes)
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
-    is_issue = scores.right < threshold if threshold is not None else _flag(scores, top)
-    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate,
-                       label_texts=posterior.coder.label_texts)  # fmt: skip
+    is_issue = flag(scores.right, scores.suggested != scores.given, threshold, top)
+    return LabelIssues(
+        *scores, known.by_pair, is_issue, coder.names, known.matrix, known.estimate, label_texts=coder.label_texts
+    )
 
 
 class _Known(NamedTuple):
@@ -196,104 +190,80 @@ class _Known(NamedTuple):
     audit: AuditResult | None = None
 
 
-def _prepare(
-    posterior: NoisyPosterior,
-    transition: Transition | None,
-    estimator: str | None,
-    threshold: float | None,
-    top: int | None,
-) -> _Known:
-    """Check what was asked for, and estimate the matrix unless it was given."""
+def _prepare(posterior: NoisyPosterior, transition: Transition | None, estimator: str | None) -> _Known:
+    """Return the matrix, estimated unless it was given, what scores a chunk, and the expected numbers of pairs."""
     if isinstance(transition, str):
         raise InputError(f"Expected a matrix or an estimate as transition, got a name. Pass estimator={transition!r}.")
     if transition is not None and estimator is not None:
         raise InputError("Expected a transition or an estimator to find one, got both.")
-    _check_cut(threshold, top)
     if transition is None:
         transition = estimate_posterior(posterior, estimator)
-    estimate = transition if isinstance(transition, TransitionEstimate) else None
-    given: Any = transition if estimate is None else estimate.transition
-    matrix = check_transition(given, posterior.n_classes)
-    source = estimate
-    if estimate is not None:
-        matched = _match(matrix, estimate, posterior.coder.names)
-        # The other figures of an estimate that was reordered are those of classes in another order.
-        estimate, matrix = estimate if matched is matrix else None, matched
-    label_counts = posterior.summary.label_counts
-    audit = None if estimate is None else _audit_of(estimate, posterior)
-    if audit is not None:
-        by_pair = audit.joint.T
-    else:
-        shares = (clean_prior(matrix, label_counts)[:, None] * matrix).T
-        # As many of a label as there are, also where no prior explains so few.
-        by_pair = label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-    return _Known(matrix, estimate, _scorer(source, matrix, posterior), by_pair, audit)
-
-
-def _check_cut(threshold: float | None, top: int | None) -> None:
-    """Refuse a threshold and a number of issues together, or one that is out of range."""
-    if threshold is not None and top is not None:
-        raise InputError("Expected a threshold or a number of issues (top), got both.")
-    if threshold is not None:
-        check_fraction(threshold, "threshold")
-    if top is not None:
-        check_count(top, "a number of issues (top)", least=0)
-
-
-def _match(matrix: NDArray[np.float64], estimate: TransitionEstimate, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the matrix of an estimate in the order of the data's classes."""
-    matched = match_transition(matrix, estimate.class_names, names)
-    if matched is not matrix and estimate.audit is not None:
+    if not isinstance(transition, TransitionEstimate):
+        matrix = check_transition(transition, posterior.n_classes)
+        return _Known(matrix, None, _bayes_scorer(posterior, matrix), _by_pair(posterior, matrix))
+    given = check_transition(transition.transition, posterior.n_classes)
+    matrix = match_transition(given, transition.class_names, posterior.coder.names)
+    # The other figures of an estimate are in the order of its own classes.
+    estimate, audit = transition if matrix is given else None, transition.audit
+    if audit is None:
+        return _Known(matrix, estimate, _bayes_scorer(posterior, matrix), _by_pair(posterior, matrix))
+    if estimate is None:
         raise InputError(
             "Expected the classes in the order of the estimate, whose verified labels are in that order too, got them"
             " in another. Reorder the columns of probabilities."
         )
-    return matched
+    scorer = partial(_calibrated_scores, audit.calibration)
+    # Of an audit of other rows, only the calibration is used.
+    same_rows = estimate.n_samples == posterior.n_samples
+    if same_rows and np.array_equal(posterior.take(audit.rows)[1], audit.verified.given):
+        return _Known(matrix, estimate, scorer, audit.joint.T, audit)
+    return _Known(matrix, estimate, scorer, _by_pair(posterior, matrix))
 
 
-def _scorer(estimate: TransitionEstimate | None, matrix: NDArray[np.float64], posterior: NoisyPosterior) -> Scorer:
-    """Return what scores a chunk: as verified labels have calibrated it, else by Bayes' rule."""
-    if estimate is not None and estimate.audit is not None:
-        return partial(_score_calibrated, estimate.audit.calibration)
+def _by_pair(posterior: NoisyPosterior, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the expected number of rows with given label j and true class i; each label keeps its count."""
+    label_counts = posterior.summary.label_counts
+    shares = (clean_prior(matrix, label_counts)[:, None] * matrix).T
+    return np.asarray(label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
+
+
+def _bayes_scorer(posterior: NoisyPosterior, matrix: NDArray[np.float64]) -> Scorer:
     tie = _TIE if (np.diagonal(matrix) == 1).all() else 0.0
-    return BayesScorer(EarlyPosterior(matrix, posterior.dtype), fit_power(posterior.summary), tie)
+    return partial(_bayes_scores, EarlyPosterior(matrix, posterior.dtype), fit_power(posterior.summary), tie)
 
 
-@dataclass(frozen=True)
-class BayesScorer:
-    """From (probabilities, label codes) of a chunk to the columns of its `Scores`, by Bayes' rule through T."""
-
-    clean_posterior: EarlyPosterior
-    power: float = 1.0
-    tie: float = 0.0
-
-    def __call__(self, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
-        """Return given, P(right), suggested, its probability."""
-        probs = apply_power(probs, self.power, tail=0)
-        right, suggested, probability = self.clean_posterior.scores(probs, labels)
-        if self.tie:
-            right = right + probs.dtype.type(self.tie) * (entries_at(probs, labels) - right)
-        # Where the matrix rules out all that the classifier expects, one class is as good as another.
-        probability = np.where(suggested == labels, right, probability)
-        return labels, right, suggested, np.where(probability > 0, probability, 1 / probs.shape[1])
+def _bayes_scores(
+    clean_posterior: EarlyPosterior, power: float, tie: float, probs: NDArray[Any], labels: Codes
+) -> tuple[NDArray[Any], ...]:
+    probs = apply_power(probs, power, tail=0)
+    right, suggested, probability = clean_posterior.scores(probs, labels)
+    if tie:
+        right = right + probs.dtype.type(tie) * (entries_at(probs, labels) - right)
+    probability = np.where(suggested == labels, right, probability)
+    # Where the matrix rules out all that the classifier expects, one class is as good as another.
+    return labels, right, suggested, np.where(probability > 0, probability, 1 / probs.shape[1])
 
 
-def _score_calibrated(calibration: Calibration, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
+def _calibrated_scores(calibration: Calibration, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
     weights = calibrated_posterior(calibration, probs, labels)
     return labels, entries_at(weights, labels), *surest(weights)
 
 
-def _audit_of(estimate: TransitionEstimate, posterior: NoisyPosterior) -> AuditResult | None:
-    """Return the audit of an estimate if its rows are rows of these data; of others, only its calibration is used."""
-    audit = estimate.audit
-    if audit is None or estimate.n_samples != posterior.n_samples:
-        return None
-    same = posterior.take(audit.rows)[1] == audit.verified.given
-    return audit if same.all() else None
+def _collect(chunks: Iterable[tuple[NDArray[Any], ...]], n_rows: int, n_classes: int) -> Scores:
+    """Return the scores of consecutive chunks as one, in as few bytes as hold them."""
+    small = np.min_scalar_type(n_classes - 1)
+    columns = Scores(*(np.empty(n_rows, dtype) for dtype in (small, np.float32, small, np.float32)))
+    start = 0
+    for found in chunks:
+        stop = start + len(found[0])
+        for column, values in zip(columns, found, strict=True):
+            column[start:stop] = values
+        start = stop
+    return columns
 
 
 def _know_verified(audit: AuditResult, scores: Scores, start: int = 0) -> Scores:
-    """Return the scores with certainty in the verified rows: what a person has checked need not be predicted."""
+    """Return the scores with certainty in the verified rows; `start` is the number of the first row."""
     inside = np.flatnonzero((audit.rows >= start) & (audit.rows < start + len(scores.given)))
     rows, true = audit.rows[inside] - start, audit.verified.true[inside]
     right, suggested, probability = scores.right.copy(), scores.suggested.copy(), scores.suggested_probability.copy()
@@ -301,39 +271,33 @@ def _know_verified(audit: AuditResult, scores: Scores, start: int = 0) -> Scores
     return Scores(scores.given, right, suggested, probability)
 
 
-def _flag(scores: Scores, top: int | None) -> NDArray[np.bool_]:
-    """Return the `top` least probable labels; by default those to which another class is preferred, and more if needed.
+def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None, top: int | None) -> Any:
+    """Return every label as a row of a Dask data frame, a partition per block, computed when it is asked for.
 
-    The next least probable ones join them until as many are flagged as are expected to be wrong, Σ(1 − P(right)).
+    With a threshold each partition can be computed alone; otherwise one task ranks all labels, five bytes each.
     """
-    if top is not None:
-        return _lowest(scores.right, top)
-    flagged = np.asarray(scores.suggested != scores.given)
-    wanted = expected_wrong(scores) - int(flagged.sum())
-    if wanted > 0:
-        others = np.flatnonzero(~flagged)
-        flagged[others[_lowest(scores.right[others], wanted)]] = True
-    return flagged
+    names, starts = posterior.coder.names, posterior.block_starts
+    chunks = zip(posterior.delayed_map(known.scorer), np.diff(starts).tolist(), strict=True)
+    parts = [delayed(_collect)(some, n_rows, len(names)) for some, n_rows in chunks]
+    if known.audit is not None:
+        know = delayed(partial(_know_verified, known.audit))
+        parts = [know(part, start) for part, start in zip(parts, starts[:-1], strict=True)]
+    groups = [parts] if threshold is None else [[part] for part in parts]
+    ranked = [delayed(_flag_parts)([delayed(_ranked)(part) for part in some], threshold, top) for some in groups]
+    flags = [found[number] for found, some in zip(ranked, groups, strict=True) for number in range(len(some))]
+    frames = [
+        delayed(issue_frame)(part, flagged, names, start)
+        for part, flagged, start in zip(parts, flags, starts[:-1], strict=True)
+    ]
+    meta = issue_frame(_collect([], 0, len(names)), np.zeros(0, bool), names)
+    return lazy_frame(frames, meta, (*starts[:-1], posterior.n_samples - 1))
 
 
-def _lowest(values: NDArray[np.float32], wanted: int) -> NDArray[np.bool_]:
-    """Return a mask of the `wanted` lowest values, the first of equal ones; sorting all would take more memory."""
-    if not 0 < wanted < len(values):
-        return np.full(len(values), wanted > 0)
-    highest = np.partition(values, wanted - 1)[wanted - 1]
-    lowest: NDArray[np.bool_] = values < highest
-    lowest[np.flatnonzero(values == highest)[: wanted - int(lowest.sum())]] = True
-    return lowest
+def _ranked(scores: Scores) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    return scores.right, scores.suggested != scores.given
 
 
-def _score(posterior: NoisyPosterior, scorer: Scorer) -> Scores:
-    """Score every row, a chunk at a time."""
-    small = np.min_scalar_type(posterior.n_classes - 1)
-    columns = Scores(*(np.empty(posterior.n_samples, dtype) for dtype in (small, np.float32, small, np.float32)))
-    start = 0
-    for found in posterior.map(scorer):
-        stop = start + len(found[0])
-        for column, values in zip(columns, found, strict=True):
-            column[start:stop] = values
-        start = stop
-    return columns
+def _flag_parts(parts: list[Any], threshold: float | None, top: int | None) -> list[NDArray[np.bool_]]:
+    """Return which labels of each part to flag among those of all."""
+    right, preferred = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return np.split(flag(right, preferred, threshold, top), np.cumsum([len(part[0]) for part in parts])[:-1])

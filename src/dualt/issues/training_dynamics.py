@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, ProbabilitiesError
-from dualt.issues.label_issues import LabelIssues
+from dualt.issues.label_issues import LabelIssues, check_cut, flag
 from dualt.labels import LabelCoder, as_label_array
-from dualt.rows.counts import normalize_counts
+from dualt.rows.counts import count_pairs, normalize_counts
 from dualt.validation import (
     ClassNames,
     as_array,
@@ -19,6 +19,7 @@ from dualt.validation import (
     check_count,
     check_indices,
     check_same_length,
+    index_of,
     most_by_rounding,
 )
 
@@ -79,18 +80,17 @@ class TrainingDynamics:
     @property
     def mean_probs(self) -> NDArray[np.float32]:
         """Mean probability of each class: (n_samples, n_classes)."""
-        return np.asarray(self._probs / self._times)
+        return self._mean(self._probs)
 
     @property
     def mean_margins(self) -> NDArray[np.float32]:
         """Mean of (probability of the class − largest of the others): (n_samples, n_classes)."""
-        return np.asarray(self._margins / self._times)
+        return self._mean(self._margins)
 
-    @property
-    def _times(self) -> NDArray[np.float32]:
+    def _mean(self, sums: NDArray[np.float32]) -> NDArray[np.float32]:
         if not self.n_recorded.all():
             raise InputError(f"Expected every example to be recorded, got none of example {self.n_recorded.argmin()}.")
-        return self.n_recorded[:, None].astype(np.float32)
+        return np.asarray(sums / self.n_recorded[:, None].astype(np.float32))
 
     def callback(self, predict: Callable[[], Any]) -> EpochCallback:
         """Return a callback for Keras, transformers or our own loop; `predict` returns the outputs of all rows."""
@@ -122,19 +122,19 @@ def rank_dynamics(
     dynamics: TrainingDynamics, noisy_labels: Any, threshold: float | None, top: int | None, class_names: Any
 ) -> LabelIssues:
     """Rank labels by (1 + mean margin) / 2; by default flag those with another class preferred on average."""
+    check_cut(threshold, top)
     right, labels = (1 + dynamics.mean_margins) / 2, as_label_array(noisy_labels)
     check_same_length(len(right), len(labels))
     n_classes, names = right.shape[1], dynamics.class_names if class_names is None else class_names
     coder = LabelCoder.for_labels(labels, n_classes, names)
     given, suggested = coder.encode_small(labels), right.argmax(axis=1).astype(np.min_scalar_type(n_classes - 1))
-    pairs = np.bincount(given.astype(np.intp) * n_classes + suggested, minlength=n_classes**2)
-    by_pair, rows = pairs.reshape(n_classes, n_classes), np.arange(len(right))
+    by_pair, rows = count_pairs([given.astype(np.intp) * n_classes + suggested], n_classes), np.arange(len(right))
     score, is_issue = right[rows, given], suggested != given
     if threshold is not None or top is not None:
-        is_issue = score < threshold if top is None else score.argsort(kind="stable").argsort() < top
+        is_issue = flag(score, is_issue, threshold, top)
     return LabelIssues(
         given, score, suggested, right[rows, suggested], by_pair.astype(np.float64), is_issue,
-        coder.names, normalize_counts(by_pair.T), None, label_texts=coder.label_texts,
+        coder.names, normalize_counts(by_pair.T), None, index_of(noisy_labels), label_texts=coder.label_texts,
     )  # fmt: skip
 
 

@@ -255,7 +255,7 @@ def _audit(audit: Sheet | NDArray[Any], issues: LabelIssues, ids: Sequence[Any] 
         found["known"] = [[place, codes[true[place]]] for place in audit.filled.tolist() if true[place] in codes]
         found["more"] = {name: list(map(str, values)) for name, values in audit.how_drawn().items()}
         if ids is None and audit.ids is not None:
-            found["ids"] = audit.ids.tolist()
+            found["ids"] = list(audit.ids)
     named = ["id"] if ids is not None or "ids" in found else []
     return found | {"columns": ["index", *named, "given", "true", *found["more"]]}
 
