@@ -31,7 +31,7 @@ COMMANDS = {
     "training": "bench/training.py",
     "methods": "bench/methods.py",
     "floor": "bench/floor.py --seeds 104 105",
-    "real": "bench/real.py",
+    "families": "bench/families.py --all",
     "audit": "bench/audit.py",
     "votes": "bench/votes.py",
     "audit_coverage": "bench/audit_coverage.py",
@@ -81,7 +81,7 @@ def errors_of(name: str, column: str) -> dict[str, str]:
 
 def worlds() -> list[dict[str, str]]:
     """Return the mean errors of every estimator where noise depends on the class, on the example, and on people."""
-    return [errors_of("floor", "all"), errors_of("real", "made"), errors_of("real", "people")]
+    return [errors_of("families", family) for family in ("ccn", "idn", "people")]
 
 
 def filled(text: str) -> str:
