@@ -24,11 +24,11 @@ from dualt.rows.scaling import fit_power
 SHARES = [0, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1]
 
 
-def clean_by_loops(p, transition):
-    """Ten EM steps from the uniform distribution."""
+def clean_by_loops(p, transition, steps=10):
+    """EM steps from the uniform distribution."""
     n_classes = len(p)
     q = [1 / n_classes] * n_classes
-    for _ in range(10):
+    for _ in range(steps):
         noisy = [sum(q[i] * transition[i][j] for i in range(n_classes)) for j in range(n_classes)]
         q = [
             q[i] * sum(p[j] / noisy[j] * transition[i][j] for j in range(n_classes) if noisy[j] > 0)
@@ -77,7 +77,7 @@ def clean_count_by_loops(probs, labels, power, determined):
     fits = np.zeros((len(SHARES), len(rows)))
     for number, part in enumerate(parts):
         for place, (p, y) in enumerate(zip(rows, labels, strict=True)):
-            q = clean_by_loops(p, part) if number else p
+            q = clean_by_loops(p, part, 30) if number else p
             fits[number, place] = math.log(max(sum(q[i] * part[i, y] for i in range(n_classes)) / sum(q), 1e-12))
     best = int(np.argmax(fits.sum(axis=1)))
 

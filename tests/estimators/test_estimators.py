@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 import dualt
 from dualt import noise
 from dualt.errors import InputError, UnknownNameError
-from dualt.estimators import ESTIMATORS
+from dualt.estimators import comparable
 from dualt.estimators.confident_joint import count_confident
 from dualt.rows import as_posterior
 from tests.strategies import posteriors, transitions
 
 SLOW = {"joint", "hoc"}
-QUICK = [name for name, entry in ESTIMATORS.items() if not entry.needs_clean_labels and name not in SLOW]
+QUICK = [name for name in comparable(n_classes=2) if name not in SLOW]
 
 
 def separable(transition, per_class=200, dtype=np.float64):

@@ -28,8 +28,9 @@ Z = 3.0
 # Cost only: rows of the sample that the rounds but the last are counted on, at least this many per class, and that the
 # likelihood is taken of.
 _ROWS, _ROWS_PER_CLASS = 4_096, 100
-# Resolution only: shares of the counted noise to compare, and the unit of weights.
+# Resolution only: shares of the counted noise to compare, EM steps until their fits hardly change, the unit of weights.
 _SHARES = np.array([0, 1, 2, 4, 6, 8, 10, 12, 14, 16]) / 16
+_FIT_STEPS = 30
 _UNIT = 1 / 1024
 
 
@@ -161,7 +162,7 @@ def _log_likelihoods(rows: NDArray[Any], labels: Codes, matrix: Matrix, n_jobs: 
     found = np.empty((len(_SHARES), len(rows)))
     for fits, share in zip(found, _SHARES.tolist(), strict=True):
         part = _part(matrix, share).astype(rows.dtype)
-        clean = EarlyPosterior(part, rows.dtype)(rows, n_jobs) if share else rows
+        clean = EarlyPosterior(part, rows.dtype, _FIT_STEPS)(rows, n_jobs) if share else rows
         chance = np.einsum("ij,ij->i", clean, part.T[labels]) / clean.sum(axis=1)
         np.log(np.maximum(chance, 1e-12), out=fits)
     return found
