@@ -3,13 +3,13 @@
     python bench/families.py [--all] [--only PREFIX] [--out families.json]
 
 Problems are `family__name.npz` in the folder $DUALT_PROBLEMS (else ../shared/data/problems beside the repository):
-out-of-fold `pred_probs`, `given`, `clean`, and `transition`, the matrix that the labels were drawn from. Real labels are
-those of `worlds.py`. A family counts as one, however many problems it has. `rule` (labels given by a keyword rule, whose
-errors every classifier repeats) is shown and left out of the mean.
+out-of-fold `pred_probs`, `given`, `clean`, and `transition`, the matrix that the labels were drawn from. Real labels
+are those of `worlds.py`. A family counts as one, however many problems it has. `rule` (labels given by a keyword rule,
+whose errors every classifier repeats) is shown and left out of the mean.
 
-Printed are the error of every estimator (`joint`, `hoc` and `selective` with --all only: half an hour), what the default
-makes of each answer to `determined`, the ranking of wrong labels, how far results move with each constant of the
-default, and what comes out for a family when the constants are chosen by the others.
+Printed are the error of every estimator (`joint`, `hoc` and `selective` with --all only: half an hour), what the
+default makes of each answer to `determined`, the ranking of wrong labels, how far results move with each constant of
+the default, and what comes out for a family when the constants are chosen by the others.
 """
 
 from __future__ import annotations
@@ -140,6 +140,47 @@ def table(rows: dict[str, dict[str, float]], columns: Iterable[str], head: str) 
         print(f"| {name} | {' | '.join(f'{row[n]:.3f}' if n in row else '–' for n in names)} |")
 
 
+def show_constants(found: list[Problem], as_it_is: dict[str, float]) -> None:
+    """Print the error with every constant moved, and the settings that families choose for one another."""
+    settings = {"as it is": as_it_is}
+    for (module, name), values in CONSTANTS.items():
+        for value in values:
+            with mock.patch.object(importlib.import_module(module), name, value):
+                moved = [measure(problem, DEFAULT_ESTIMATOR) for problem in found]
+            settings[f"{name} = {value:g}"] = by_family(moved, "error")
+    print("\nHow far the default moves with each of its constants, Σ|T − T̂| / C:")
+    table(settings, (*FAMILIES, "mean"), "constant")
+    if not as_it_is.keys() >= set(FAMILIES) - {LEFT_OUT}:
+        return
+    print("\nChosen by the other families, and the error of the family left out:\n")
+    print("| family left out | setting chosen by the others | error |\n| --- | --- | --- |")
+    chosen = chosen_by_others(settings)
+    for family, (setting, error) in chosen.items():
+        print(f"| {family} | {setting} | {error:.3f} |")
+    print(f"| mean | | {np.mean([error for _, error in chosen.values()]):.3f} |")
+
+
+def show_real_labels(found: list[Problem]) -> None:
+    """Print what the default and the confident joint make of labels that people gave."""
+    if not found:
+        return
+    print("\nReal labels, Σ|T − T̂| / C (and the noise rate; at least), one classifier each:")
+    print("\n| data | true rate | default | determined=True | confident joint |\n| --- | --- | --- | --- | --- |")
+    runs: tuple[tuple[str, dict[str, Any]], ...] = (
+        (DEFAULT_ESTIMATOR, {}),
+        (DEFAULT_ESTIMATOR, {"determined": True}),
+        ("confident-joint", {}),
+    )
+    for problem in found:
+        cells = [f"{(problem.given != problem.clean).mean():.3f}"]
+        for name, answer in runs:
+            estimate = dualt.estimate_transition(problem.probs, problem.given, name, **answer)
+            error = dualt.l1_error(estimate.transition, problem.transition, normalize=True)
+            least = f"; {estimate.noise_rate_interval()[0]:.2f}" if name == DEFAULT_ESTIMATOR else ""
+            cells.append(f"{error:.3f} ({estimate.noise_rate:.2f}{least})")
+        print(f"| {problem.name} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true", help="the slow estimators too")
@@ -176,34 +217,8 @@ def main() -> None:
     }
     table({name: by_family(of, "AP") for name, of in rankings.items()}, columns, "ranked by")
 
-    settings = {"as it is": by_family(default, "error")}
-    for (module, name), values in CONSTANTS.items():
-        for value in values:
-            with mock.patch.object(importlib.import_module(module), name, value):
-                moved = [measure(problem, DEFAULT_ESTIMATOR) for problem in found]
-            settings[f"{name} = {value:g}"] = by_family(moved, "error")
-    print("\nHow far the default moves with each of its constants, Σ|T − T̂| / C:")
-    table(settings, columns, "constant")
-    if all(family in settings["as it is"] for family in FAMILIES if family != LEFT_OUT):
-        print("\nChosen by the other families, and the error of the family left out:\n")
-        chosen = chosen_by_others(settings)
-        print("| family left out | setting chosen by the others | error |\n| --- | --- | --- |")
-        for family, (setting, error) in chosen.items():
-            print(f"| {family} | {setting} | {error:.3f} |")
-        print(f"| mean | | {np.mean([error for _, error in chosen.values()]):.3f} |")
-
-    real = list(real_labels(REAL))
-    if real:
-        print("\nReal labels, Σ|T − T̂| / C (and the noise rate; at least), one classifier each:")
-        print("\n| data | true rate | default | determined=True | confident joint |\n| --- | --- | --- | --- | --- |")
-        for problem in real:
-            cells = [f"{(problem.given != problem.clean).mean():.3f}"]
-            for name, answer in ((DEFAULT_ESTIMATOR, {}), (DEFAULT_ESTIMATOR, {"determined": True}), ("confident-joint", {})):
-                estimate = dualt.estimate_transition(problem.probs, problem.given, name, **answer)
-                error = dualt.l1_error(estimate.transition, problem.transition, normalize=True)
-                least = f"; {estimate.noise_rate_interval()[0]:.2f}" if name == DEFAULT_ESTIMATOR else ""
-                cells.append(f"{error:.3f} ({estimate.noise_rate:.2f}{least})")
-            print(f"| {problem.name} | {' | '.join(cells)} |")
+    show_constants(found, by_family(default, "error"))
+    show_real_labels(list(real_labels(REAL)))
     if options.out:
         options.out.write_text(json.dumps([record for of in records.values() for record in of]), encoding="utf-8")
 
