@@ -9,7 +9,7 @@ from dualt.datasets import from_arrays, load_dataset, split_dataset
 from dualt.errors import InputError, TransitionError
 from dualt.noise import pair, symmetric
 
-# Row k of the samples is k, so that every row tells where it came from.
+# Row k of the samples is k, so that every row shows where it came from.
 N = 1_000
 NUMBERED = from_arrays(
     np.arange(2.0 * N).reshape(N, 2), np.arange(N) % 4, np.full((4, 2), -1.0), np.arange(4), name="numbered"

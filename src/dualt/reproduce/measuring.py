@@ -49,13 +49,7 @@ class Posterior:
     Checkpoints are kept in `folder`, if given, and continued from.
     """
 
-    def __init__(
-        self,
-        spec: PosteriorSpec,
-        folder: Path | None = None,
-        n_jobs: int | None = None,
-        on_epoch: OnStage | None = None,
-    ) -> None:
+    def __init__(self, spec: PosteriorSpec, folder: Path | None, n_jobs: int | None, on_epoch: OnStage | None) -> None:
         dataset, size = _load(spec), {}
         if spec.size != 1 and (spec.dataset != "synthetic" or spec.whole_validation):
             total = len(dataset.train_y)

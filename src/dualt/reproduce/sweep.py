@@ -149,10 +149,7 @@ def _collect(runs: Sequence[RunSpec], out: Path | None, n_jobs: int) -> list[tup
 
 
 def do_runs(
-    runs: Sequence[RunSpec],
-    out: Path | None,
-    n_jobs: int | None = None,
-    on_epoch: Callable[[str], None] = log.debug,
+    runs: Sequence[RunSpec], out: Path | None, n_jobs: int | None = None, on_epoch: Callable[[str], None] = log.debug
 ) -> Iterator[tuple[Record, str]]:
     """Do the runs of one posterior; yield each record, appended below `out` if given, with a label.
 
