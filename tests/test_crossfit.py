@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import dualt
 from dualt.crossfit import ImageFeatures, cross_fit, out_of_fold_probabilities
 from dualt.crossfit.columns import columns_of
+from dualt.crossfit.out_of_fold import predict_new
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.rows.scaling import scale_classes, share_factors
 
@@ -132,7 +133,7 @@ def test_an_estimate_leaves_out_rows_without_a_label():
     found = dualt.estimate_transition(probs, labels.sample(frac=1, random_state=0))
     alone = dualt.estimate_transition(probs[probs.labelled], labels[probs.labelled])
     np.testing.assert_array_equal(found.transition, alone.transition)
-    assert (found.summary.n_samples, found.out_of_fold) == (88, True)
+    assert (found.n_samples, found.out_of_fold) == (88, True)
     with pytest.raises(InputError, match="row 0, which has none"):
         dualt.estimate_transition(probs, labels, verified=(np.arange(20), given[:20]))
 
@@ -469,3 +470,26 @@ def test_folds_that_train_on_what_they_test_are_refused():
     negative = [(train - 150 * (train == train.max()), test) for train, test in folds]
     with pytest.raises(InputError, match="from 0 to 149 in every fold, got -"):
         cross_fit(features, labels, model=GaussianNB(), cv=negative)
+
+
+@pytest.mark.parametrize("text", [None, ["said"]], ids=["table", "text"])
+def test_new_rows_are_predicted_one_by_one(text):
+    """The probabilities of a row do not depend on others; unknown categories and blanks are no error."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=120)
+    words = np.array([["cold ice", "snow winter"], ["warm sun", "beach summer"]])[labels, rng.integers(2, size=120)]
+    table = pd.DataFrame(
+        {"said": words, "size": np.char.mod("%.2f", rng.normal(2 * labels)), "kind": list("abcd") * 30}
+    )
+    new = table.iloc[:6].copy()
+    new.loc[0, "kind"], new.loc[1, "size"], new.loc[2, "size"], new.loc[3, "said"] = "unseen", "", "many", ""
+    found = dualt.cross_fit(table, labels, text=text)
+    fit = {"text": text, "choices": found.choices, "weights": found.weights}
+    names, probs = predict_new(table, labels, new, **fit)
+    assert names == ("0", "1")
+    np.testing.assert_allclose(probs.sum(axis=1), 1)
+    for row in (0, 2, 5):
+        alone = predict_new(table, labels, new.iloc[[row]], **fit)[1]
+        np.testing.assert_allclose(alone, probs[[row]], atol=1e-9)
+    some = np.where(np.arange(120) < 100, labels.astype(object), None)
+    assert ((predict_new(table, some, table.iloc[100:], **fit)[1].argmax(axis=1)) == labels[100:]).mean() > 0.7

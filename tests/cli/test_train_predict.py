@@ -25,7 +25,7 @@ import dualt
 import dualt.cli
 from dualt.cli.predict import predict
 from dualt.cli.train import train
-from dualt.datasets import load_dataset, split_dataset
+from dualt.datasets import load_dataset
 from dualt.errors import DualtError, FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.methods import METHODS
 from dualt.nn.saved_model import Model
@@ -81,7 +81,7 @@ def test_the_report_counts_the_rows_of_the_data(tmp_path):
     """Whatever part a row was in, its number in the report is that of the user's data."""
     x, given, wrong = clouds()
     np.savez(tmp_path / "data.npz", X=x, y=given)
-    run("train", tmp_path / "data.npz", *QUICK, "-o", tmp_path / "m", "--n-samples", "300")
+    run("train", tmp_path / "data.npz", *QUICK, "-o", tmp_path / "m")
     page = (tmp_path / "m" / "report.html").read_text()
     rows = {int(number) for number in re.findall(r'"index": ?(\d+)', page)}
     rows |= {
@@ -92,32 +92,18 @@ def test_the_report_counts_the_rows_of_the_data(tmp_path):
     assert len(rows & {*wrong.tolist()}) > 35
 
 
-def test_rows_that_were_not_corrupted_are_not_accused(tmp_path):
-    """With noise made here, rows that are not in use keep clean labels, and the matrix of the noise is not theirs."""
-    x, _, _ = clouds()
-    clean = x[:, :3].argmax(axis=1)
-    np.savez(tmp_path / "data.npz", X=x, y=clean)
-    run("train", tmp_path / "data.npz", *QUICK, "-o", tmp_path / "m", "--n-samples", "300", "--noise", "sym-0.2")
-    split = split_dataset(load_dataset(tmp_path / "data.npz"), dualt.noise.symmetric(3, 0.2), n_samples=300)
-    used = {*split.train_index.tolist(), *split.val_index.tolist()}
-    page = (tmp_path / "m" / "report.html").read_text()
-    (rows,) = re.findall(r'"index": ?\[([0-9, ]+)\]', page)
-    listed = {int(row) for row in rows.split(",")}
-    assert len(listed) > 30
-    assert listed <= used
-
-
 def test_the_report_names_the_rows_of_a_table_by_their_ids(tmp_path):
     x, given, wrong = clouds()
     ids = [f"sample-{7 * row}" for row in range(400)]
     lines = [",".join([ids[row], *map(str, x[row]), "abc"[given[row]]]) for row in range(400)]
     (tmp_path / "data.csv").write_text("\n".join(["key,a,b,c,d,label", *lines]))
-    run("train", tmp_path / "data.csv", "--id", "key", *QUICK, "-o", tmp_path / "m")
+    with_network = ["--network", "mlp", *QUICK]
+    run("train", tmp_path / "data.csv", "--id", "key", *with_network, "-o", tmp_path / "m")
     page = (tmp_path / "m" / "report.html").read_text()
     assert sum(f'"{ids[row]}"' in page for row in wrong) > 35
     assert Model.load(tmp_path / "m").feature_names == ("a", "b", "c", "d"), "an id is no feature"
     with pytest.raises(UnknownNameError, match="Did you mean 'key'"):
-        run("train", tmp_path / "data.csv", "--id", "nokey", *QUICK, "-o", tmp_path / "n")
+        run("train", tmp_path / "data.csv", "--id", "nokey", *with_network, "-o", tmp_path / "n")
 
 
 def test_the_report_names_images_by_their_files(tmp_path):
@@ -148,7 +134,7 @@ def test_a_known_matrix_is_matched_by_the_names_of_its_classes(tmp_path):
     (tmp_path / "t.json").write_text(
         json.dumps({"transition": matrix[np.ix_(order, order)].tolist(), "class_names": names})
     )
-    known = ["--transition", tmp_path / "t.json", "--epochs", "2", "--n-jobs", "1", "--json", "-o"]
+    known = ["--network", "mlp", "--transition", tmp_path / "t.json", "--epochs", "2", "--n-jobs", "1", "--json", "-o"]
     found = json.loads(run("train", tmp_path / "data.csv", *known, tmp_path / "m"))
     np.testing.assert_allclose(found["transition"], matrix)
     other = {"transition": matrix.tolist(), "class_names": ["ant", "bee", "dog"]}
@@ -221,7 +207,8 @@ def table(tmp_path_factory):
     [
         "--network mlpp", "--network lenet", "--estimator tt", "--set weights=none.safetensors", "--device gpuu",
         "--set precision=f8", "--set optimizer=adm", "--epochs 0", "--set batch_size=0", "--set learning_rate=-1",
-        "--set patience=0", "--set folds=1000", "--set width=0", "--set momentum=2", "--method gce --set q=7",
+        "--set patience=0", "--set folds=1000", "--set width=0", "--set width=nan", "--set width=inf",
+        "--set width=wide", "--set momentum=2", "--method gce --set q=7",
         "--estimator oracle",
     ],
 )  # fmt: skip
@@ -294,11 +281,11 @@ def test_folders_without_labels_are_predicted_and_files_named(trained, tmp_path)
     assert [row["file"] for row in rows] == [f"{number}.png" for number in range(12)]
     run("predict", folder, flat, "-o", tmp_path / "flat.npy")
     np.testing.assert_allclose(
-        np.load(tmp_path / "flat.npy")[3], [float(rows[3][str(k)]) for k in range(10)], rtol=1e-4
+        np.load(tmp_path / "flat.npy").max(axis=1), [float(row["probability"]) for row in rows], atol=1e-6
     )
     said = json.loads(run("predict", folder, classes, "-o", tmp_path / "classes.csv", "--json"))
     named = {
-        row["file"]: row["prediction"] for row in csv.DictReader((tmp_path / "classes.csv").read_text().splitlines())
+        row["file"]: row["predicted"] for row in csv.DictReader((tmp_path / "classes.csv").read_text().splitlines())
     }
     assert said["accuracy"] == pytest.approx(np.mean([file.split("/")[0] == name for file, name in named.items()]))
 
@@ -362,7 +349,7 @@ def test_predict_from_every_kind_of_file(trained, tmp_path):
     for name in ("x.npy", "x.npz"):
         run("predict", folder, tmp_path / name, "-o", tmp_path / "p.csv")
         rows = (tmp_path / "p.csv").read_text().splitlines()
-        assert rows[0] == "prediction,0,1,2,3,4,5,6,7,8,9"
+        assert rows[0] == "predicted,probability"
         assert [row.split(",")[0] for row in rows[1:]] == [str(label) for label in probs.argmax(axis=1)]
 
 
@@ -382,7 +369,7 @@ def test_tables_and_a_known_matrix(tmp_path):
     def predicted(lines):
         (tmp_path / "new.csv").write_text("\n".join(lines))
         run("predict", tmp_path / "m", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
-        return [line.split(",")[0] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+        return [line.split(",")[-2] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]]
 
     chosen = predicted(lines)
     assert np.mean([c == ["no", "yes"][y] for c, y in zip(chosen, labels, strict=True)]) > 0.95
@@ -423,7 +410,96 @@ def test_mistakes_are_named(trained, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((3, 5), np.float32))
     with pytest.raises(InputError, match="Expected samples of shape"):
         run("predict", folder, tmp_path / "x.npy", "-o", tmp_path / "p.csv")
-    with pytest.raises(FileError, match=r"ends in .csv or .npy"):
+    with pytest.raises(FileError, match=r"ends in .csv, .* or .npy"):
         run("predict", folder, "digits", "-o", tmp_path / "p.txt")
     with pytest.raises(FileError, match="Expected a folder that dualt train wrote"):
         run("predict", tmp_path, "digits", "-o", tmp_path / "p.csv")
+
+
+COLUMNS = ["id", "words", "colour", "income", "team"]
+TEAMS = {
+    "billing": "refund money invoice charge",
+    "bugs": "crash error freeze stuck",
+    "wishes": "add feature wish idea",
+}
+
+
+def tickets(path, n, seed, label=True):
+    """Write a table of texts, categories, numbers with blanks and ids; return the true classes and the wrong labels."""
+    rng = np.random.default_rng(seed)
+    true, rows = rng.choice([*TEAMS], n), []
+    wrong = {*rng.choice(np.arange(5, n), n // 5, replace=False).tolist()}
+    for row, team in enumerate(true):
+        words = " ".join(
+            [*rng.choice(TEAMS[team].split(), 2), *rng.choice(["the", "app,", "my;", "very", "=again"], 4)]
+        )
+        number = [*TEAMS].index(team)
+        colour = ["red", "green", "blue"][number if rng.random() < 0.8 else rng.integers(3)]
+        income = "" if row % 9 == 0 else f"{50 + 10 * number + rng.normal(0, 8):.1f}"
+        given = [*TEAMS][(number + 1) % 3] if row in wrong else team
+        rows.append([f"t-{row}", words, colour, income, "" if row < 3 else given])
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([COLUMNS, *rows] if label else [row[:-1] for row in [COLUMNS, *rows]])
+    return true, wrong
+
+
+@pytest.mark.parametrize(
+    ("learned", "least"),
+    [
+        ("--text words", 0.95),
+        ("--text words --features colour,income", 0.95),
+        ("", 0.75),
+    ],
+    ids=["text", "both", "table"],
+)
+def test_a_table_with_texts_categories_and_blanks(tmp_path, learned, least):
+    _, wrong = tickets(tmp_path / "data.csv", 500, 0)
+    true, _ = tickets(tmp_path / "new.csv", 200, 1, label=False)
+    if not learned:  # by default all columns are numbers and categories
+        for name in ("data.csv", "new.csv"):
+            lines = list(csv.reader((tmp_path / name).read_text().splitlines()))
+            kept = [[cell for place, cell in enumerate(line) if place != 1] for line in lines]
+            (tmp_path / name).write_text("\n".join(map(",".join, kept)))
+    before = (tmp_path / "new.csv").read_text()
+    options = ["--label", "team", "--id", "id", *learned.split(), "-o", tmp_path / "model"]
+    printed = json.loads(run("train", tmp_path / "data.csv", *options, "--json"))
+    assert printed["n_samples"] == 497, "three rows have no label"
+    assert printed["distrust"] is None
+    assert sum(f'"t-{row}"' in (tmp_path / "model" / "report.html").read_text() for row in wrong) > 0.7 * len(wrong)
+    said = run("predict", tmp_path / "model", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
+    assert "200 samples predicted" in said
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        out = list(csv.DictReader(stream))
+    given = list(csv.DictReader(before.splitlines()))
+    assert [{name: row[name] for name in given[0]} for row in out] == given, "every column, every cell"
+    assert [*out[0]][-2:] == ["predicted", "probability"]
+    assert np.mean([row["predicted"] for row in out] == true) > least
+    with pytest.raises(InputError, match="already"):
+        run("train", tmp_path / "data.csv", *options)
+    with pytest.raises(InputError, match=r"'predicted' in .*Rename"):
+        run("predict", tmp_path / "model", tmp_path / "out.csv", "-o", tmp_path / "again.csv")
+
+
+def test_what_tables_and_networks_do_not_share(tmp_path):
+    tickets(tmp_path / "data.csv", 60, 0)
+    table = ["train", tmp_path / "data.csv", "--label", "team", "-o", tmp_path / "m"]
+    with pytest.raises(InputError, match=r"--method, --epochs: .*--network mlp"):
+        run(*table, "--method", "ce", "--epochs", "3")
+    with pytest.raises(InputError, match="leave --network out"):
+        run(*table, "--id", "id", "--network", "mlp")
+    with pytest.raises(InputError, match="--text and --features with a table"):
+        run("train", "digits", "--text", "t", "-o", tmp_path / "m")
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "model.json").write_text('{"rows": 3}')
+    with pytest.raises(FileError, match="Expected a model that dualt train wrote"):
+        run("predict", tmp_path / "m", tmp_path / "data.csv", "-o", tmp_path / "p.csv")
+
+
+def test_the_defaults_of_the_options_are_those_of_the_configuration():
+    from inspect import signature
+
+    from dualt.nn.config import TrainingConfig
+
+    parameters = signature(train).parameters
+    for name in ("method", "estimator", "recipe", "epochs", "device", "n_jobs", "random_state"):
+        assert parameters[name].default == getattr(TrainingConfig, name), name

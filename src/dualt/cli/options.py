@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial, wraps
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _OUTPUTS = ("output", "report", "folder")
 _PAGES = (".html", ".htm")
+_NOT_FINITE = ("nan", "inf", "infinity")
 _CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 
 output_option = partial(typer.Option, "-o", "--output")
@@ -143,6 +145,8 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
             options[name] = ast.literal_eval(_CONSTANTS.get(value.lower(), value))
         except (ValueError, SyntaxError):
             options[name] = value
+        if value.strip().lower().lstrip("+-") in _NOT_FINITE or options[name] in (math.inf, -math.inf):
+            raise InputError(f"Expected a finite number for --set {name}, got {value}.")
     return options
 
 

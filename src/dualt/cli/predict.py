@@ -16,20 +16,22 @@ from dualt.files import atomic_write
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from pandas import DataFrame
 
     from dualt.nn.saved_model import Model
+
+_PREDICTED, _PROBABILITY = "predicted", "probability"
 
 
 @shared
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `dualt train` wrote.")],
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Samples: .npy, .npz (X), a table, a folder of images, or a data set.")
+        str, typer.Argument(metavar="DATA", help="Samples: a table, .npy, .npz (X), a folder of images, or a data set.")
     ],
-    output: Annotated[Path, output_option(help="Classes and probabilities as .csv, or probabilities as .npy.")],
-    label: Annotated[
-        str | None, typer.Option(help="Column of a table that is not a feature; not needed if columns match by name.")
-    ] = None,
+    output: Annotated[
+        Path, output_option(help="The table with two more columns (.csv, .parquet, ...), or all probabilities as .npy.")
+    ],
     size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where named data sets live.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
@@ -37,40 +39,63 @@ def predict(
 ) -> None:
     """Predict the clean class of every sample.
 
-    Columns of a table are matched by name with those of training; other columns are ignored. Images may be in one
-    folder or in a folder per class; the output has their file names. Data sets with a test part are represented by it.
+    A table comes back with all its columns, and with the columns `predicted` and `probability`, how probable that class
+    is. Columns are matched by name with those of training. Images may be in one folder or in a folder per class; the
+    output has their file names. Data sets with a test part are represented by it.
 
     Example: `dualt predict model/ new.csv -o predictions.csv`
     """
-    from dualt.nn.saved_model import Model
+    from dualt.io.tables import TABLES
 
-    if output.suffix not in (".csv", ".npy"):
-        raise FileError(f"Expected a name that ends in .csv or .npy, got {output.name!r}.")
-    loaded = Model.load(model)
-    samples = _read(data, loaded, label, size, data_dir)
-    probs, labels = loaded.predict_probs(samples.values, device), samples.labels
-    _write(output, probs, loaded.class_names, samples.files)
+    if output.suffix.lower() not in (*TABLES, ".npy"):
+        raise FileError(f"Expected a name that ends in {', '.join(TABLES)} or .npy, got {output.name!r}.")
+    names, probs, samples = _predict(model, data, size, data_dir, device)
+    _write(output, probs, names, samples)
     chosen = probs.argmax(axis=1)
     content: dict[str, Any] = {"n_samples": len(probs), "output": str(output)}
-    content["counts"] = {name: int((chosen == number).sum()) for number, name in enumerate(loaded.class_names)}
-    if labels is not None:
-        content["accuracy"] = float((chosen == labels).mean())
+    content["counts"] = {name: int((chosen == number).sum()) for number, name in enumerate(names)}
+    if samples.labels is not None:
+        content["accuracy"] = float((chosen == samples.labels).mean())
     if as_json:
         print_json(content)
     else:
-        known = f"; {content['accuracy']:.2%} agree with the given labels" if labels is not None else ""
+        known = f"; {content['accuracy']:.2%} agree with the given labels" if "accuracy" in content else ""
         say(f"{len(probs):,} sample{'s' * (len(probs) != 1)} predicted, written to {output}{known}")
 
 
 class _Samples(NamedTuple):
-    """Samples to predict, with their labels as class numbers and their file names, if they have any."""
+    """Samples to predict: their labels as class numbers, and the table or the files that they came in, if any."""
 
     values: Any
     labels: NDArray[np.int64] | None = None
+    table: DataFrame | None = None
     files: Sequence[str] | None = None
 
 
-def _read(data: str, model: Model, label: str | None, size: int | None, data_dir: Path | None) -> _Samples:
+def _predict(
+    folder: Path, data: str, size: int | None, data_dir: Path | None, device: str
+) -> tuple[tuple[str, ...], NDArray[Any], _Samples]:
+    """Return the class names, the probabilities and the samples, by either kind of model."""
+    from dualt.crossfit.table_model import MODEL_FILE, TableModel
+    from dualt.io.tables import TABLES
+
+    if (folder / MODEL_FILE).exists():
+        model = TableModel.load(folder)
+        path = Path(data).expanduser()
+        if path.suffix.lower() not in TABLES:
+            raise InputError(
+                f"Expected a table with the columns of training ({', '.join(model.features)}), got {data}."
+            )
+        samples = _read_table(path, model.features, numbers=False)
+        return *model.predict_probs(samples.values), samples
+    from dualt.nn.saved_model import Model
+
+    network = Model.load(folder)
+    samples = _read(data, network, size, data_dir)
+    return network.class_names, network.predict_probs(samples.values, device), samples
+
+
+def _read(data: str, model: Model, size: int | None, data_dir: Path | None) -> _Samples:
     import numpy as np
 
     from dualt.datasets.catalog import REGISTRY, load_dataset
@@ -84,7 +109,7 @@ def _read(data: str, model: Model, label: str | None, size: int | None, data_dir
     if path.suffix.lower() == ".npz":
         return _Samples(channels_first(read_npz(path, ("X", "arr_0"))))
     if path.suffix.lower() in TABLES:
-        return _Samples(_read_table(path, model.feature_names, label))
+        return _read_table(path, model.feature_names, numbers=True)
     if path.is_dir() and data not in REGISTRY:
         return _read_images(path, model, size)
     dataset = load_dataset(data, data_dir, **({} if size is None else {"size": size}))
@@ -112,14 +137,17 @@ def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
         size = min(height, width)
     shape = (height, width) if size is None else (size, size)
     images = LazyImages(paths, shape, mode="L" if channels == 1 else "RGB", shorter_side=size)
-    return _Samples(images, labels, [path.relative_to(folder).as_posix() for path in paths])
+    return _Samples(images, labels, files=[path.relative_to(folder).as_posix() for path in paths])
 
 
-def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None) -> NDArray[np.float64]:
-    """Return the columns that the model was trained on: by name if they had names, else by position."""
+def _read_table(path: Path, features: Sequence[str] | None, *, numbers: bool) -> _Samples:
+    """Return the columns that the model was trained on, by name if they had names: as numbers, or a frame of texts."""
+    import pandas as pd
+
     from dualt.io.table_columns import choose_columns, open_table
+    from dualt.io.tables import read_table
 
-    table = open_table(path, features[0] if features else label)
+    table = open_table(path, features[0] if features else None)
     if features is not None and table.names is not None:
         missing = [name for name in features if name not in table.names]
         if missing:
@@ -131,23 +159,30 @@ def _read_table(path: Path, features: tuple[str, ...] | None, label: str | None)
     elif features is not None:
         raise InputError(f"Expected a header that names the columns of training in {path}, got a table without one.")
     else:
-        places, _ = choose_columns(table, [] if label is None else [label])
-    return table.read_numbers(places)
+        places, _ = choose_columns(table)
+    for name in (_PREDICTED, _PROBABILITY):
+        if name in (table.names or ()):
+            raise InputError(f"There is a column {name!r} in {path} already. Rename it.")
+    whole = read_table(path, header=table.names is not None)
+    if numbers:
+        return _Samples(table.read_numbers(places), table=whole)
+    return _Samples(pd.DataFrame(dict(zip(features or (), table.read_columns(places), strict=True))), table=whole)
 
 
-def _write(path: Path, probs: NDArray[np.float32], names: tuple[str, ...], files: Sequence[str] | None = None) -> None:
+def _write(path: Path, probs: NDArray[Any], names: Sequence[str], samples: _Samples) -> None:
     import numpy as np
     import pandas as pd
 
     from dualt.io.image_folder import FILE_COLUMN
     from dualt.io.tables import write_table
 
-    if path.suffix == ".npy":
+    if path.suffix.lower() == ".npy":
         with atomic_write(path, "wb") as stream:
             np.save(stream, probs, allow_pickle=False)
         return
-    columns = [pd.Series([names[number] for number in probs.argmax(axis=1)], name="prediction", dtype=object)]
-    if files is not None:
-        columns.insert(0, pd.Series(list(files), name=FILE_COLUMN, dtype=object))
-    written = pd.DataFrame(np.char.mod("%.6g", probs), columns=list(names))
-    write_table(path, pd.concat([*columns, written], axis=1), guarded=True)
+    frame = pd.DataFrame(index=range(len(probs))) if samples.table is None else samples.table
+    if samples.files is not None:
+        frame = pd.DataFrame({FILE_COLUMN: list(samples.files)})
+    predicted = pd.Series([names[number] for number in probs.argmax(axis=1)], name=_PREDICTED, dtype=object)
+    probability = pd.Series(probs.max(axis=1).astype(np.float64).round(6), name=_PROBABILITY)
+    write_table(path, pd.concat([frame, predicted, probability], axis=1), guarded=samples.table is None)

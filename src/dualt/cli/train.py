@@ -1,26 +1,39 @@
-"""`dualt train`: a classifier trained on noisy labels, its run and its page of label issues."""
+"""`dualt train`: a classifier trained on noisy labels, its run and its page of label issues.
+
+Texts and tables are learned by the models of `cross_fit`, on corrected labels; images and arrays by networks.
+"""
 
 from __future__ import annotations
 
 import inspect
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import DataDir, IdColumn, Json, LabelColumn, RandomState, output_option, parse_settings
+from dualt.cli.options import (
+    Data,
+    DataDir,
+    IdColumn,
+    Json,
+    LabelColumn,
+    Learning,
+    RandomState,
+    output_option,
+    parse_settings,
+)
 from dualt.cli.terminal import print_json, progress
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, json_text, make_folder, read_json
-from dualt.nn.config import TrainingConfig, recipe_of, resume_options
 
 if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
+    from dualt.issues import LabelIssues
+    from dualt.nn.config import TrainingConfig
     from dualt.nn.history import EpochRecord
     from dualt.nn.run import RobustRun
 
@@ -30,6 +43,8 @@ _METHODS = (
     " volminnet, total-variation."
 )
 _RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints", "options.json"
+# The files of a model: of networks, and of the models of a table.
+_MODELS = ("model.safetensors", "model.json")
 
 
 def train(
@@ -37,20 +52,25 @@ def train(
     folder: Annotated[Path, output_option(help="Folder for the model, the run and its checkpoints.")],
     label: LabelColumn = None,
     id_column: IdColumn = None,
+    text: Annotated[str | None, typer.Option(help="Columns of texts to learn from: 'subject,message'.")] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help="Columns of numbers and categories: 'x_*' or 'price,colour'. Default without --text: all."),
+    ] = None,
     size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
     data_dir: DataDir = None,
-    n_samples: Annotated[int | None, typer.Option(help="Use only this many samples.")] = None,
     noise: Annotated[str | None, typer.Option(help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = None,
-    method: Annotated[str, typer.Option("--method", "-m", help=_METHODS)] = TrainingConfig.method,
+    method: Annotated[str, typer.Option("--method", "-m", help=_METHODS)] = "auto",
     estimator: Annotated[
         str | None, typer.Option("--estimator", "-e", help="Estimator of the matrix. Default: as in `dualt estimate`.")
-    ] = TrainingConfig.estimator,
+    ] = None,
     transition: Annotated[Path | None, typer.Option(help="A known matrix instead.")] = None,
-    network: Annotated[str, typer.Option("--network", "-n", help="mlp, lenet, resnet18, ...")] = "mlp",
-    recipe: Annotated[str, typer.Option(help="default, or paper: everything as published.")] = TrainingConfig.recipe,
-    epochs: Annotated[
-        int | None, typer.Option(help="Epochs of every stage. Default: as in the recipe.")
-    ] = TrainingConfig.epochs,
+    network: Annotated[
+        str | None,
+        typer.Option("--network", "-n", help="mlp, lenet, resnet18, ... Default: mlp for images and arrays."),
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="default, or paper: everything as published.")] = "default",
+    epochs: Annotated[int | None, typer.Option(help="Epochs of every stage. Default: as in the recipe.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,14 +80,19 @@ def train(
             " an option of the method (volume_weight=1e-3) or the network (width=0.5).",
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = TrainingConfig.device,
-    n_jobs: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = TrainingConfig.n_jobs,
-    random_state: RandomState = TrainingConfig.random_state,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    n_jobs: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = None,
+    random_state: RandomState = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a classifier on noisy labels: learn the posterior, estimate the matrix, train through it.
+    """Train a classifier on noisy labels.
+
+    Texts and tables: several models vote, fitted on labels that were corrected as `dualt issues` suggests. Images,
+    arrays, and tables of numbers with --network: a network learns the posterior, then trains through the matrix.
+
+    Example: `dualt train data.csv --label y --text title -o model/`
 
     Example: `dualt train mnist --noise pair-0.45 -o model/`
 
@@ -75,45 +100,173 @@ def train(
 
     In several processes: `torchrun --nproc-per-node 2 -m dualt train mnist -o model/`
     """
+    from dualt.io.tables import TABLES
+
+    if network is None and Path(data).suffix.lower() in TABLES:
+        of_networks = {
+            "--size": size, "--noise": noise, "--method": method != "auto", "--recipe": recipe != "default",
+            "--epochs": epochs, "--set": settings, "--device": device != "auto", "--resume": resume,
+        }  # fmt: skip
+        wrong = [name for name, given in of_networks.items() if given]
+        if wrong:
+            raise InputError(
+                f"{', '.join(wrong)}: only networks have this. Pass --network mlp as well, or leave it out."
+            )
+        table = Data(Path(data).expanduser(), label=label, id_column=id_column, n_jobs=n_jobs or 1)
+        learning = Learning(text=text, features=features or (None if text else "*"))
+        _train_table(table, learning, folder, estimator, transition, random_state, overwrite=overwrite, as_json=as_json)
+        return
+    if text is not None or features is not None:
+        raise InputError("Expected --text and --features with a table and without --network.")
+    _train_network(
+        data, folder, {"label": label, "id_column": id_column, "size": size}, data_dir, noise, transition,
+        parse_settings(settings or []), resume=resume, overwrite=overwrite, as_json=as_json, method=method,
+        estimator=estimator, network=network or "mlp", recipe=recipe, epochs=epochs, device=device, n_jobs=n_jobs,
+        random_state=random_state,
+    )  # fmt: skip
+
+
+def _train_table(
+    data: Data,
+    learning: Learning,
+    folder: Path,
+    estimator: str | None,
+    transition: Path | None,
+    random_state: int,
+    *,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Fit the models of `cross_fit`, correct the labels by them, and write both into `folder`."""
+    import numpy as np
+    import pandas as pd
+
+    from dualt import find_label_issues, io
+    from dualt.cli.inputs import learn, read_raw, warn_missing
+    from dualt.crossfit.table_model import TableModel
+    from dualt.issues.corrections import CORRECTIONS
+    from dualt.results.claims import doubt
+    from dualt.transition import match_transition
+
+    if (learning.features or "").endswith(".npy"):
+        raise InputError("Expected columns for --features, got an array. Save arrays and labels as .npz for a network.")
+    raw = read_raw(data, learning)
+    label = list(raw.beside)[-1]
+    frame = raw.examples if isinstance(raw.examples, pd.DataFrame) else pd.DataFrame({learning.text: raw.examples})
+    _check_folder(folder, resume=False, overwrite=overwrite)
+    with progress(shown=not as_json) as advance:
+        found = learn(raw, learning, n_jobs=data.n_jobs, random_state=random_state, on_progress=advance)
+    known = None if transition is None else match_transition(*io.load_named_transition(transition), found.class_names)
+    rows = np.flatnonzero(found.labelled)
+    warn_missing(rows, len(found))
+    given = found.given[rows]
+    issues = find_label_issues(found[rows], np.asarray(raw.labels)[rows], known, estimator=estimator)
+    distrust = None if issues.transition_estimate is None else doubt(issues.transition_estimate)
+    right = issues.probability_right.astype(np.float64)
+    learned = CORRECTIONS["clean" if distrust is None else "posterior"](issues, given, right)
+    kept = np.arange(len(rows)) if learned.rows is None else learned.rows
+    labels = np.full(len(found), "", dtype=object)
+    labels[rows[kept]] = [found.class_names[code] for code in learned.labels]
+    issues = issues if len(rows) == len(found) else issues.spread(rows, len(found))
+    texts, ids = raw.beside.get(learning.text_column or ""), raw.beside.get(data.id_column or "")
+    issues = replace(issues, index=None, ids=ids, texts=texts)
+    content = {
+        "data": str(data.probs), "n_samples": len(rows), "models": found.model, "agreement": found.agreement,
+        "distrust": distrust, "n_corrected": int((learned.labels != given[kept]).sum()),
+        "n_left_out": len(rows) - len(kept),
+        "transition": issues.transition.tolist(), "random_state": random_state,
+        "estimate": None if issues.transition_estimate is None else issues.transition_estimate.to_dict(),
+    }  # fmt: skip
+    rows_learned = frame.assign(**{label: labels})
+    votes = found.choices, found.weights.tolist()
+    TableModel(rows_learned, label, learning.text_columns, *votes, random_state).save(folder)
+    (folder / _MODELS[0]).unlink(missing_ok=True)  # of the run before
+    shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+    _write_run(folder, content, None if distrust else issues, title=data.probs.name)
+    if as_json:
+        print_json(content)
+    else:
+        _show_table(content, issues, folder)
+
+
+def _show_table(content: Mapping[str, Any], issues: LabelIssues, folder: Path) -> None:
+    from rich.markup import escape
+
+    from dualt.cli import terminal
+
+    out = terminal.console()
+    if content["distrust"]:
+        out.print(f"[bold]No noise rate can be claimed[/]: {escape(content['distrust'])}.", soft_wrap=True)
+        out.print("The models were fitted on the labels as they are.", soft_wrap=True)
+    elif issues.transition_estimate is not None:
+        terminal.show_estimate(out, issues.transition_estimate, 0.95)
+    n_learned = content["n_samples"] - content["n_left_out"]
+    out.print(
+        f"\nModels fitted on {n_learned:,} labels, {content['n_corrected']:,} of them corrected, without"
+        f" {content['n_left_out']:,} doubtful ones. Out of fold they agree with {content['agreement']:.1%} of the given"
+        " labels.",
+        soft_wrap=True,
+    )
+    _show_files(out, folder)
+
+
+def _train_network(
+    data: str,
+    folder: Path,
+    reading: Mapping[str, Any],
+    data_dir: Path | None,
+    noise: str | None,
+    transition: Path | None,
+    settings: Mapping[str, Any],
+    *,
+    resume: bool,
+    overwrite: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Train networks, with checkpoints, and write them into `folder`."""
     from dualt import io
     from dualt import noise as noises
     from dualt.datasets import load_dataset, split_dataset
+    from dualt.io.table_columns import NotNumbersError
+    from dualt.nn.config import recipe_of, resume_options
     from dualt.nn.distributed import joined_world
     from dualt.nn.run import Stages, finish_run, training_data
     from dualt.transition import match_transition
 
-    options = {"label": label, "id_column": id_column, "size": size}
-    dataset = load_dataset(data, data_dir, **{name: value for name, value in options.items() if value is not None})
+    try:
+        dataset = load_dataset(data, data_dir, **{name: value for name, value in reading.items() if value is not None})
+    except NotNumbersError as error:
+        raise InputError(f"{error} Networks need numbers: leave --network out.") from None
     known = None if transition is None else io.load_named_transition(transition)
-    config = _config(
-        parse_settings(settings or []),
-        method=method,
-        estimator=estimator,
-        transition=None if known is None else match_transition(*known, dataset.class_names),
-        network=network,
-        recipe=recipe,
-        epochs=epochs,
-        device=device,
-        n_jobs=n_jobs,
-        random_state=random_state,
-    )
+    matrix = None if known is None else match_transition(*known, dataset.class_names)
+    config = _config(settings, transition=matrix, **given)
     split = split_dataset(
         dataset,
-        None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=random_state),
-        random_state=random_state,
+        None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=config.random_state),
+        random_state=config.random_state,
         validation_fraction=config.validation_fraction,
-        n_samples=n_samples,
     )
     # The user's own labels may be wrong; those corrupted here are known.
     clean_labels = None if split.transition is None else split.clean_labels
-    asked = {"label": label, "size": size, "n_samples": n_samples, "noise": noise, **resume_options(config)}
+    asked = {"label": reading["label"], "size": reading["size"], "noise": noise, **resume_options(config)}
     with joined_world() as world:
         parts = training_data(split, dataset, config.device)
         stages = Stages(parts, dataset.class_names, config, folder / _CHECKPOINTS, resume)
         stages.check(clean_labels)
         if world.is_main:
-            _prepare_folder(folder, asked, resume=resume, overwrite=overwrite)
-        with _progress(config, len(split.train_noisy), shown=world.is_main and not as_json) as stages.on_epoch:
+            _prepare_checkpoints(folder, asked, resume=resume, overwrite=overwrite)
+        with progress(shown=world.is_main and not as_json) as advance:
+
+            def on_epoch(stage: str, record: EpochRecord) -> None:
+                scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
+                words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]
+                epochs = recipe_of(config, stage, len(split.train_noisy)).epochs
+                note = ", ".join([f"epoch {record.epoch + 1} of {epochs}", f"loss {record.loss:.3f}", *words])
+                if advance is not None:
+                    advance(stage, record.epoch + 1, epochs, note)
+
+            stages.on_epoch = on_epoch
             run = finish_run(stages, clean_labels)
         content = _save(run, dataset, split, folder) if world.is_main else None
     if content is not None and as_json:
@@ -124,6 +277,7 @@ def train(
 
 def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
     """Return the configuration; settings that are not fields of it are options of the method or the network."""
+    from dualt.nn.config import TrainingConfig
     from dualt.nn.methods import METHODS, options_of
     from dualt.nn.networks import NETWORKS
 
@@ -146,18 +300,26 @@ def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
     return TrainingConfig(**{**given, **options, **own})
 
 
-def _prepare_folder(folder: Path, asked: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
-    """Refuse a folder with another run, unless it is to be resumed with the same options, or overwritten.
+def _check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder with another run, unless it is to be resumed or overwritten."""
+    if resume and overwrite:
+        raise InputError("Expected --resume or --overwrite, got both.")
+    found = [name for name in (_RUN, *_MODELS, _REPORT) if (folder / name).exists()]
+    found += [_CHECKPOINTS] * any((folder / _CHECKPOINTS).glob("*.safetensors"))
+    if found and not (resume or overwrite):
+        raise InputError(
+            f"There is a run in {folder} already ({', '.join(found)}): pass --resume to continue it, --overwrite to"
+            " replace it, or another folder."
+        )
+
+
+def _prepare_checkpoints(folder: Path, asked: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
+    """Make the folder of checkpoints; a run is resumed with the same options only.
 
     The model of a run that is overwritten stays until the new one is written.
     """
-    from dualt.nn.saved_model import MODEL_FILE
-
-    if resume and overwrite:
-        raise InputError("Expected --resume or --overwrite, got both.")
+    _check_folder(folder, resume=resume, overwrite=overwrite)
     checkpoints = make_folder(folder) / _CHECKPOINTS
-    found = [name for name in (_RUN, MODEL_FILE, _REPORT) if (folder / name).exists()]
-    found += [_CHECKPOINTS] * any(checkpoints.glob("*.safetensors"))
     if resume and (checkpoints / _OPTIONS).exists():
         before = read_json(checkpoints / _OPTIONS)
         if not isinstance(before, dict):
@@ -169,11 +331,6 @@ def _prepare_folder(folder: Path, asked: dict[str, Any], *, resume: bool, overwr
                 f"Cannot resume with different options: the run in {folder} was started with {'; '.join(other)}."
                 " Pass the same options, or --overwrite to replace the run."
             )
-    elif found and not (resume or overwrite):
-        raise InputError(
-            f"There is a run in {folder} already ({', '.join(found)}): pass --resume to continue it, --overwrite to"
-            " replace it, or another folder."
-        )
     if not resume:
         shutil.rmtree(checkpoints, ignore_errors=True)
     make_folder(checkpoints)
@@ -181,26 +338,11 @@ def _prepare_folder(folder: Path, asked: dict[str, Any], *, resume: bool, overwr
         stream.write(json_text(asked) + "\n")
 
 
-@contextmanager
-def _progress(
-    config: TrainingConfig, n_samples: int, *, shown: bool
-) -> Iterator[Callable[[str, EpochRecord], None] | None]:
-    """Yield a function to call after every epoch, which shows the progress of its stage."""
-    with progress(shown=shown) as advance:
-
-        def on_epoch(stage: str, record: EpochRecord) -> None:
-            scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
-            words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]
-            epochs = recipe_of(config, stage, n_samples).epochs
-            note = ", ".join([f"epoch {record.epoch + 1} of {epochs}", f"loss {record.loss:.3f}", *words])
-            if advance is not None:
-                advance(stage, record.epoch + 1, epochs, note)
-
-        yield on_epoch if shown else None
-
-
 def _save(run: RobustRun, dataset: Dataset, split: Split, folder: Path) -> dict[str, Any]:
     """Write the model, the run and its page into `folder`, and return the run as plain data."""
+    import numpy as np
+
+    from dualt.nn.run import issues_of_all_rows
     from dualt.nn.samples import sample_shape
     from dualt.nn.saved_model import Model
     from dualt.transition import l1_error
@@ -224,26 +366,24 @@ def _save(run: RobustRun, dataset: Dataset, split: Split, folder: Path) -> dict[
         feature_names=dataset.feature_names,
         on_bytes=split.train_x.dtype == "uint8",
     ).save(folder)
-    with atomic_write(folder / _RUN) as stream:
-        stream.write(json_text(content) + "\n")
+    (folder / _MODELS[1]).unlink(missing_ok=True)  # of the run before
+    issues, images = None, None
     if run.estimate is not None and run.posterior is not None and run.distrust is None:
-        _write_report(run, dataset, split, folder / _REPORT)
-    else:
-        (folder / _REPORT).unlink(missing_ok=True)  # of the run before
+        issues = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
+        if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
+            images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
+    _write_run(folder, content, issues, images=images, title=dataset.name)
     return content
 
 
-def _write_report(run: RobustRun, dataset: Dataset, split: Split, path: Path) -> None:
-    """Write the page of the estimate and the label issues, with the images if there are any."""
-    import numpy as np
-
-    from dualt.nn.run import issues_of_all_rows
-
-    found = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
-    images = None
-    if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
-        images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
-    found.to_report(path, images=images, title=dataset.name)
+def _write_run(folder: Path, content: Mapping[str, Any], issues: LabelIssues | None, **page: Any) -> None:
+    """Write the run as JSON, and the page of its label issues, if there are any."""
+    with atomic_write(folder / _RUN) as stream:
+        stream.write(json_text(content) + "\n")
+    if issues is not None:
+        issues.to_report(folder / _REPORT, **page)
+    else:
+        (folder / _REPORT).unlink(missing_ok=True)  # of the run before
 
 
 def _show(run: RobustRun, content: dict[str, Any], folder: Path) -> None:
@@ -279,8 +419,17 @@ def _show(run: RobustRun, content: dict[str, Any], folder: Path) -> None:
     if n_networks > 1 and run.test_accuracy is not None and run.config.recipe != "paper":
         folds = ", including those of the folds" if n_networks > n_own else ""
         out.print(f"[bold]{n_networks} networks averaged[/]{folds}: {run.test_accuracy:.2%}", soft_wrap=True)
+    _show_files(out, folder)
+
+
+def _show_files(out: Any, folder: Path) -> None:
+    """Print where the results are, and what to do with them."""
+    from rich.markup import escape
+
+    from dualt.cli import terminal
+
     place = escape(str(folder))
-    out.print(f"\nThe model is in {place}; the run with all curves in {place}/{_RUN}.", soft_wrap=True)
+    out.print(f"\nThe model is in {place}; the run in {place}/{_RUN}.", soft_wrap=True)
     if (folder / _REPORT).exists():
         out.print(f"Label issues to review in a browser: {place}/{_REPORT}", soft_wrap=True)
     terminal.show_next(out, {f"dualt predict {shlex.quote(str(folder))} DATA -o predictions.csv": "predict new data"})

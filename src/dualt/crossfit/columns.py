@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -25,22 +26,21 @@ class Columns(NamedTuple):
     categorical: NDArray[np.bool_]
 
 
-def columns_of(table: Any) -> Columns:
-    """Return the columns of a data frame, an Arrow table or a 2-D array; texts may be numbers or dates."""
+def columns_of(table: Any, n_known: int | None = None) -> Columns:
+    """Return the columns of a data frame, an Arrow table or a 2-D array; texts may be numbers or dates.
+
+    The first `n_known` rows (by default all) decide which columns of texts are numbers, dates or categories, and which
+    categories there are; what does not fit in other rows is missing.
+    """
     if is_frame(table) or hasattr(table, "column_names"):
         names = list(getattr(table, "column_names", None) or table.columns)
         parts = [np.asarray(table[name]) for name in names]
     else:
         array = np.asarray(table)
         names, parts = list(range(array.shape[1])), list(array.T)
-    return encode_columns(names, parts)
-
-
-def encode_columns(names: Sequence[Any], parts: Sequence[Any]) -> Columns:
-    """Return columns, each of one type, as one array."""
     if not parts:
         raise InputError("Expected at least one column to learn from, got none.")
-    columns, categorical = zip(*(_encoded(np.asarray(part)) for part in parts), strict=True)
+    columns, categorical = zip(*(_encoded(np.asarray(part), n_known) for part in parts), strict=True)
     for name, values in zip(names, columns, strict=True):
         if np.isinf(values).any():
             row = int(np.argmax(np.isinf(values)))
@@ -54,7 +54,7 @@ def as_texts(column: NDArray[Any]) -> list[str]:
     return ["" if gone else str(value) for value, gone in zip(column.tolist(), missing, strict=True)]
 
 
-def _encoded(column: NDArray[Any]) -> tuple[NDArray[np.float64], bool]:
+def _encoded(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float64], bool]:
     if column.ndim != 1:
         raise InputError(
             f"Expected one number or category per row and column, got entries of shape {column.shape[1:]}."
@@ -65,10 +65,12 @@ def _encoded(column: NDArray[Any]) -> tuple[NDArray[np.float64], bool]:
         moments = column.astype("datetime64[s]" if column.dtype.kind == "M" else "timedelta64[s]")
         return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64)), False
     texts = as_texts(column)
-    numbers = _numbers(texts, float)
-    if numbers is None:
-        numbers = _numbers(texts, _seconds)
-    return (_codes(texts), True) if numbers is None else (numbers, False)
+    for parse in (float, _seconds):
+        known = _numbers(texts[:n_known], parse)
+        if known is not None:
+            others = [_numbers([text], parse) for text in texts[len(known) :]]
+            return np.array([*known, *(np.nan if one is None else one[0] for one in others)]), False
+    return _codes(texts, n_known), True
 
 
 def _numbers(texts: list[str], number: Callable[[str], float]) -> NDArray[np.float64] | None:
@@ -85,9 +87,8 @@ def _seconds(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
-def _codes(texts: list[str]) -> NDArray[np.float64]:
-    """Return category codes, the most frequent first; a missing entry is a category of its own."""
-    names, codes, counts = np.unique(np.array(texts, dtype=str), return_inverse=True, return_counts=True)
-    rank = np.empty(len(names), np.intp)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(names))
-    return np.minimum(rank[codes], _MOST_CATEGORIES).astype(np.float64)
+def _codes(texts: list[str], n_known: int | None) -> NDArray[np.float64]:
+    """Return category codes, the most frequent first; an empty cell is a category of its own."""
+    counts = Counter(sorted(texts[:n_known]))
+    ranks = {name: min(rank, _MOST_CATEGORIES) for rank, (name, _) in enumerate(counts.most_common())}
+    return np.array([ranks.get(text, np.nan) for text in texts], np.float64)

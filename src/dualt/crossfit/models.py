@@ -1,6 +1,7 @@
 """Models that err differently, for each kind of data, and how strongly each is regularised.
 
-Features are computed without labels, once for all folds; only the classifiers on top are fitted fold by fold.
+Features are computed without labels, once for all folds; only the classifiers on top are fitted fold by fold. Where
+new rows follow the first `n_known`, features are fitted on those alone.
 """
 
 from __future__ import annotations
@@ -50,58 +51,68 @@ class Family(NamedTuple):
 
 
 def text_families(
-    texts: Sequence[Sequence[str]], columns: Columns | None, *, quick: bool, random_state: int | None
+    texts: Sequence[Sequence[str]],
+    columns: Columns | None,
+    *,
+    quick: bool,
+    random_state: int | None,
+    n_known: int | None = None,
 ) -> list[Family]:
     """Return models of one or more columns of texts, with other columns beside them or without.
 
     Logistic regression on the TF-IDF of words and of character n-grams; complement naive Bayes on the same;
     nearest neighbours, and a kernel logistic regression, in a reduced space.
     """
-    least = 2 if len(texts[0]) > 500 else 1
+    n_rows = n_known or len(texts[0])
+    least = 2 if n_rows > 500 else 1
     words = TfidfVectorizer(sublinear_tf=True, min_df=least, max_features=_WORDS)
     characters = TfidfVectorizer(
         analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, min_df=least, max_features=_WORDS
     )
     try:
-        found = [make_union(words, characters).fit_transform(column) for column in texts]
+        found = [_fitted(make_union(words, characters), column, n_known) for column in texts]
     except ValueError as error:
         raise InputError(f"Expected texts with words in them: {str(error).rstrip('.')}.") from None
     words_only = sparse.hstack(found, format="csr")
-    beside = None if columns is None else _standardised(columns)
+    beside = None if columns is None else _standardised(columns, n_known)
     features = words_only if beside is None else sparse.hstack([words_only, beside], format="csr")
     linear = Family(features, _logistic(0.3, 1, 3, 10, 30))
     if quick:
         return [linear]
-    rank = min(_RANK, min(words_only.shape) - 1)
+    rank = min(_RANK, min(n_rows, words_only.shape[1]) - 1)
     reduced = words_only.toarray()
     if rank > 1:
-        reduced = TruncatedSVD(rank, random_state=random_state).fit_transform(words_only)
+        reduced = _fitted(TruncatedSVD(rank, random_state=random_state), words_only, n_known)
     reduced = Normalizer().fit_transform(reduced)
     families = [linear, Family(words_only, [_bayes()])]
     if columns is not None:  # each block has unit length on average, so that neither drowns the other
         dense = _dense(beside)
-        reduced = np.hstack([reduced, dense / max(np.sqrt((dense**2).sum(axis=1).mean()), 1e-12)])
+        reduced = np.hstack([reduced, dense / max(np.sqrt((dense[:n_rows] ** 2).sum(axis=1).mean()), 1e-12)])
         families.append(_forest(np.hstack([reduced, columns.values]), random_state))
-    return [*families, _neighbours(reduced), _kernel(reduced, 1.0, random_state)]
+    return [*families, _neighbours(reduced, n_rows), _kernel(reduced, 1.0, n_rows, random_state)]
 
 
-def embedding_families(features: NDArray[Any], *, quick: bool, random_state: int | None) -> list[Family]:
+def embedding_families(
+    features: NDArray[Any], *, quick: bool, random_state: int | None, n_known: int | None = None
+) -> list[Family]:
     """Return models of embeddings: logistic regression, linear discriminant, kernel logistic regression, neighbours."""
     linear = Family(features, _logistic(0.001, 0.01, 0.1, 1))
     if quick:
         return [linear]
-    unit = Normalizer().fit_transform(features)
+    unit, n_rows = Normalizer().fit_transform(features), n_known or len(features)
     discriminant = Family(features, [LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")])
-    return [linear, discriminant, _kernel(unit, 1.0, random_state), _neighbours(unit)]
+    return [linear, discriminant, _kernel(unit, 1.0, n_rows, random_state), _neighbours(unit, n_rows)]
 
 
-def table_families(columns: Columns, rarest: int, *, quick: bool, random_state: int | None) -> list[Family]:
+def table_families(
+    columns: Columns, rarest: int, *, quick: bool, random_state: int | None, n_known: int | None = None
+) -> list[Family]:
     """Return linear and kernel models of standardised and one-hot columns, and trees on the columns as they are.
 
     `rarest` is the number of labels of the rarest class.
     """
-    n_rows = len(columns.values)
-    encoded = _standardised(columns)
+    n_rows = n_known or len(columns.values)
+    encoded = _standardised(columns, n_known)
     boosting = partial(
         HistGradientBoostingClassifier, learning_rate=0.05, categorical_features=columns.categorical,
         random_state=random_state,
@@ -119,8 +130,8 @@ def table_families(columns: Columns, rarest: int, *, quick: bool, random_state: 
         families.append(_forest(columns.values, random_state))
         dense = _dense(encoded)
         extra = ExtraTreesClassifier(200, min_samples_leaf=3, random_state=random_state)
-        families.append(Family(dense if np.isnan(columns.values).any() else columns.values, [extra]))
-        families.append(_kernel(dense, 1 / (2 * dense.shape[1]), random_state))
+        families.append(Family(dense if np.isnan(columns.values[:n_rows]).any() else columns.values, [extra]))
+        families.append(_kernel(dense, 1 / (2 * dense.shape[1]), n_rows, random_state))
     return families
 
 
@@ -133,12 +144,18 @@ def sparse_families(matrix: Any, *, quick: bool) -> list[Family]:
     return families
 
 
-def _standardised(columns: Columns) -> Any:
+def _fitted(transformer: Any, data: Any, n_known: int | None) -> Any:
+    """Return the transformed data; the transformer is fitted on the first `n_known` rows."""
+    return transformer.fit_transform(data) if n_known is None else transformer.fit(data[:n_known]).transform(data)
+
+
+def _standardised(columns: Columns, n_known: int | None) -> Any:
     """Return numbers standardised, with an indicator where one is missing, and categories as one-hot columns."""
     numbers, categories = np.flatnonzero(~columns.categorical), np.flatnonzero(columns.categorical)
     filled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    encode = make_column_transformer((filled, numbers), (OneHotEncoder(min_frequency=2), categories))
-    return encode.fit_transform(columns.values)
+    one_hot = OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist")
+    encode = make_column_transformer((filled, numbers), (one_hot, categories))
+    return _fitted(encode, columns.values, n_known)
 
 
 def _dense(features: Any) -> NDArray[Any]:
@@ -158,14 +175,14 @@ def _forest(features: NDArray[Any], random_state: int | None) -> Family:
     return Family(features, [RandomForestClassifier(200, min_samples_leaf=5, random_state=random_state)])
 
 
-def _kernel(features: NDArray[Any], gamma: float, random_state: int | None) -> Family:
+def _kernel(features: NDArray[Any], gamma: float, n_rows: int, random_state: int | None) -> Family:
     """Return logistic regression on a Nyström approximation of the radial kernel."""
-    landmarks = Nystroem(gamma=gamma, n_components=min(_LANDMARKS, len(features) // 3), random_state=random_state)
+    landmarks = Nystroem(gamma=gamma, n_components=min(_LANDMARKS, n_rows // 3), random_state=random_state)
     return Family(features, [make_pipeline(landmarks, logistic) for logistic in _logistic(0.1, 1, 10, 100)])
 
 
-def _neighbours(features: NDArray[Any]) -> Family:
-    sizes = [size for size in _NEIGHBOURS if size < len(features) / 2] or [max(1, len(features) // 4)]
+def _neighbours(features: NDArray[Any], n_rows: int) -> Family:
+    sizes = [size for size in _NEIGHBOURS if size < n_rows / 2] or [max(1, n_rows // 4)]
     return Family(features, [KNeighborsClassifier(size, weights="distance") for size in sizes])
 
 
@@ -210,8 +227,8 @@ def fit_family(
     return classifier, probs
 
 
-def average(members: NDArray[Any], labels: NDArray[np.intp], *, weighted: bool) -> NDArray[np.float64]:
-    """Return the mean of the members' probabilities, (n_samples, n_classes).
+def member_weights(members: NDArray[Any], labels: NDArray[np.intp], *, weighted: bool) -> NDArray[np.float64]:
+    """Return what each member's probabilities count in their mean.
 
     `weighted`: by the weights with the least log-loss of the given labels (EM of a mixture), where a poor member
     would spoil the mean: linear models of tables. Otherwise equally: where labels come from rules, the log-loss prefers
@@ -224,4 +241,4 @@ def average(members: NDArray[Any], labels: NDArray[np.intp], *, weighted: bool) 
         for _ in range(100):
             parts = of_label * weights
             weights = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return np.asarray(np.einsum("k,knc->nc", weights, members))
+    return weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -16,9 +16,9 @@ from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, group_
 from dualt.crossfit.image_features import ImageFeatures
 from dualt.crossfit.models import (
     Family,
-    average,
     embedding_families,
     fit_family,
+    member_weights,
     sparse_families,
     table_families,
     text_families,
@@ -60,6 +60,10 @@ class OutOfFold:
     determined : bool or None
         Whether an expert could always tell the class from the example: assumed for texts, images and embeddings, not
         for tables.
+    choices : tuple of int
+        How strongly each model is regularised: its place among the candidates. Empty for models of your own.
+    weights : (n_models,)
+        What each model counts in the mean.
     """
 
     pred_probs: NDArray[np.float64]
@@ -70,6 +74,8 @@ class OutOfFold:
     index: Any
     members: NDArray[np.float32]
     determined: bool | None
+    choices: tuple[int, ...]
+    weights: NDArray[np.float64]
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -112,8 +118,8 @@ class OutOfFold:
         """Return the same for some rows: a slice, a mask or row numbers."""
         rows = rows if isinstance(rows, slice) else np.asarray(rows)
         index = None if self.index is None else self.index[rows]
-        own = (self.pred_probs[rows], self.class_names, self.given[rows], self.fold[rows])
-        return OutOfFold(*own, self.model, index, self.members[:, rows], self.determined)
+        chosen = {name: getattr(self, name)[rows] for name in ("pred_probs", "given", "fold")}
+        return replace(self, **chosen, index=index, members=self.members[:, rows])
 
     def __repr__(self) -> str:
         model, n_folds = " ".join(self.model.split()), len(np.unique(self.fold[self.labelled]))
@@ -219,12 +225,13 @@ def cross_fit(
     if len(rows) < n_rows:
         folds.append((rows, np.flatnonzero(targets < 0)))
     options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
-    fitted, members = [], []
+    fitted, members, choices = [], [], []
     if model is None:
         rarest = int(np.unique(targets[rows], return_counts=True)[1].min())
         for family in _families(found_kind, data, texts, columns, rarest, quick, random_state, on_progress):
             classifier, probs = fit_family(family, targets, len(classes), folds, **options)
             fitted.append(classifier)
+            choices.append(family.classifiers.index(classifier))
             members.append(probs)
     else:
         fitted = [check_classifier(one) for one in (model if isinstance(model, (list, tuple)) else [model])]
@@ -233,20 +240,71 @@ def cross_fit(
             probs = fit_folds(classifier, features, targets, folds, classes=classes, **options)
             members.append(scale_classes(probs, share_factors(probs[rows], targets[rows])))  # it may weigh the classes
     each = np.stack(members) / np.maximum(np.sum(members, axis=2, keepdims=True), 1e-300)
-    mean = average(each, targets, weighted=found_kind == "table" and model is None)
+    weights = member_weights(each, targets, weighted=found_kind == "table" and model is None)
+    mean = np.einsum("k,knc->nc", weights, each)
     described = " + ".join(" ".join(str(classifier).split()) for classifier in fitted)
-    determined = found_kind != "table"
-    return OutOfFold(mean, class_names, targets, fold_of, described, index, each.astype(np.float32), determined)
+    return OutOfFold(
+        mean, class_names, targets, fold_of, described, index, each.astype(np.float32), found_kind != "table",
+        tuple(choices), weights,
+    )  # fmt: skip
+
+
+def predict_new(
+    data: Any,
+    labels: Any,
+    new: Any,
+    *,
+    kind: Kind | None = None,
+    text: str | Sequence[str] | None = None,
+    choices: Sequence[int],
+    weights: Sequence[float],
+    random_state: int | None = 0,
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Return the classes and the probabilities of new rows, from the models of `cross_fit` fitted on all of `data`.
+
+    Nothing is learned from the new rows: the probabilities of one do not depend on the others.
+
+    Parameters
+    ----------
+    data, labels
+        A list of texts or a data frame, and labels; a row without a label counts for the features only.
+    new
+        Like `data`.
+    kind, text, random_state
+        As in `cross_fit`.
+    choices, weights
+        Of the `OutOfFold` that `cross_fit` returned.
+    """
+    n_known = len(data)
+    if is_frame(data):
+        import pandas as pd
+
+        both: Any = pd.concat([data, new], ignore_index=True)
+    else:
+        both = [*data, *new]
+    found_kind, both, texts, columns = _read(both, kind, text, n_known)
+    known, names, _ = _encode(labels)
+    rows = np.flatnonzero(known >= 0)
+    rarest = int(np.unique(known[rows], return_counts=True)[1].min())
+    families = _families(found_kind, both, texts, columns, rarest, len(choices) == 1, random_state, None, n_known)
+    targets = np.concatenate([known, np.full(len(both) - n_known, -1)])
+    fold, classes = (rows, np.arange(n_known, len(both))), np.arange(len(names))
+    probs = np.zeros((len(both) - n_known, len(names)))
+    for family, choice, weight in zip(families, choices, weights, strict=True):
+        classifier = family.classifiers[choice]
+        found = fit_folds(classifier, family.features, targets, [fold], classes=classes)[n_known:]
+        probs += weight * found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
+    return names, probs
 
 
 def _read(
-    data: Any, kind: str | None, text: str | Sequence[str] | None
+    data: Any, kind: str | None, text: str | Sequence[str] | None, n_known: int | None = None
 ) -> tuple[Kind, Any, list[list[str]], Columns | None]:
     """Return the kind of the data, the data as a user's model gets them, columns of texts, and other columns."""
     if kind not in (None, *get_args(Kind)):
         raise UnknownNameError("kind of data", str(kind), get_args(Kind))
     if text is not None:
-        return _read_text_columns(data, [text] if isinstance(text, str) else list(text))
+        return _read_text_columns(data, [text] if isinstance(text, str) else list(text), n_known)
     is_table = is_frame(data) or hasattr(data, "column_names")
     n_dims = 2 if is_table else len(getattr(data, "shape", ()))
     if n_dims == 0:
@@ -261,14 +319,16 @@ def _read(
     if kind == "text":
         texts = _texts(data)
         return "text", texts, [texts], None
-    columns = columns_of(data) if kind in ("table", "embedding") and not hasattr(data, "tocsr") else None
+    columns = columns_of(data, n_known) if kind in ("table", "embedding") and not hasattr(data, "tocsr") else None
     if columns is not None and kind == "table" and is_table:
-        plain = not columns.categorical.any() and not np.isnan(columns.values).any()
+        plain = not columns.categorical.any() and not np.isnan(columns.values[:n_known]).any()
         kind = "embedding" if plain and columns.values.shape[1] >= _EMBEDDING else kind
     return kind, data, [], columns  # type: ignore[return-value]
 
 
-def _read_text_columns(data: Any, names: list[str]) -> tuple[Kind, Any, list[list[str]], Columns | None]:
+def _read_text_columns(
+    data: Any, names: list[str], n_known: int | None
+) -> tuple[Kind, Any, list[list[str]], Columns | None]:
     if not is_frame(data):
         raise InputError(f"Expected a data frame with the columns {names}, got {type(data).__name__}.")
     there = list(data.columns)
@@ -277,7 +337,7 @@ def _read_text_columns(data: Any, names: list[str]) -> tuple[Kind, Any, list[lis
             raise UnknownNameError("column of texts", str(name), [str(other) for other in there])
     others = [name for name in there if name not in names]
     texts = [_texts(np.asarray(data[name])) for name in names]
-    return "text", data, texts, columns_of(data[others]) if others else None
+    return "text", data, texts, columns_of(data[others], n_known) if others else None
 
 
 def _texts(data: Any) -> list[str]:
@@ -330,20 +390,20 @@ def _families(
     quick: bool,
     random_state: int | None,
     on_progress: OnProgress | None,
+    n_known: int | None = None,
 ) -> list[Family]:
+    options: dict[str, Any] = {"quick": quick, "random_state": random_state, "n_known": n_known}
     if kind == "text":
-        return text_families(texts, columns, quick=quick, random_state=random_state)
+        return text_families(texts, columns, **options)
     if kind == "images":
         features = ImageFeatures().fit_transform(data, on_progress=on_progress)
-        return embedding_families(features, quick=quick, random_state=random_state)
+        return embedding_families(features, **options)
     if columns is None:
         return sparse_families(data, quick=quick)
     if kind == "embedding":
-        values = np.nan_to_num(columns.values - np.nanmean(columns.values, axis=0))
-        return embedding_families(
-            values / np.maximum(values.std(axis=0), 1e-12), quick=quick, random_state=random_state
-        )
-    return table_families(columns, rarest, quick=quick, random_state=random_state)
+        values = np.nan_to_num(columns.values - np.nanmean(columns.values[:n_known], axis=0))
+        return embedding_families(values / np.maximum(values[:n_known].std(axis=0), 1e-12), **options)
+    return table_families(columns, rarest, **options)
 
 
 def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any]]:

@@ -192,8 +192,9 @@ def build_network(
     if math.prod(shape) < 1:
         raise InputError(f"Expected samples with at least one number, got the shape {shape}.")
     check_n_classes(n_classes)
-    if "width" in options and not 0 < options["width"] < math.inf:
-        raise InputError(f"Expected a width above 0, such as 0.5, got {options['width']}.")
+    width = options.get("width", 1.0)
+    if not (isinstance(width, (int, float)) and 0 < width < math.inf):
+        raise InputError(f"Expected a width above 0, such as 0.5, got {width!r}.")
     if callable(name):
         with seeded(check_seed(random_state)):
             return name(shape, n_classes, **options)

@@ -1,0 +1,98 @@
+"""A model of tables and texts as one JSON file: the rows that it learns from, and how.
+
+scikit-learn stores fitted models as pickles, which run code when they are read. So the rows are kept, and the model is
+fitted again, the same every time, whenever it predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualt.crossfit.out_of_fold import predict_new
+from dualt.errors import FileError
+from dualt.files import atomic_write, json_text, make_folder, read_json
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MODEL_FILE = "model.json"
+# Bytes of the largest model that is read.
+_LARGEST = 4 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """Models of `cross_fit`, to be fitted on corrected labels.
+
+    Attributes
+    ----------
+    rows
+        The columns to learn from, as text, and the column `label`, empty in rows that are not learned from.
+    label
+        Name of the label column.
+    text
+        Columns that are texts; the others are numbers and categories.
+    choices, weights
+        Of the models; see `OutOfFold`.
+    random_state
+        Seed of the models.
+    """
+
+    rows: DataFrame
+    label: str
+    text: Sequence[str]
+    choices: Sequence[int]
+    weights: Sequence[float]
+    random_state: int
+
+    @property
+    def features(self) -> list[str]:
+        """The columns to learn from."""
+        return [str(name) for name in self.rows.columns if name != self.label]
+
+    def predict_probs(self, new: DataFrame) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+        """Fit the models, and return the classes and the probabilities of rows with the same columns."""
+        return predict_new(
+            self.rows[self.features],
+            self.rows[self.label].tolist(),
+            new[self.features],
+            text=list(self.text) or None,
+            choices=self.choices,
+            weights=self.weights,
+            random_state=self.random_state,
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model into `folder`, which is created if it does not exist."""
+        names = ("label", "text", "choices", "weights", "random_state")
+        content = {**{name: getattr(self, name) for name in names}, "rows": self.rows.to_dict("list")}
+        with atomic_write(make_folder(folder) / MODEL_FILE) as stream:
+            stream.write(json_text(content) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> TableModel:
+        """Read a model folder."""
+        import pandas as pd
+
+        path = Path(folder) / MODEL_FILE
+        content: Any = read_json(path, limit=_LARGEST)
+        try:
+            model = cls(
+                pd.DataFrame({name: [str(cell) for cell in cells] for name, cells in content["rows"].items()}),
+                str(content["label"]),
+                [str(name) for name in content["text"]],
+                [int(choice) for choice in content["choices"]],
+                [float(weight) for weight in content["weights"]],
+                int(content["random_state"]),
+            )
+            if not {model.label, *model.text} <= {*model.rows.columns} or len(model.choices) != len(model.weights):
+                raise ValueError("its columns or models do not match")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise FileError(f"Expected a model that dualt train wrote in {path}, got another file ({error}).") from None
+        return model
