@@ -18,7 +18,7 @@ from dualt import files
 from dualt.cli import app
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import estimate_posterior
-from dualt.io import divide, find_shards, is_sharded, labelled_rows, open_shards, shards
+from dualt.io import divide, find_shards, is_sharded, open_shards, shards
 from dualt.rows import NoisyPosterior
 
 NAMES = ("ant", "bee", "cat")
@@ -137,7 +137,7 @@ def write_parquet(path, probs, labels, names=NAMES, prefix="p_", **options):
 @pytest.mark.parametrize("kind", ["number", "text", "dictionary"])
 def test_large_parquet_is_read_in_batches(tmp_path, whole, kind, monkeypatch):
     monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
-    monkeypatch.setattr(shards, "_CELLS_OF_CHUNK", 5 * 23)
+    monkeypatch.setattr(shards, "_CELLS_OF_PART", 5 * 23)
     probs, labels = whole
     given = labels if kind == "number" else pa.array(np.array(NAMES)[labels])
     given = given.dictionary_encode() if kind == "dictionary" else given
@@ -276,14 +276,14 @@ def test_beside_other_columns_of_parquet_those_named_p_are_the_probabilities(tmp
 
 def test_missing_labels_of_parquet_are_left_out_and_missing_numbers_refused(tmp_path, whole, monkeypatch):
     monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
-    monkeypatch.setattr(shards, "_CELLS_OF_CHUNK", 5 * 50)
+    monkeypatch.setattr(shards, "_CELLS_OF_PART", 5 * 50)
     probs, labels = whole
     given = pa.array([None if row == 120 else NAMES[label] for row, label in enumerate(labels)])
     write_parquet(tmp_path / "a.parquet", probs, given)
     opened = open_shards(tmp_path / "a.parquet", label="given", columns="p_*")
     assert opened.blocks[0].missing == (120,)
     kept = np.delete(np.arange(len(labels)), 120)
-    np.testing.assert_array_equal(labelled_rows(opened.blocks)[0], kept)
+    np.testing.assert_array_equal(NoisyPosterior.from_blocks(opened.blocks).labelled, kept)
     write_parquet(tmp_path / "dropped.parquet", probs[kept], np.array(NAMES)[labels[kept]])
     dropped = open_shards(tmp_path / "dropped.parquet", label="given", columns="p_*")
     np.testing.assert_array_equal(estimate(opened).transition, estimate(dropped).transition)
@@ -347,7 +347,7 @@ def opened_tables(monkeypatch):
 
         monkeypatch.setattr(name, count)
 
-    for module in ("tables", "table_columns", "shards", "load"):
+    for module in ("tables", "load"):
         counting(f"dualt.io.{module}.open_input", files.open_input)
     counting("pyarrow.parquet.ParquetFile", pq.ParquetFile)
     return counted
@@ -357,13 +357,13 @@ def opened_tables(monkeypatch):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_tables_in_chunks_are_the_whole(tmp_path, whole, kind, kept, opened_tables, monkeypatch):
     monkeypatch.setattr(shards, "_KEPT_BYTES", 1 << 20 if kept else 0)
-    monkeypatch.setattr(shards, "_CELLS_OF_CHUNK", 4 * 23)
+    monkeypatch.setattr(shards, "_CELLS_OF_PART", 4 * 23)
     write_tables(tmp_path, whole, kind)
     opened = open_shards(tmp_path, label="given", ending=kind)
     posterior = NoisyPosterior.from_blocks(opened.blocks, opened.class_names)
     for method in ("dual-t", "clean-count", "joint"):
         found = estimate_posterior(posterior, method)
-    assert (len(opened_tables) == 3) is kept
+    assert (len(opened_tables) <= 6) is kept  # a look and a reading of each
     assert (max(len(labels) for _, labels in opened.blocks[0].read()) <= 23) is not kept
     wanted = dualt.estimate_transition(whole[0], np.array(NAMES)[whole[1]], "joint", class_names=NAMES)
     np.testing.assert_allclose(found.transition, wanted.transition, atol=1e-5)

@@ -47,7 +47,7 @@ def test_from_a_raw_csv_to_the_corrected_one(tmp_path, monkeypatch, dialect):
     columns = ["--label", "label", "--id", "sku"]
     run("issues", "probs.csv", "raw.csv", *columns, "--text", "title", "-o", "issues.csv", "--report", "page.html")
     flagged = read("issues.csv")
-    assert flagged[0] == ["index", "given", "suggested", "probability_right", "suggested_probability", "id", "text"]
+    assert [flagged[0][place] for place in (0, 1, -2, -1)] == ["index", "given", "id", "text"]
     review, expected = [["index", "id", "old", "new"]], [list(row) for row in rows]
     for index, old, *_, sku, title in flagged[1:]:
         row = rows[1 + int(index)]
@@ -116,7 +116,6 @@ def test_a_review_changes_labels_and_nothing_else(tmp_path_factory, rows, dialec
     text = (folder / "out.csv").read_bytes().decode("utf-8-sig")
     assert list(csv.reader(io.StringIO(text, newline=""), **dialect)) == expected
     assert (folder / "raw.csv").read_bytes() == content
-    assert (folder / "out.csv").read_bytes().startswith(b"\xef\xbb\xbf") == marked
 
 
 @pytest.mark.slow
@@ -156,5 +155,8 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
     result = CliRunner().invoke(app, [str(argument) for argument in command])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     for path, content in before.items():
-        if path != target or command.count(path) > 1:
+        if "--in-place" in command and path.name == "raw.csv":
+            if result.exit_code == 0:
+                assert (folder / "raw.csv.bak").read_bytes() == content
+        elif path != target or command.count(path) > 1:
             assert path.read_bytes() == content, f"{command[0]} changed {path.name}"

@@ -142,18 +142,17 @@ def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
     shards = io.open_shards(probs or data.probs, labels, label=label, columns=data.columns, ignored=ignored)
     names = shards.class_names
     names = names if data.classes is None else _rename_classes(data.classes, names, data.probs)
-    labelled, n_rows = io.labelled_rows(shards.blocks)
+    blocks = io.divide(shards.blocks) if data.dask else shards.blocks
+    posterior = NoisyPosterior.from_blocks(blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
+    labelled, n_rows = posterior.labelled, posterior.n_given
     if labelled is not None:
         warn_missing(labelled, n_rows)
-        if data.dask:
-            raise LabelsError("Expected a label in every row with --dask, got rows without.")
     if data.dask:
         from dualt.rows.dask import DaskPosterior
 
-        whole = NoisyPosterior.from_blocks(io.divide(shards.blocks), names, on_progress=on_progress)
-        posterior: NoisyPosterior = DaskPosterior.of(whole)
-    else:
-        posterior = NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
+        if labelled is not None:
+            raise LabelsError("Expected a label in every row with --dask, got rows without.")
+        posterior = DaskPosterior.of(posterior)
     ids = read_column(data, data.id_column, n_rows) if folder is None else io.read_class_folder(folder).files
     texts = [read_column(data, name, n_rows) or [] for name in learning.text_columns]
     return Examples(posterior, n_rows, labelled, ids, joined_texts(texts), folder)

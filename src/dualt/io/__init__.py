@@ -20,7 +20,7 @@ from dualt.io.load import (
     save_labels,
     save_probabilities,
 )
-from dualt.io.shards import Shards, divide, find_shards, is_sharded, labelled_rows, open_shards
+from dualt.io.shards import Shards, divide, find_shards, is_sharded, open_shards
 from dualt.io.table_columns import open_table
 from dualt.io.tables import read_table, table_chunks, write_table
 
@@ -32,7 +32,6 @@ __all__ = [
     "find_shards",
     "is_class_folder",
     "is_sharded",
-    "labelled_rows",
     "list_images",
     "load_class_names",
     "load_labels",

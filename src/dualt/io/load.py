@@ -26,7 +26,7 @@ from dualt.io.table_columns import (
     labels_of,
     open_table,
 )
-from dualt.io.tables import JSON_LINES, TABLES, TEXT, find_dialect, guard_cell, read_table, write_table
+from dualt.io.tables import JSON_LINES, TABLES, TEXT, guard_cell, look_at, read_table, write_table
 from dualt.labels import is_missing
 from dualt.validation import check_class_names, check_transition
 
@@ -114,14 +114,11 @@ def load_probabilities(
     return Probabilities(table.read_numbers(places), class_names)
 
 
-def load_labels(
-    path: str | Path, *, column: str | None = None, header: bool | None = None, missing: bool = False
-) -> NDArray[Any]:
+def load_labels(path: str | Path, *, column: str | None = None, missing: bool = False) -> NDArray[Any]:
     """Read labels from `.npy`, `.npz`, a table, a text file with one label per line, or images in a folder per class.
 
     A table of several columns, the index of a data frame aside, needs `column`, unless one of them has a usual name
-    ("label", "given", ...). For `header` see `open_table`. A missing label is refused, unless `missing`: then it comes
-    as `labels_of` has it.
+    ("label", "given", ...). A missing label is refused, unless `missing`: then it comes as `labels_of` has it.
     """
     path = Path(path)
     if is_class_folder(path):
@@ -131,17 +128,17 @@ def load_labels(
     elif path.suffix.lower() not in TABLES:
         return load_array(path, (column,) if column else (*LABEL_COLUMNS, "arr_0"))
     else:
-        table = open_table(path, column, header)
+        table = open_table(path, column)
         labels = table.read_column(label_place(table, column))
     return labels if missing else check_no_missing(labels, path)
 
 
-def load_texts(path: str | Path, column: str, *, header: bool | None = None) -> list[str]:
+def load_texts(path: str | Path, column: str) -> list[str]:
     """Return a column of a table as texts, such as that of ids; a missing one is empty."""
     path = Path(path)
     if path.suffix.lower() not in TABLES:
         raise FileError(f"Expected a table with a column {column!r}, got {path.name!r}.")
-    table = open_table(path, column, header)
+    table = open_table(path, column)
     return table.read_texts(table.position(column))
 
 
@@ -240,13 +237,7 @@ def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
 
 
 def save_corrected(
-    target: str | Path,
-    corrected: NDArray[Any],
-    source: str | Path,
-    given: NDArray[Any],
-    *,
-    column: str | None = None,
-    header: bool | None = None,
+    target: str | Path, corrected: NDArray[Any], source: str | Path, given: NDArray[Any], *, column: str | None = None
 ) -> None:
     """Write `source` to `target` with the labels `corrected` in place of `given`.
 
@@ -261,8 +252,8 @@ def save_corrected(
         The new and the old labels of all rows; `given` as `load_labels` returned them.
     source
         File that the labels were read from.
-    column, header
-        As they were passed to `load_labels`.
+    column
+        As it was passed to `load_labels`.
     """
     source, target = Path(source), Path(target)
     kind, wanted = source.suffix.lower(), target.suffix.lower()
@@ -270,7 +261,7 @@ def save_corrected(
     if kind == wanted == ".npz":
         _correct_npz(source, target, corrected, column)
     elif kind == wanted and kind in TABLES:
-        table = open_table(source, column, header)
+        table = open_table(source, column)
         place = label_place(table, column)
         if len(table.frame) != len(given):
             got = f"{len(table.frame):,}: it changed"
@@ -282,7 +273,7 @@ def save_corrected(
             _correct_json_lines(source, target, new, (table.names or ())[place])
         else:
             _correct_arrow(source, target, new, (table.names or ())[place])
-    elif wanted in TABLES and kind in TABLES and open_table(source, column, header).n_columns > 1:
+    elif wanted in TABLES and kind in TABLES and open_table(source, column).n_columns > 1:
         raise FileError(f"Expected a name that ends in {kind} as {source.name}, got {target.name!r}.")
     else:
         if is_missing(given).any() and wanted != ".csv":
@@ -300,9 +291,7 @@ def _correct_text(
     for row, label in new.items():
         cells[row + header] = written.get(label, guard_cell(label) if isinstance(label, str) else str(label))
     frame[frame.columns[place]] = cells
-    with open_input(source, "r") as stream:
-        delimiter = find_dialect(stream, source).delimiter
-    write_table(target, frame, header=False, delimiter=delimiter)
+    write_table(target, frame, header=False, delimiter=look_at(source).delimiter)
 
 
 def _correct_json_lines(source: Path, target: Path, new: Mapping[int, Any], key: str) -> None:

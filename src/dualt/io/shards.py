@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import open_input
+from dualt.files import check_readable
 from dualt.io.image_folder import FILE_COLUMN, is_class_folder, natural_order, read_class_folder
 from dualt.io.load import FORMATS, load_array, load_labels
-from dualt.io.table_columns import NotNumbersError, Table, choose_columns, has_header, open_table
-from dualt.io.tables import TABLES, TEXT, find_dialect, reading, table_chunks
+from dualt.io.table_columns import NotNumbersError, Table, choose_columns, open_table, table_parts
+from dualt.io.tables import TABLES
 from dualt.labels import as_label_array, is_missing
 from dualt.rows.posterior import Block, Rows, in_block, rows_with_label
 from dualt.validation import check_probability_shape, check_same_length, scale_rounded
 
 # Tables of up to this many bytes together are parsed once and kept in memory; larger ones are parsed in every pass.
 _KEPT_BYTES = 1 << 29
-_CELLS_OF_CHUNK = 1 << 22
+_CELLS_OF_PART = 1 << 22
 _DIVIDED_ENTRIES = 1 << 24
 _NO_PROBABILITIES = (
     "Name the columns of probabilities with --probs, such as 'p_*'; if there are none, name what a model learns from"
@@ -40,34 +40,29 @@ class FileBlock:
     """A file of probabilities, and its labels in another file or in one of its columns; options as in `open_shards`.
 
     The block has the rows of the file between `rows`, except those without a label, whose numbers in the file are
-    `missing`. What was parsed is in `kept`, unless that is None.
+    `missing`. What was parsed is in `kept`, unless that is None: then it is parsed in every pass.
     """
 
     path: Path
     labels: Path | None
     label: str | None
     columns: str | None
-    header: bool | None
     ignored: tuple[str, ...] = ()
     file_shape: tuple[int, int] = (0, 0)
     dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009
     rows: tuple[int, int] = (0, 0)
     missing: tuple[int, ...] = ()
-    kept: dict[str, Any] | None = field(default_factory=dict, compare=False, repr=False)
+    kept: list[Any] | None = field(default_factory=list, compare=False, repr=False)
 
     def open(self) -> tuple[FileBlock, tuple[str, ...] | None]:
-        """Read the file once, or its labels alone if it is large: return the block with its sizes, and class names."""
-        n_rows, missing, first = 0, [], None
-        for probs, labels, names in self._portions(sizes_only=self.kept is None):
-            if first is None:
-                first = probs, names
-                if len(probs):
-                    check_probability_shape(probs)
-            missing += (n_rows + np.flatnonzero(is_missing(labels))).tolist()
-            n_rows += len(labels)
-        probs, names = first or (np.empty((0, 0)), None)
-        shape = n_rows, probs.shape[1] if probs.ndim > 1 else 0
-        return replace(self, file_shape=shape, rows=(0, n_rows), dtype=probs.dtype, missing=tuple(missing)), names
+        """Read the file once: return the block with its sizes, and class names."""
+        shape, missing, dtype, names = (0, 0), [], self.dtype, None
+        for probs, labels, names in self._parts():
+            if len(probs):
+                check_probability_shape(probs)
+            missing += (shape[0] + np.flatnonzero(is_missing(labels))).tolist()
+            shape, dtype = (shape[0] + len(labels), probs.shape[1]), probs.dtype
+        return replace(self, file_shape=shape, rows=(0, shape[0]), dtype=dtype, missing=tuple(missing)), names
 
     @property
     def name(self) -> str:
@@ -82,19 +77,17 @@ class FileBlock:
 
     def read(self) -> Iterator[Rows]:
         """Yield (probabilities, labels): memory-mapped if the file can be, as kept if it was parsed before."""
-        low, high = self.rows
         start = 0
         try:
-            for probs, labels, _ in self._portions():
+            for probs, labels, _ in self._parts():
                 if probs.shape[1] != self.file_shape[1]:
                     raise self._changed(f"{probs.shape[1]} classes")
-                first, last = max(low, start), min(high, start + len(probs))
-                if first < last:
-                    part = rows_with_label(first, last, self.missing, start)
-                    if len(labels[part]):
-                        yield probs[part], labels[part]
+                first, last = max(self.rows[0], start), min(self.rows[1], start + len(probs))
+                part = rows_with_label(first, max(first, last), self.missing, start)
+                if len(labels[part]):
+                    yield probs[part], labels[part]
                 start += len(probs)
-                del probs, labels  # before the next portion is made
+                del probs, labels  # before the next part is made
         except InputError as error:
             raise in_block(error, self.name) from None
         if start != self.file_shape[0]:
@@ -109,126 +102,78 @@ class FileBlock:
         """Travel without what was parsed: workers parse the file in every pass."""
         return {**self.__dict__, "kept": None}
 
-    def _portions(
-        self, *, sizes_only: bool = False
-    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
-        """Yield probabilities, labels and class names, as many rows as fit memory.
-
-        With `sizes_only`, all but the first portion of a large table may have no more than its labels.
-        """
-        if self.kept and "portion" in self.kept:
-            yield self.kept["portion"]
+    def _parts(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
+        """Yield probabilities, labels and class names, as many rows as fit memory."""
+        if self.kept:
+            yield from self.kept
             return
-        apart = None if self._own_label else self._labels_apart()
-        if self.path.suffix.lower() not in TABLES:
-            assert apart is not None  # noqa: S101
-            probs = load_array(self.path)
-            check_same_length(len(probs), len(apart))
-            if self.kept is not None and self.path.suffix.lower() != ".npy":
-                self.kept["portion"] = probs, apart, None
-            yield probs, apart, None
-        elif self.kept is not None or self._folder is not None:
-            portion = self._parsed(open_table(self.path, self._named, self.header), apart)
-            if self.kept is not None:
-                self.kept["portion"] = portion
-            yield portion
-        else:
-            yield from self._in_chunks(apart, sizes_only)
+        is_table = self.path.suffix.lower() in TABLES
+        apart = None
+        if not (is_table and self.labels is None):
+            apart = load_labels(self.labels or self.path, column=self.label, missing=True)
+            apart = as_label_array(apart) if len(apart) else apart
+        if is_table:
+            for part in self._table_parts(apart):
+                if self.kept is not None:
+                    self.kept.append(part)
+                yield part
+            return
+        probs, labels = load_array(self.path), apart
+        assert labels is not None  # noqa: S101
+        check_same_length(len(probs), len(labels))
+        if self.kept is not None and self.path.suffix.lower() != ".npy":
+            self.kept.append((probs, labels, None))
+        yield probs, labels, None
 
-    def _in_chunks(
-        self, apart: NDArray[Any] | None, sizes_only: bool
+    def _table_parts(
+        self, apart: NDArray[Any] | None
     ) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
-        header, decimal, start = True, ".", 0
-        if self.path.suffix.lower() in TEXT:
-            with reading(self.path), open_input(self.path, "r") as stream:
-                dialect = find_dialect(stream, self.path)
-            header, decimal = has_header(dialect.rows, dialect.decimal, self._named, self.header), dialect.decimal
-        first = next(table_chunks(self.path, 1, header=header))
-        n_rows = max(_CELLS_OF_CHUNK // max(first.shape[1], 1), 1)
-        names = tuple(map(str, first.columns)) if header else None
-        wanted = None
-        if sizes_only and names is not None:
-            yield_first = self._parsed(Table(self.path, first, names, decimal), None if apart is None else apart[:1])
-            yield yield_first[0][:0], yield_first[1][:0], yield_first[2]
-            wanted = [self._own_label or names[0]]
-        for frame in table_chunks(self.path, n_rows, header=header, columns=wanted):
-            table = Table(self.path, frame, None if names is None else tuple(map(str, frame.columns)), decimal)
-            own = None if apart is None else apart[start : start + len(frame)]
-            if wanted is None:
-                yield self._parsed(table, own)
+        folder = self.labels if self.labels is not None and is_class_folder(self.labels) else None
+        own_label = self.label if self.labels is None else None
+        named = own_label or (self.ignored[0] if self.ignored else None)
+        path, start = check_readable(self.path), 0
+        if self.kept is not None or folder is not None:
+            tables: Iterable[Table] = [open_table(path, named)]
+        else:
+            n_columns = next(table_parts(path, 1, named)).n_columns
+            tables = table_parts(path, max(_CELLS_OF_PART // n_columns, 1), named)
+        for table in tables:
+            left_out = {name for name in self.ignored if name in (table.names or ())} | ({own_label} - {None})
+            order = None
+            if folder is not None:
+                order, column = self._order(table, folder)
+                left_out.add(column)
+            places, names = choose_columns(table, left_out, self.columns)
+            probs = table.read_numbers(places)
+            probs = probs if order is None else probs[order]
+            if apart is None:
+                labels = table.read_column(table.position(own_label or ""))
+                labels = as_label_array(labels, missing=True) if len(labels) else labels
             else:
-                yield np.empty((len(frame), 0)), table.read_column(0) if own is None else own, None
-            start += len(frame)
+                labels = apart[start : start + len(probs)]
+            scaled = scale_rounded(probs)
+            if scaled is not probs:
+                _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", path)
+            start += len(probs)
+            yield scaled, labels, names
         if apart is not None:
             check_same_length(start, len(apart))
 
-    def _parsed(
-        self, table: Table, apart: NDArray[Any] | None
-    ) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]:
-        """Return the probabilities, labels and class names of a table, or of a chunk of one."""
-        left_out = {name for name in self.ignored if name in (table.names or ())}
-        if self._own_label is not None:
-            left_out.add(self._own_label)
-        if self._folder is not None:
-            left_out.add(self._file_column(table))
-        places, names = choose_columns(table, left_out, self.columns)
-        probs = table.read_numbers(places)
-        if self._folder is not None:
-            probs = probs[self._order(table, self._folder)]
-        if apart is None:
-            labels = table.read_column(table.position(self._own_label or ""))
-            apart = as_label_array(labels) if len(labels) else labels
-        check_same_length(len(probs), len(apart))
-        scaled = scale_rounded(probs)
-        if scaled is not probs:
-            _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", self.path)
-        return scaled, apart, names
-
-    def _labels_apart(self) -> NDArray[Any]:
-        if self.kept is None or "labels" not in self.kept:
-            path = self.labels or self.path
-            labels = load_labels(path, column=self.label, header=self.header, missing=True)
-            labels = as_label_array(labels) if len(labels) else labels
-            if self.kept is None:
-                return labels
-            self.kept["labels"] = labels
-        found: NDArray[Any] = self.kept["labels"]
-        return found
-
-    @property
-    def _own_label(self) -> str | None:
-        """The column of labels if it is one of the table of probabilities."""
-        return self.label if self.labels is None and self.path.suffix.lower() in TABLES else None
-
-    @property
-    def _named(self) -> str | None:
-        """A column that the table must have, by which its header is known."""
-        return self._own_label or (self.ignored[0] if self.ignored else None)
-
-    @property
-    def _folder(self) -> Path | None:
-        """The folder of class folders if it is what labels the rows."""
-        return self.labels if self.labels is not None and is_class_folder(self.labels) else None
-
-    def _file_column(self, table: Table) -> str:
-        """Return the column that names the image files of a folder."""
+    def _order(self, table: Table, folder: Path) -> tuple[NDArray[np.intp], str]:
+        """Return the rows of a table in the order of the image files that they name, and the column that does."""
         column = self.label or FILE_COLUMN
         if column not in (table.names or ()):
             raise InputError(
-                f"Expected a column of {self.path} that names the images of {self.labels}, got none called {column!r}."
+                f"Expected a column of {self.path} that names the images of {folder}, got none called {column!r}."
                 " Name it with --id."
             )
-        return column
-
-    def _order(self, table: Table, folder: Path) -> NDArray[np.intp]:
-        """Return the rows of a table in the order of the image files that they name."""
-        images, names = read_class_folder(folder), table.read_texts(table.position(self._file_column(table)))
+        images, names = read_class_folder(folder), table.read_texts(table.position(column))
         rows = np.array(images.rows_of(names), np.intp)
         counts = np.bincount(rows, minlength=len(images.files))
         if (counts != 1).any():
             at = int(np.argmax(counts != 1))
             raise InputError(f"Expected one row of {self.path} for {images.files[at]}, got {counts[at]}.")
-        return np.argsort(rows)
+        return np.argsort(rows), column
 
     def _changed(self, got: str) -> FileError:
         n_rows, n_classes = self.file_shape
@@ -268,21 +213,17 @@ def find_shards(path: str | Path, ending: str | None = None) -> list[Path]:
     if not is_sharded(path):
         return [path]
     if path.is_dir():
-        return _in_folder(path, ending)
-    found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
-    if not found:
-        raise FileError(f"Expected files that match {str(path)!r}, got none.")
-    return sorted(found, key=natural_order)
-
-
-def _in_folder(folder: Path, ending: str | None) -> list[Path]:
-    wanted = FORMATS if ending is None else (f".{ending.lower().removeprefix('.')}",)
-    found = [each for each in folder.iterdir() if each.suffix.lower() in wanted and each.name[0] not in "._"]
-    kinds = sorted({each.suffix.lower() for each in found})
-    if not found:
-        raise FileError(f"Expected files that end in {', '.join(wanted)}, got the folder {folder} without any.")
-    if len(kinds) > 1:
-        raise FileError(f"Expected files of one format in {folder}, got {', '.join(kinds)}. Choose with --format.")
+        wanted = FORMATS if ending is None else (f".{ending.lower().removeprefix('.')}",)
+        found = [each for each in path.iterdir() if each.suffix.lower() in wanted and each.name[0] not in "._"]
+        kinds = sorted({each.suffix.lower() for each in found})
+        if not found:
+            raise FileError(f"Expected files that end in {', '.join(wanted)}, got the folder {path} without any.")
+        if len(kinds) > 1:
+            raise FileError(f"Expected files of one format in {path}, got {', '.join(kinds)}. Choose with --format.")
+    else:
+        found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
+        if not found:
+            raise FileError(f"Expected files that match {str(path)!r}, got none.")
     return sorted(found, key=natural_order)
 
 
@@ -293,12 +234,13 @@ def open_shards(
     label: str | None = None,
     columns: str | None = None,
     ending: str | None = None,
-    header: bool | None = None,
     ignored: Sequence[str] = (),
 ) -> Shards:
     """Open shards of probabilities and of labels, paired by name, and check that they belong together.
 
-    Rows without a label are left out; the blocks' `missing` are their numbers.
+    `.npy` shards are memory-mapped. Tables are parsed once and kept in memory if all of them have at most half a
+    gigabyte together; larger ones are parsed in parts in every pass. Rows without a label are left out; the blocks'
+    `missing` are their numbers.
 
     Parameters
     ----------
@@ -311,15 +253,8 @@ def open_shards(
         Pattern of the columns of probabilities; see `choose_columns`.
     ending
         Which files of a folder to take.
-    header
-        Whether the first line of a table in text names its columns; see `open_table`.
     ignored
         Columns of the probabilities' tables that are something else, such as ids; those a table has not do no harm.
-
-    Notes
-    -----
-    `.npy` shards are memory-mapped. Tables are parsed once and kept in memory if all of them have at most half a
-    gigabyte together; larger ones are parsed in chunks in every pass. A shard without rows is left out.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:
@@ -336,16 +271,19 @@ def open_shards(
         pairs = pair_by_name(paths, label_paths)
     tables = [path for path in paths if path.suffix.lower() in TABLES and path.is_file()]
     keep = sum(path.stat().st_size for path in tables) <= _KEPT_BYTES
-    opened = [
-        _open(FileBlock(path, given, label, columns, header, tuple(ignored), kept={} if keep else None))
-        for path, given in pairs
-    ]
+    opened = []
+    for path, given in pairs:
+        block = FileBlock(path, given, label, columns, tuple(ignored), kept=[] if keep else None)
+        try:
+            opened.append(block.open())
+        except InputError as error:
+            hint = f" {_NO_PROBABILITIES}" if isinstance(error, NotNumbersError) else ""
+            raise in_block(type(error)(f"{error}{hint}"), block.name) from None
     first_names = opened[0][1]
     for block, names in opened[1:]:
         if names != first_names:
-            raise InputError(
-                f"Expected the columns {_listed(first_names)} in {block.name} as in {paths[0]}, got {_listed(names)}."
-            )
+            first, other = ("without names" if each is None else ", ".join(each) for each in (first_names, names))
+            raise InputError(f"Expected the columns {first} in {block.name} as in {paths[0]}, got {other}.")
     blocks = tuple(block for block, _ in opened if block.shape[0])
     if not blocks:
         raise InputError(f"Expected at least one row of probabilities in {probs}, got none.")
@@ -374,32 +312,6 @@ def _varying(paths: Sequence[Path]) -> dict[tuple[Any, ...], Path]:
     places = [place for place, found in enumerate(zip(*parts, strict=True)) if len({*found}) > 1]
     keys = (tuple(int(part[at]) if part[at].isdecimal() else part[at] for at in places) for part in parts)
     return dict(zip(keys, paths, strict=True))
-
-
-def labelled_rows(blocks: Iterable[Block]) -> tuple[NDArray[np.intp] | None, int]:
-    """Return the numbers of the rows that have a label, counted over all files, and the number of all rows.
-
-    None if all have one.
-    """
-    numbers, start, missing = [], 0, False
-    for block in blocks:
-        n_rows, without = getattr(block, "file_shape", block.shape)[0], getattr(block, "missing", ())
-        numbers.append(start + np.setdiff1d(np.arange(n_rows), without))
-        start, missing = start + n_rows, missing or bool(without)
-    return (np.concatenate(numbers) if missing else None), start
-
-
-def _listed(names: tuple[str, ...] | None) -> str:
-    return "without names" if names is None else ", ".join(names)
-
-
-def _open(block: FileBlock) -> tuple[Block, tuple[str, ...] | None]:
-    try:
-        return block.open()
-    except NotNumbersError as error:
-        raise in_block(InputError(f"{error} {_NO_PROBABILITIES}"), block.name) from None
-    except InputError as error:
-        raise in_block(error, block.name) from None
 
 
 def divide(blocks: Iterable[Block]) -> list[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import logging
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
-from dualt.files import check_readable, open_input
+from dualt.files import check_readable
 from dualt.io.tables import (
     ARROW,
     DECIMAL_COMMA,
@@ -24,11 +24,10 @@ from dualt.io.tables import (
     TEXT,
     Dialect,
     cell_text,
-    find_dialect,
-    first_row,
-    parsed,
-    read_table,
+    look_at,
     reading,
+    table_chunks,
+    text_chunks,
     unguard_cell,
 )
 from dualt.labels import as_text_array, is_missing
@@ -40,7 +39,6 @@ LABEL_COLUMNS = ("noisy_labels", "noisy_label", "labels", "label", "given", "cla
 # Names that data frames give to the column of their index.
 INDEX_COLUMNS = ("", "__index_level_0__")
 _CANONICAL_INTEGER, _WHOLE_FLOAT = re.compile(r"0|-?[1-9][0-9]*"), re.compile(r"(0|-?[1-9][0-9]*)\.0")
-_FRACTION = re.compile(r"\s*[-+]?[0-9]*\.[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
 
@@ -50,7 +48,7 @@ class NotNumbersError(InputError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory, whose columns are read by place as numbers, labels or texts.
+    """A table in memory, or a chunk of one, whose columns are read by place as numbers, labels or texts.
 
     `names` is None without a header; `decimal` is the sign before decimals in a text file.
     """
@@ -73,10 +71,6 @@ class Table:
             raise UnknownNameError(f"column of {self.path}", column, self.names)
         return self.names.index(column)
 
-    def read_all(self, numbers: Sequence[int], label: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return columns of numbers as one array, and the column of labels."""
-        return self.read_numbers(numbers), self.read_column(label)
-
     def read_numbers(self, places: Sequence[int]) -> NDArray[Any]:
         """Return columns as one float array (n_rows, columns), float32 if all are stored so; empty cells are NaN."""
         columns = [self._numbers(place) for place in places]
@@ -87,19 +81,19 @@ class Table:
         return values
 
     def _numbers(self, place: int) -> NDArray[Any]:
+        import pandas as pd
+
         column = self.frame.iloc[:, place]
-        if getattr(column.dtype, "kind", "O") in "fiub" and not isinstance(column.dtype, np.dtype):
-            return np.asarray(column.to_numpy(np.float64, na_value=np.nan))  # pandas' nullable types
+        if column.dtype.kind == "f" and isinstance(column.dtype, np.dtype):
+            return np.asarray(column)
         if column.dtype.kind in "fiu":
-            values: NDArray[Any] = column.to_numpy()
-            return values if values.dtype.kind == "f" else values.astype(np.float64)
-        texts = [cell_text(cell) for cell in column.tolist()]
-        if self.decimal != ".":
-            texts = [text.replace(self.decimal, ".") for text in texts]
+            return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+        texts = [cell_text(cell).replace(self.decimal, ".").strip() for cell in column.tolist()]
         try:
-            return np.array([text.strip() or "nan" for text in texts], dtype=object).astype(np.float64)
+            return np.array([text or "nan" for text in texts], dtype=object).astype(np.float64)
         except ValueError:
-            row = next(row for row, text in enumerate(texts) if text.strip() and not _is_number(text))
+            numbers = pd.to_numeric(pd.Series(texts), errors="coerce").notna().tolist()
+            row = next((row for row, text in enumerate(texts) if text and not numbers[row]), 0)
             name = place if self.names is None else repr(self.names[place])
             raise NotNumbersError(
                 f"Expected numbers in column {name} of {self.path}, got {texts[row][:40]!r} in row {row}."
@@ -108,10 +102,9 @@ class Table:
     def read_column(self, place: int) -> NDArray[Any]:
         """Return one column of labels: numbers if they all are, else texts; missing ones as `labels_of` has them."""
         column = self.frame.iloc[:, place]
-        kind = getattr(column.dtype, "kind", "O")
-        if kind in "iufb" and not column.isna().any():
+        if column.dtype.kind in "iufb" and not column.isna().any():
             return np.asarray(column.to_numpy())
-        if kind in "iuf":
+        if column.dtype.kind in "iuf":
             return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
         for row, value in enumerate(column.tolist()):
             if isinstance(value, (list, dict, np.ndarray)):
@@ -123,10 +116,7 @@ class Table:
 
     def read_texts(self, place: int) -> list[str]:
         """Return one column as texts; missing cells are empty."""
-        frame = self.frame
-        if frame.dtypes.iloc[place].kind == "f" and self.path.suffix.lower() in TEXT:
-            frame = _text_frame(self.path, 0 if self.names is None else 1)  # as written, not as floats are printed
-        return [unguard_cell(cell_text(cell)) for cell in frame.iloc[:, place].tolist()]
+        return [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, place].tolist()]
 
     def read_columns(self, places: Sequence[int]) -> list[list[str]]:
         """Return several columns as texts; numbers with a point before decimals."""
@@ -137,103 +127,75 @@ class Table:
         return [[cell.replace(",", ".") if is_decimal(cell) else cell for cell in cells] for cells in columns]
 
 
-def _text_frame(path: Path, skip: int) -> DataFrame:
-    frame = read_table(path, header=False)
-    return frame.iloc[skip:]
-
-
 def open_table(path: str | Path, column: str | None = None, header: bool | None = None) -> Table:
     """Read a table by its ending; Parquet and Feather need the extra [tables].
 
-    `header` says whether the first line of a text file names the columns. Without it, the line does if it has a cell
-    `column`, a usual name of a label column, words above numbers, or, where a `column` is asked for, words alone. The
-    last two files are remembered: several questions to one file read it once.
+    `header` says whether the first line of a text file names the columns. Without it, the line does if it has the cell
+    `column`, or a word; see `has_header`. The last two files are remembered: several questions to one file read it
+    once.
     """
     path = check_readable(path)
-    found = path.stat()
-    if path.suffix.lower() in (*ARROW, *JSON_LINES):
-        frame = _read_whole(path, found.st_size, found.st_mtime_ns)
-        return Table(path, frame, tuple(map(str, frame.columns)))
-    first, frame, dialect = _read_text(path, found.st_size, found.st_mtime_ns)
-    found_header = has_header(dialect.rows, dialect.decimal, column, header)
+    version = path.stat().st_size, path.stat().st_mtime_ns
+    if path.suffix.lower() in TEXT and header is None:
+        dialect = _look_at(path, version)
+        header = has_header(dialect.rows, dialect.decimal, column)
+    table = _open_table(path, header, version)
+    if not len(table.frame) and path.suffix.lower() in TEXT:
+        raise InputError(f"Expected rows below the header of {path}, got none.")
+    return table
+
+
+@lru_cache(maxsize=2)
+def _look_at(path: Path, version: tuple[int, int]) -> Dialect:
+    return look_at(path)
+
+
+@lru_cache(maxsize=2)
+def _open_table(path: Path, header: bool | None, version: tuple[int, int]) -> Table:
+    (table,) = table_parts(path, None, None, header)
+    return table
+
+
+def table_parts(path: Path, n_rows: int | None, column: str | None, header: bool | None = None) -> Iterator[Table]:
+    """Yield a table in parts of at most `n_rows` rows (None: all in one); see `open_table`."""
+    if path.suffix.lower() not in TEXT:
+        for frame in table_chunks(path, n_rows):
+            yield Table(path, frame, tuple(map(str, frame.columns)))
+        return
+    dialect = _look_at(path, (path.stat().st_size, path.stat().st_mtime_ns))
+    named = has_header(dialect.rows, dialect.decimal, column) if header is None else header
     signs = f"{dialect.delimiter!r} between cells, {dialect.decimal!r} before decimals"
-    _log.info("%s: %s, %s.", path, signs, "a header" if found_header else "no header: its first line is a row")
-    if found_header:
-        if frame.empty:
-            raise InputError(f"Expected rows below the header of {path}, got none.")
-        return Table(path, frame, tuple(map(unguard_cell, first)), dialect.decimal)
-    import pandas as pd
-
-    top = pd.DataFrame([first])
-    whole = Table(path, top, None, dialect.decimal)
-    for place, dtype in enumerate(frame.dtypes):
-        top[place] = whole._numbers(place) if dtype.kind == "f" else top[place].astype(dtype)
-    return Table(path, pd.concat([top, frame], ignore_index=True), None, dialect.decimal)
-
-
-@lru_cache(maxsize=2)
-def _read_whole(path: Path, size: int, changed: int) -> DataFrame:
-    return read_table(path)
+    _log.info("%s: %s, %s.", path, signs, "a header" if named else "no header: its first line is a row")
+    for fractions in (True, False):
+        try:
+            with reading(path):
+                for frame in text_chunks(path, dialect, n_rows, header=named, fractions=fractions):
+                    names = tuple(map(unguard_cell, frame.columns)) if named else None
+                    yield Table(path, frame, names, dialect.decimal)
+        except DualtError as error:
+            if not fractions or n_rows or "convert" not in str(error):
+                raise
+        else:
+            return
 
 
-@lru_cache(maxsize=2)
-def _read_text(path: Path, size: int, changed: int) -> tuple[list[str], DataFrame, Dialect]:
-    """Return the first row of a text file, the others, and the dialect; columns of fractions, such as 0.25, as floats.
-
-    Floats take a tenth of the memory of text.
-    """
-    with reading(path), open_input(path, "r") as stream:
-        dialect = find_dialect(stream, path)
-        sample = dialect.rows[1:]
-        fractions = {
-            place
-            for place in range(len(dialect.rows[0]))
-            if sample
-            and all(len(row) > place and (_is_fraction(row[place], dialect) or row[place] in "01") for row in sample)
-            and any(_is_fraction(row[place], dialect) for row in sample)
-        }
-        for numbers in (fractions, ()) if fractions else ((),):
-            stream.seek(0)
-            first = first_row(stream, dialect)
-            try:
-                (frame,) = parsed(stream, path, dialect, first, None, numbers)
-            except ValueError as error:
-                if not numbers or isinstance(error, DualtError) or "convert" not in str(error):
-                    raise
-            else:
-                return first, frame, dialect
-    raise AssertionError
-
-
-def _is_fraction(cell: str, dialect: Dialect) -> bool:
-    return bool(_FRACTION.fullmatch(cell.replace(dialect.decimal, ".")))
-
-
-def has_header(rows: list[list[str]], decimal: str, column: str | None, header: bool | None) -> bool:
+def has_header(rows: Sequence[Sequence[str]], decimal: str, column: str | None) -> bool:
     """Return whether the first of these rows names columns.
 
-    It does if it has a word where the line below has a number; if its cells count 0, 1, 2… as data frames without names
-    are written, the columns of an index and of labels aside; if it has words only, and a `column` is asked for or one
-    has a usual name of a label column. But a single word that nobody asked for must not be a label of another row, nor
-    a letter above letters.
+    It does if it has a cell `column`, if its cells count 0, 1, 2… as those of data frames without names, if a word
+    stands above a number, or if it has words only. A single word that nobody asked for must be a usual name of a label
+    column, and no label of another row.
     """
-    first, *rest = ([cell.strip() for cell in row] for row in rows)
-    if header is not None or column in {*map(unguard_cell, first)}:
-        return header is None or header
-    numbered = [cell for cell in first if cell.lower() not in ("", *LABEL_COLUMNS)]
-    if len(numbered) > 1 and numbered == [str(number) for number in range(len(numbered))]:
+    first, *rest = ([unguard_cell(cell.strip()) for cell in row] for row in rows)
+    counted = [cell for cell in first if cell.lower() not in ("", *LABEL_COLUMNS)]
+    if column in first or (len(counted) > 1 and counted == [str(number) for number in range(len(counted))]):
         return True
-    second = [cell.replace(decimal, ".") for cell in rest[0]] if rest else []
-    first = [cell.replace(decimal, ".") for cell in first]
-    if any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=False)):
+    words, below = (
+        [not _is_number(cell.replace(decimal, ".")) for cell in row] for row in (first, (rest or [first])[0])
+    )
+    if any(word and not lower for word, lower in zip(words, below, strict=False)):
         return True
-    if any(map(_is_number, first)) or not (column or any(cell.lower() in LABEL_COLUMNS for cell in first)):
-        return False
-    if column or len(first) > 1:
-        return True
-    others = {row[0] for row in rest}
-    alike = len(first[0]) == 1 and any(len(other) == 1 for other in others)  # y and n
-    return bool(others) and first[0] not in others and not alike
+    return all(words) and (len(first) > 1 or (first[0].lower() in LABEL_COLUMNS and first not in rest))
 
 
 def choose_columns(
@@ -247,17 +209,17 @@ def choose_columns(
     Without a pattern, 'p_*' is one if two columns match it and others do not, as in a table of `dualt probs`.
     """
     names, left_out = table.names, {table.position(name) for name in exclude}
-    if pattern is None:
-        named = [name for name in names or () if name not in INDEX_COLUMNS]
-        matching = [name for name in named if name.startswith("p_")]
-        pattern = "p_*" if len({*matching} - {*exclude}) > 1 and len(matching) < len(named) else None
     if names is None:
         if pattern is None:
             return list(range(table.n_columns)), None
         raise InputError(
             f"Expected a header with columns that match {pattern!r} in {table.path}, got a table without one."
         )
-    if pattern is not None and pattern not in names and not any(sign in pattern for sign in "*?["):
+    if pattern is None:
+        named = [name for name in names if name not in INDEX_COLUMNS]
+        matching = [name for name in named if name.startswith("p_")]
+        pattern = "p_*" if len({*matching} - {*exclude}) > 1 and len(matching) < len(named) else None
+    elif pattern not in names and not any(sign in pattern for sign in "*?["):
         listed = tuple(next(csv.reader([pattern], skipinitialspace=True)))
         return [table.position(name) for name in listed], listed
     places = [place for place, name in enumerate(names) if place not in left_out and name not in INDEX_COLUMNS]
@@ -265,16 +227,11 @@ def choose_columns(
     if not places:
         wanted = "of probabilities" if pattern is None else f"that match {pattern!r}"
         raise InputError(f"Expected columns {wanted} in {table.path}, got none beside {', '.join(names)}.")
-    chosen = tuple(_starred(names[place], pattern or "") for place in places)
+    before, star, after = (pattern or "").partition("*")
+    starred = star and not any(special in before + after for special in "*?[")
+    cut = (names[place][len(before) : len(names[place]) - len(after)] if starred else "" for place in places)
+    chosen = tuple(part or names[place] for part, place in zip(cut, places, strict=True))
     return places, None if chosen == tuple(map(str, range(len(places)))) else chosen
-
-
-def _starred(name: str, pattern: str) -> str:
-    """Return the part of `name` that the only star of `pattern` stands for, else the name."""
-    before, star, after = pattern.partition("*")
-    if not star or any(special in before + after for special in "*?["):
-        return name
-    return name[len(before) : len(name) - len(after)] or name
 
 
 def label_place(table: Table, column: str | None = None) -> int:
@@ -297,14 +254,12 @@ def labels_of(texts: Sequence[str]) -> NDArray[Any]:
     A missing one is the empty text, and NaN among numbers.
     """
     labels = as_text_array(texts)
-    missing = labels == ""
-    if not missing.any() or missing.all():
-        return numbers_if_all_are(labels)
-    found = numbers_if_all_are(labels[~missing])
-    if found.dtype.kind == "U":
-        return labels
+    there = labels != ""
+    found = numbers_if_all_are(labels[there])
+    if there.all() or not there.any() or found.dtype.kind == "U":
+        return found if there.all() else labels
     numbers = np.full(len(labels), np.nan)
-    numbers[~missing] = found
+    numbers[there] = found
     return numbers
 
 

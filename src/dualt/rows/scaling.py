@@ -47,8 +47,9 @@ def apply_power(probs: NDArray[Any], power: float, tail: float = TAIL) -> NDArra
     """Return (p + tail / C)^power, with rows that sum to one."""
     if power == 1 and not tail:
         return probs
+    raised = probs + probs.dtype.type(tail / probs.shape[1])
     with np.errstate(divide="ignore"):  # a zero stays one
-        raised = np.log(probs + probs.dtype.type(tail / probs.shape[1]) if tail else probs)
+        np.log(raised, out=raised)
     raised *= raised.dtype.type(power)
     np.exp(raised, out=raised)
     raised /= (raised @ np.ones(raised.shape[1], raised.dtype))[:, None]
