@@ -63,7 +63,7 @@ def test_from_a_raw_csv_to_the_corrected_one(tmp_path, monkeypatch, dialect):
         corrected = list(csv.reader(stream, **{k: v for k, v in dialect.items() if k == "delimiter"}))
     assert corrected == expected
     wrong = [sum(row[2] not in ("", true) for row, true in zip(t[1:], truth, strict=True)) for t in (rows, corrected)]
-    assert wrong[1] < 0.2 * wrong[0]
+    assert wrong[1] < 0.25 * wrong[0]
     assert Path("raw.csv").read_bytes() == before
     stranger = CliRunner().invoke(app, ["apply-review", "corrected.csv", "review.csv", *columns, "-o", "again.csv"])
     assert stranger.exit_code == 2, "a review is applied to what was reviewed, once"

@@ -57,7 +57,8 @@ class FileBlock:
     def open(self) -> tuple[FileBlock, tuple[str, ...] | None]:
         """Read the file once: return the block with its sizes, and class names."""
         shape, missing, dtype, names = (0, 0), [], self.dtype, None
-        for probs, labels, names in self._parts():
+        for probs, labels, found in self._parts():
+            names = found
             if len(probs):
                 check_probability_shape(probs)
             missing += (shape[0] + np.flatnonzero(is_missing(labels))).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import logging
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
+from dualt.errors import InputError, LabelsError, UnknownNameError
 from dualt.files import check_readable
 from dualt.io.tables import (
     ARROW,
@@ -166,17 +166,16 @@ def table_parts(path: Path, n_rows: int | None, column: str | None, header: bool
     named = has_header(dialect.rows, dialect.decimal, column) if header is None else header
     signs = f"{dialect.delimiter!r} between cells, {dialect.decimal!r} before decimals"
     _log.info("%s: %s, %s.", path, signs, "a header" if named else "no header: its first line is a row")
-    for fractions in (True, False):
-        try:
-            with reading(path):
-                for frame in text_chunks(path, dialect, n_rows, header=named, fractions=fractions):
-                    names = tuple(map(unguard_cell, frame.columns)) if named else None
-                    yield Table(path, frame, names, dialect.decimal)
-        except DualtError as error:
-            if not fractions or n_rows or "convert" not in str(error):
-                raise
-        else:
-            return
+    with reading(path):
+        frames: Iterable[DataFrame] = text_chunks(path, dialect, n_rows, header=named, fractions=True)
+        if n_rows is None:
+            try:
+                frames = list(frames)
+            except ValueError:  # a column that begins with fractions goes on with something else
+                frames = text_chunks(path, dialect, n_rows, header=named)
+        for frame in frames:
+            names = tuple(map(unguard_cell, frame.columns)) if named else None
+            yield Table(path, frame, names, dialect.decimal)
 
 
 def has_header(rows: Sequence[Sequence[str]], decimal: str, column: str | None) -> bool:
