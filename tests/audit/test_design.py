@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from dualt.audit import design as d
 from dualt.audit.design import Plan
+from dualt.errors import InputError
 
 
 def test_a_larger_draw_contains_the_smaller_one():
@@ -111,3 +113,25 @@ def test_spread_moves_from_prediction_to_what_was_seen():
     assert found[0] == pytest.approx(np.sqrt((5 * 0.01 + 0.82) / 8))
     assert found[1] == pytest.approx(0.4)
     np.testing.assert_allclose(d.predicted_spread(np.array([0.5, 0.5, 0.0]), np.array([0, 0, 1])), [0.5, 0])
+
+
+def test_rows_of_an_earlier_batch_count_once_and_are_rows_of_the_data():
+    plan = Plan.of(20, "uniform")
+    strata, sizes = np.zeros(3, int), np.full(3, 20)
+    assert plan.after(np.array([3, 7, 3]), strata, sizes).taken.tolist() == [2]
+    with pytest.raises(InputError, match="strata of the earlier batch"):
+        plan.after(np.array([3, 7, 20]), strata, sizes)
+
+
+def test_an_interval_that_is_wider_than_predicted_needs_more():
+    plan = Plan.of(10000, "stratified", np.full(10000, 0.02))
+    strata = plan.draw(100, 0).strata
+    expected = d.expected_half_width(np.bincount(strata), plan.sizes, plan.spread)
+    assert plan.needed_after(2 * expected, expected, strata) == pytest.approx(400, rel=0.1)
+    assert plan.needed_after(0.9 * expected, 0.5 * expected, strata) == pytest.approx(400, rel=0.1)
+
+
+def test_the_expected_half_width_is_the_textbooks():
+    found = d.expected_half_width(np.array([10, 20]), np.array([100, 300]), np.array([0.5, 0.2]))
+    variance = (1 / 4) ** 2 * 0.9 * 0.25 / 10 + (3 / 4) ** 2 * (14 / 15) * 0.04 / 20
+    assert found == pytest.approx(student.ppf(0.975, 28) * np.sqrt(variance))

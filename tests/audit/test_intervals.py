@@ -215,3 +215,21 @@ def test_a_class_without_verified_rows_is_unknown():
     verified = pp.Verified(given[:20], np.zeros(20, int), posterior[:20], joint)
     found = pp.class_rate_intervals(verified, Weights.uniform(20, 3000))
     assert (found.low[1], found.high[1]) == (0, 1)
+
+
+def test_each_further_cell_costs_a_degree_of_freedom(monkeypatch):
+    quantiles = []
+    monkeypatch.setattr(pp, "score_limits", lambda *arguments: quantiles.append(arguments[3]) or (0.0, 1.0))
+    truth, weights = np.array([1.0, 0] * 5), Weights.uniform(10, 1000)
+    pp.post_stratified(truth, np.zeros(10, int), np.ones(1), weights)
+    pp.post_stratified(truth, np.repeat([0, 1], 5), np.array([0.5, 0.5]), weights)
+    np.testing.assert_allclose(quantiles, student.ppf(0.975, [9, 8]))
+
+
+@pytest.mark.parametrize(("share", "side"), [(0.0, 2), (1.0, 1)])
+def test_a_post_stratified_interval_leaves_what_nobody_found(share, side):
+    """At least as much as 50 of 60 rows, of which none is drawn with probability .025, leave open."""
+    weights = Weights.uniform(50, 60)
+    found = pp.post_stratified(np.full(50, share), np.zeros(50, int), np.ones(1), weights)
+    missed = np.log(0.025) / np.log(1 - 50 / 60) / 60
+    assert abs(found[side] - share) >= missed * (1 - 1e-9)
