@@ -98,7 +98,7 @@ def test_out_of_fold_probabilities_come_from_other_networks(sample):
     assert run.out_of_fold
     assert len(run.pred_probs) == len(split.train_noisy)
     assert len(run.held_out_probs) == len(split.val_noisy)
-    assert run.posterior.n_samples == len(split.train_noisy) + len(split.val_noisy), "every row serves the estimate"
+    assert run.estimate.n_samples == len(split.train_noisy) + len(split.val_noisy), "every row serves the estimate"
     assert run.to_dict()["out_of_fold"]
     same_network = train_robustly(data, 2, in_sample)
     assert same_network.out_of_fold is False

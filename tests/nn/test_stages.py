@@ -10,7 +10,7 @@ import pytest
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.nn.config import TrainingConfig
-from dualt.nn.run import Stages, learned_transition, training_data
+from dualt.nn.run import Stages, training_data
 
 MATRIX = noise.pair(2, 0.3)
 
@@ -27,7 +27,7 @@ def test_a_method_trains_the_stages_that_it_starts_from():
     trained = own.train("revision", MATRIX)
     assert [*own.trained] == ["ce", "reweighting", "revision"]
     assert own.train("revision", MATRIX) is trained, "trained once"
-    assert learned_transition(trained).shape == (2, 2)
+    assert trained.learned_transition.shape == (2, 2)
 
 
 def test_a_finished_checkpoint_is_not_trained_again(tmp_path):
@@ -40,7 +40,7 @@ def test_a_finished_checkpoint_is_not_trained_again(tmp_path):
 
 def test_every_row_is_held_out_once():
     own = stages(folds=3, method="ce")
-    own.posterior()
+    own.pred_probs()
     assert [*own.trained] == ["ce", *own.folds] == ["ce", "ce-fold-1", "ce-fold-2", "ce-fold-3"]
     assert sorted(np.concatenate(list(own.folds.values()))) == list(range(len(own.every_row.labels)))
 
@@ -54,7 +54,7 @@ def test_no_network_of_a_fold_has_seen_the_labels_of_the_rows_that_it_judges():
     own.trained.pop("ce-fold-2")
     own.data.train.labels[rows[rows < n_train]] = 0
     own.data.validation.labels[rows[rows >= n_train] - n_train] = 0
-    other = replace(own, _probs={}, _posteriors={})
+    other = replace(own, _probs={})
     again = np.concatenate([other.pred_probs(), other.held_out_probs()])
     np.testing.assert_array_equal(again[rows], probs[rows])
 
@@ -63,7 +63,7 @@ def test_folds_stop_where_the_validation_part_says_that_the_network_has_learned(
     own = stages(folds=3, method="ce", epochs=6)
     history = own.train("ce").history
     assert len(history) == 6
-    own.posterior()
+    own.pred_probs()
     for name in own.folds:
         assert len(own.trained[name].history) == history.learned_epoch + 1
         assert own.trained[name].recipe.epochs == 6, "the schedule is the same"
@@ -76,7 +76,7 @@ def test_folds_that_were_interrupted_go_on_and_come_out_the_same(tmp_path):
 
     options = {"folds": 3, "method": "ce", "learning_rate": 0.1}
     with pytest.raises(KeyboardInterrupt):
-        stages(tmp_path, on_epoch=interrupt, **options).posterior()
+        stages(tmp_path, on_epoch=interrupt, **options).pred_probs()
     seen = []
     resumed = stages(tmp_path, on_epoch=lambda name, record: seen.append((name, record.epoch)), **options)
     whole = stages(**options)
@@ -85,16 +85,3 @@ def test_folds_that_were_interrupted_go_on_and_come_out_the_same(tmp_path):
     assert n_epochs > 1
     left = [("ce-fold-2", epoch) for epoch in range(1, n_epochs)] + [("ce-fold-3", epoch) for epoch in range(n_epochs)]
     assert seen == left
-
-
-def test_what_no_judge_has_seen():
-    own = stages(folds=3, method="ce")
-    probs, labels = own.unseen()
-    assert (len(probs), labels.tolist()) == (len(own.every_row.labels), own.every_row.labels.tolist())
-    own = stages(folds=1, method="ce")
-    probs, labels = own.unseen()
-    assert labels.tolist() == own.data.validation.labels.tolist()
-    np.testing.assert_array_equal(probs, own.held_out_probs())
-    alone = replace(own, data=own.data._replace(validation=None), _probs={}, _posteriors={})
-    alone.trained.clear()
-    assert (alone.unseen(), alone.held_out_probs()) == (None, None)

@@ -284,7 +284,7 @@ def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
     method, network = given["method"], given["network"]
     free = [each.name for each in fields(TrainingConfig) if each.name not in (*given, "recipes")]
     of_method = options_of(method) if method in METHODS else []
-    of_network = [*inspect.signature(NETWORKS[network].build).parameters][2:] if network in NETWORKS else []
+    of_network = [*inspect.signature(NETWORKS[network]).parameters][2:] if network in NETWORKS else []
     for name in settings:
         if name in given:
             raise InputError(f"Pass --{name.replace('_', '-')} instead of --set {name}.")
@@ -368,7 +368,7 @@ def _save(run: RobustRun, dataset: Dataset, split: Split, folder: Path) -> dict[
     ).save(folder)
     (folder / _MODELS[1]).unlink(missing_ok=True)  # of the run before
     issues, images = None, None
-    if run.estimate is not None and run.posterior is not None and run.distrust is None:
+    if run.estimate is not None and run.pred_probs is not None and run.distrust is None:
         issues = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
         if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
             images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x

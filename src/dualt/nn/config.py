@@ -226,8 +226,3 @@ def n_folds(config: TrainingConfig, n_samples: int) -> int:
 def method_of(stage: str) -> str:
     """Return the method of a stage: `ce` for `ce-fold-2`."""
     return stage.partition("-fold-")[0]
-
-
-def network_name(network: str | Callable[..., nn.Module]) -> str:
-    """Return the name of a network or of the function that builds it."""
-    return network if isinstance(network, str) else getattr(network, "__name__", "own")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from dualt.nn.methods.base import Method
@@ -99,3 +100,9 @@ class Trained:
     def test_accuracy(self) -> float | None:
         """Accuracy on the clean test part, as the recipe reports it."""
         return self.history.test_accuracy(self.recipe.report)
+
+    @property
+    def learned_transition(self) -> NDArray[np.float64] | None:
+        """The matrix that the method has learned along with its networks; `None` if it learns none."""
+        learned = self.method.learned_transition
+        return None if learned is None else learned.cpu().numpy().astype(np.float64)

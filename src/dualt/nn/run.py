@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from dualt.estimators import ESTIMATORS, estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
-from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, network_name, recipe_of
+from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, recipe_of
 from dualt.nn.history import OnStage, Trained
 from dualt.nn.loop import train
 from dualt.nn.methods import build_method, check_labels_possible, find_method
@@ -50,7 +49,6 @@ class Stages:
     on_epoch: OnStage | None = None
     trained: dict[str, Trained] = field(default_factory=dict)
     _probs: dict[int, NDArray[np.float32]] = field(default_factory=dict)
-    _posteriors: dict[int, NoisyPosterior] = field(default_factory=dict)
 
     @property
     def n_classes(self) -> int:
@@ -152,13 +150,8 @@ class Stages:
         return self._probs_of_every_row(folds)[: len(self.data.train.labels)]
 
     def held_out_probs(self, folds: int | None = None) -> NDArray[np.float32] | None:
-        """Return P(given label | x) on the validation part from the networks of `pred_probs`; `None` without it.
-
-        No network was trained on these samples, but they chose its epoch.
-        """
-        if self.data.validation is None:
-            return None
-        return self._probs_of_every_row(folds)[len(self.data.train.labels) :]
+        """Return P(given label | x) on the validation part, which chose the networks' epoch; `None` without it."""
+        return None if self.data.validation is None else self._probs_of_every_row(folds)[len(self.data.train.labels) :]
 
     def _probs_of_every_row(self, folds: int | None) -> NDArray[np.float32]:
         folds, part = self._n_folds(folds), self.every_row
@@ -170,23 +163,24 @@ class Stages:
             self._probs[folds] = probs
         return self._probs[folds]
 
-    def posterior(self, folds: int | None = None) -> NoisyPosterior:
-        """Return the probabilities with the given labels, as one object that all estimators share.
+    @cached_property
+    def posterior(self) -> NoisyPosterior:
+        """The probabilities with the given labels: of every row out of fold, or of the training part in sample."""
+        out_of_fold = self._n_folds(None) > 1
+        part = self.every_row if out_of_fold else self.data.train
+        probs, labels = self._probs_of_every_row(None)[: len(part.labels)], part.labels.cpu().numpy()
+        return posterior_of(probs, labels, self.class_names, out_of_fold=out_of_fold)
 
-        Out of fold it has every row; in sample, as in the paper, the training part.
-        """
-        folds = self._n_folds(folds)
-        if folds not in self._posteriors:
-            part = self.every_row if folds > 1 else self.data.train
-            probs, labels = self._probs_of_every_row(folds)[: len(part.labels)], part.labels.cpu().numpy()
-            self._posteriors[folds] = posterior_of(probs, labels, self.class_names, out_of_fold=folds > 1)
-        return self._posteriors[folds]
-
-    def unseen(self) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
-        """Return probabilities and labels of the rows that their network was not trained on; `None` without any."""
-        n_seen = 0 if self._n_folds(None) > 1 else len(self.data.train.labels)
-        labels = self.every_row.labels[n_seen:].cpu().numpy()
-        return (self._probs_of_every_row(None)[n_seen:], labels) if len(labels) else None
+    def estimate(self, clean_labels: NDArray[Any] | None = None) -> tuple[TransitionEstimate, str | None]:
+        """Return the estimate of the configured estimator, and why it should not be used, if so."""
+        name, posterior = estimator_name(self.config), self.posterior
+        if ESTIMATORS[name].needs_clean_labels and clean_labels is not None:
+            return estimate_posterior(posterior, name, clean_labels=clean_labels[: posterior.n_samples]), None
+        estimate, validation = estimate_posterior(posterior, name), self.data.validation
+        unseen = None  # where the posterior is in sample, the validation part judges the network
+        if not posterior.out_of_fold and validation is not None:
+            unseen = (np.asarray(self.held_out_probs()), validation.labels.cpu().numpy())
+        return estimate, claims.doubt(estimate, unseen)
 
     def _n_folds(self, folds: int | None) -> int:
         return n_folds(self.config, len(self.every_row.labels)) if folds is None else folds
@@ -206,13 +200,11 @@ class RobustRun:
 
     Attributes
     ----------
-    config
     method
-        The method that trained the networks: the configured one, or the choice of `auto`, or cross entropy if the
-        estimate cannot be trusted.
+        The method that trained the networks: the configured one, the choice of `auto`, or cross entropy if the estimate
+        cannot be trusted.
     networks
-        With the weights that the method reports; their probabilities are averaged. Unless `auto` chooses Forward, the
-        networks of its folds are included: they are trained anyway, and the mean of all is better.
+        Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
     transition : (C, C) or None
         The matrix that the method was given, if it takes one.
     estimate
@@ -221,13 +213,13 @@ class RobustRun:
         Why the estimate should not be trusted; `None` if nothing speaks against it.
     pred_probs, held_out_probs : (n, C) or None
         Noisy posterior on the training and on the validation part, if it was learned.
-    posterior
-        The probabilities behind the estimate: of every row out of fold, or of the training part in sample.
+    out_of_fold
+        Whether these are out of fold; `None` without them.
     stages
         Every training by name, in order.
     test_accuracy
-        On the clean test part: of the averaged networks if there are several; as the method's recipe reports it if
-        there is one network, or with the paper's recipe.
+        On the clean test part: of the averaged networks, or, with one network or the paper's recipe, as the method's
+        recipe reports it.
     """
 
     config: TrainingConfig
@@ -238,28 +230,24 @@ class RobustRun:
     distrust: str | None
     pred_probs: NDArray[np.float32] | None
     held_out_probs: NDArray[np.float32] | None
-    posterior: NoisyPosterior | None
+    out_of_fold: bool | None
     stages: Mapping[str, Trained]
     test_accuracy: float | None
 
     @property
-    def out_of_fold(self) -> bool | None:
-        """Whether `pred_probs` are out of fold; `None` without them."""
-        return None if self.posterior is None else self.posterior.out_of_fold
-
-    @property
     def learned_transition(self) -> NDArray[np.float64] | None:
         """The matrix that the method has learned, from scratch or by revising the given one; `None` if it does not."""
-        return learned_transition(self.stages[self.method])
+        return self.stages[self.method].learned_transition
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
         seconds = {name: trained.history.seconds for name, trained in self.stages.items()}
+        network = self.config.network
         return {
             "method": self.method,
             "asked_method": self.config.method,
             "distrust": self.distrust,
-            "network": network_name(self.config.network),
+            "network": network if isinstance(network, str) else getattr(network, "__name__", "own"),
             "random_state": self.config.random_state,
             "test_accuracy": self.test_accuracy,
             "transition": as_lists(self.transition),
@@ -278,12 +266,6 @@ class RobustRun:
             "seconds": seconds,
             "total_seconds": sum(seconds.values()),
         }
-
-
-def learned_transition(trained: Trained) -> NDArray[np.float64] | None:
-    """Return the matrix that a method has learned along with its networks; `None` if it learns none."""
-    learned = trained.method.learned_transition
-    return None if learned is None else learned.cpu().numpy().astype(np.float64)
 
 
 def as_lists(matrix: NDArray[np.float64] | None) -> list[list[float]] | None:
@@ -354,54 +336,42 @@ def train_robustly(
 def finish_run(stages: Stages, clean_labels: NDArray[Any] | None = None) -> RobustRun:
     """`train_robustly` with stages of which some may be trained already."""
     stages.check(clean_labels)
-    data, config = stages.data, stages.config
-    estimate, doubt, posterior = None, None, None
+    data, config, is_paper = stages.data, stages.config, stages.config.recipe == "paper"
+    estimate, doubt, learned = None, None, False
     given: Any = config.transition
     if isinstance(given, TransitionEstimate):
         estimate, given = given, match_transition(given.transition, given.class_names, stages.class_names)
     elif given is None and _needs_estimate(config.method):
-        estimate, doubt = _estimate(stages, clean_labels)
-        posterior = stages.posterior()
+        estimate, doubt = stages.estimate(clean_labels)
         # With the paper's recipe the estimate is used in any case, and the doubt is reported.
-        given = None if doubt and config.recipe != "paper" else estimate.transition
-    method = _chosen_method(config, estimate, doubt)
+        given, learned = None if doubt and not is_paper else estimate.transition, True
+    method = config.method
+    if method == AUTO:
+        method = "forward" if is_paper or estimate is None else chosen_by_auto(estimate, doubt)
+    elif doubt is not None and not is_paper:
+        method = "ce"
     transition = None
     if given is not None and _needs_estimate(method):
         transition = check_transition(given, stages.n_classes)
         check_labels_possible(transition, data.train.labels)
     trained = stages.train(method, transition)
     networks, accuracy = trained.networks, trained.test_accuracy
-    if config.method == AUTO and method != "forward" and posterior is not None and posterior.out_of_fold:
-        folds = [stage.networks for name, stage in stages.trained.items() if "-fold-" in name]
-        networks = [*networks, *chain.from_iterable(folds)]
-    if len(networks) > 1 and data.test is not None and config.recipe != "paper":
+    if learned and config.method == AUTO and method != "forward":
+        networks = [*networks, *(net for name in stages.folds for net in stages.train(name).networks)]
+    if len(networks) > 1 and data.test is not None and not is_paper:
         hits = predict_probs(networks, data.test.inputs).argmax(1) == data.test.labels.cpu()
         accuracy = float(hits.float().mean())
-    probs, held_out = (None, None) if posterior is None else (stages.pred_probs(), stages.held_out_probs())
+    probs, held_out, out_of_fold = None, None, None
+    if learned:
+        probs, held_out, out_of_fold = stages.pred_probs(), stages.held_out_probs(), stages.posterior.out_of_fold
     return RobustRun(
-        config, method, networks, transition, estimate, doubt, probs, held_out, posterior, stages.trained, accuracy
+        config, method, networks, transition, estimate, doubt, probs, held_out, out_of_fold, stages.trained, accuracy
     )
 
 
 def _needs_estimate(method: str) -> bool:
     """Return whether to estimate a matrix for a method; for `ce` it is only reported."""
     return method in (AUTO, "ce") or find_method(method).takes_transition
-
-
-def _estimate(stages: Stages, clean_labels: NDArray[Any] | None) -> tuple[TransitionEstimate, str | None]:
-    """Return the estimate of the configured estimator, and why it should not be used, if so."""
-    name, posterior = estimator_name(stages.config), stages.posterior()
-    if ESTIMATORS[name].needs_clean_labels and clean_labels is not None:
-        return estimate_posterior(posterior, name, clean_labels=clean_labels[: posterior.n_samples]), None
-    estimate, unseen = estimate_posterior(posterior, name), stages.unseen()
-    return estimate, claims.doubt(estimate, unseen)
-
-
-def _chosen_method(config: TrainingConfig, estimate: TransitionEstimate | None, doubt: str | None) -> str:
-    """Return the method to train with: plain cross entropy if the matrix it would need cannot be trusted."""
-    if config.method == AUTO:
-        return "forward" if config.recipe == "paper" or estimate is None else chosen_by_auto(estimate, doubt)
-    return "ce" if config.recipe != "paper" and doubt is not None else config.method
 
 
 def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
@@ -418,25 +388,12 @@ def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
 
 
 def issues_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> LabelIssues:
-    """Return the label issues of every row of the data set, in its order: trained on, held out, or unused.
-
-    If the labels were corrupted here, unused rows have none: they were not corrupted, so the matrix does not apply.
-    """
-    labels = dataset.train_y.copy()
+    """Return the label issues of every row of the data set, in its order: trained on or held out."""
+    labels = np.empty_like(dataset.train_y)
     probs = np.empty((len(labels), dataset.n_classes), np.float32)
-    parts = [
-        (split.train_index, run.pred_probs, split.train_noisy),
-        (split.val_index, run.held_out_probs, split.val_noisy),
-    ]
-    for rows, known, given in parts:
+    for rows, known, given in (
+        (split.train_index, run.pred_probs, split.train_noisy), (split.val_index, run.held_out_probs, split.val_noisy),
+    ):  # fmt: skip
         probs[rows], labels[rows] = known, given
-    used = np.union1d(split.train_index, split.val_index)
-    unused = np.setdiff1d(np.arange(len(labels)), used)
-    if len(unused) and split.transition is None:
-        networks = [net for name, stage in run.stages.items() if name.startswith("ce") for net in stage.networks]
-        inputs = as_inputs(dataset.train_x[unused], dataset.mean, dataset.std, torch_device(run.config.device))
-        probs[unused] = predict_probs(networks, inputs)
-        used = np.arange(len(labels))
-    posterior = posterior_of(probs[used], labels[used], dataset.class_names, out_of_fold=run.out_of_fold)
-    found = find_posterior_issues(posterior, run.estimate)
-    return found if len(used) == len(labels) else found.spread(used, len(labels))
+    posterior = posterior_of(probs, labels, dataset.class_names, out_of_fold=run.out_of_fold)
+    return find_posterior_issues(posterior, run.estimate)

@@ -29,7 +29,7 @@ from dualt.nn.history import OnStage, Trained
 from dualt.nn.methods import METHODS, check_labels_possible
 from dualt.nn.networks import NETWORKS
 from dualt.nn.prediction import predict_probs
-from dualt.nn.run import Stages, learned_transition, posterior_of, training_data
+from dualt.nn.run import Stages, posterior_of, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, HELD_OUT, TRUE, PosteriorSpec, RunSpec, Settings, base_name
 from dualt.transition import l1_error
@@ -102,7 +102,7 @@ class Posterior:
                 clean, probs = split.val_clean, np.asarray(stages.held_out_probs(1))
                 posterior = posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True)
             else:
-                posterior = stages.posterior()
+                posterior = stages.posterior
             _ = posterior.summary  # shared by all estimators: not part of the time of one
             began, given = perf_counter(), dict(options)
             if ESTIMATORS[base_name(name)].needs_clean_labels:
@@ -132,7 +132,7 @@ class Posterior:
             self._branches[name] = replace(stages, folder=folder, trained={"ce": stages.train("ce")})
         self._branches[name].config = _config(self.spec, stages.config.n_jobs, run)
         result = self._branches[name].train(str(run.method), matrix)
-        content, learned = _training(result), learned_transition(result)
+        content, learned = _training(result), result.learned_transition
         if learned is not None:
             content["learned_transition"] = learned.round(6).tolist()
             content |= {f"learned_{key}": value for key, value in self._errors(learned).items()}
@@ -204,7 +204,7 @@ def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
     def build(input_shape: Sequence[int], n_classes: int, **options: Any) -> nn.Module:
         if n_classes != 2:
             raise InputError(f"Expected two classes for the logistic loss, got {n_classes}. Use loss=cross-entropy.")
-        return nn.Sequential(NETWORKS[network].build(input_shape, 1, **options), nn.ConstantPad1d((1, 0), 0.0))
+        return nn.Sequential(NETWORKS[network](input_shape, 1, **options), nn.ConstantPad1d((1, 0), 0.0))
 
     return build
 

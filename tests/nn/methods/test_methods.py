@@ -143,19 +143,6 @@ def test_bad_requests_are_named():
         build_method("forward", np.ones((2, 3)) / 3)
 
 
-def test_the_floor_of_forward_is_the_entropy_of_the_noise():
-    matrix = noise.pair(4, 0.3)
-    expected = -sum(value * np.log(value) for row in matrix for value in row if value > 0) / 4
-    method = build_method("forward", matrix, floor=True)
-    assert method.floor == pytest.approx(expected, rel=1e-5)
-    labels = torch.arange(4)
-    memorised = Batch(torch.eye(4) * 20, labels, 0, np.random.default_rng(0))
-    plain = build_method("forward", matrix)([lambda x: x], memorised)[0]
-    floored = method([lambda x: x], memorised)[0]
-    assert plain < expected
-    assert floored.item() == pytest.approx(2 * expected - plain.item(), rel=1e-5)
-
-
 def divided(batch, **changes):
     """DivideMix with four labels in doubt, as each network sees it after the warm-up."""
     method = build_method("dividemix", n_classes=N_CLASSES, n_samples=20, **changes)

@@ -11,7 +11,6 @@ from torch.nn import functional as F  # noqa: N812
 from dualt.errors import InputError, TransitionError
 
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
-Rows: TypeAlias = Literal["simplex", "published"]
 
 # Stands for log 0: far below any logit, so that its exp vanishes, yet finite, so that no difference is NaN.
 _LOG_ZERO = -1e3
@@ -99,24 +98,8 @@ def invert(transition: Tensor) -> Tensor:
     return inverse
 
 
-def reweighted_loss(
-    logits: Tensor,
-    labels: Tensor,
-    transition: Tensor,
-    *,
-    max_weight: float | None = None,
-    reduction: Reduction = "mean",
-) -> Tensor:
+def reweighted_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
     """β · cross entropy, with β = p_y / (p @ transition)_y held constant.
-
-    Parameters
-    ----------
-    logits : (n, C)
-    labels : (n,)
-    transition : (C, C)
-    max_weight
-        Upper bound on β. Without it, β is at most 1 / transition[y, y], which is large for a class that is rarely
-        labelled correctly.
 
     References
     ----------
@@ -129,47 +112,27 @@ def reweighted_loss(
     >>> reweighted_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), transition)
     tensor(0.6931)
     """
-    weights = importance_weights(logits, labels, transition, max_weight=max_weight)
+    weights = importance_weights(logits, labels, transition)
     return reduce_losses(weights * cross_entropies(logits, labels), reduction)
 
 
 @torch.no_grad()
-def importance_weights(
-    logits: Tensor, labels: Tensor, transition: Tensor, *, max_weight: float | None = None
-) -> Tensor:
+def importance_weights(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
     """β = p_y / (p @ transition)_y for every sample, without gradient."""
     log_weights = _log_weights(logits, labels, _log_columns(transition, labels, logits))
-    weights = log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
-    return weights if max_weight is None else weights.clamp_max(max_weight)
+    return log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
 
 
 def revised_loss(
-    logits: Tensor,
-    labels: Tensor,
-    transition: Tensor,
-    slack: Tensor,
-    *,
-    rows: Rows = "simplex",
-    reduction: Reduction = "mean",
+    logits: Tensor, labels: Tensor, transition: Tensor, slack: Tensor, *, reduction: Reduction = "mean"
 ) -> Tensor:
-    """β · cross entropy with β = p_y / (p @ (transition + slack))_y; gradients flow through β too.
-
-    The slack is added once, not once for every sample of the batch.
-
-    Parameters
-    ----------
-    logits : (n, C)
-    labels : (n,)
-    transition, slack : (C, C)
-    rows
-        `"simplex"` keeps the revised rows non-negative with sum one; `"published"` uses the sum of both matrices
-        unchanged, so that weights may become negative.
+    """β · cross entropy with β = p_y / (p @ `revised_transition`)_y; gradients flow through β too.
 
     References
     ----------
     Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
     """
-    revised = revised_transition(transition.to(logits), slack, rows=rows)
+    revised = revised_transition(transition.to(logits), slack)
     weights = _revised_weights(logits, labels, columns_of(revised, labels))
     return reduce_losses(weights * cross_entropies(logits, labels), reduction)
 
@@ -178,26 +141,21 @@ def _revised_weights(logits: Tensor, labels: Tensor, columns: Tensor) -> Tensor:
     """Return β = exp(z_y − m) / Σ_i exp(z_i − m) T_iy, which is the same for every m.
 
     No softmax is formed, in which p_y may underflow. Unlike `_log_weights` this does not take logarithms, because
-    gradients must flow to entries that are zero or negative. With m = max_i z_i + log |T_iy|, the largest term is 1.
+    gradients must flow to entries that are zero. With m = max_i z_i + log T_iy, the largest term is 1.
     """
-    top = (logits + columns.abs().log()).detach().amax(1, keepdim=True)
+    top = (logits + columns.log()).detach().amax(1, keepdim=True)
     limits = torch.where(columns == 0, _LARGEST_LOG_OF_ZEROS, _LARGEST_LOG).to(logits)
     terms = torch.minimum(logits - top, limits).exp()
     own = (logits.gather(1, labels[:, None]) - top).squeeze(1)
     given = (terms * columns).sum(1)
-    # Away from zero, so that the gradient stays finite where a label is impossible or terms of both signs cancel.
-    given = torch.where(given.abs() < 1e-30, 1.0, given)
+    # Away from zero, so that the gradient stays finite where a label is impossible.
+    given = torch.where(given < 1e-30, 1.0, given)
     return own.clamp_max(_LARGEST_LOG_WEIGHT).exp() / given
 
 
-def revised_transition(transition: Tensor, slack: Tensor, *, rows: Rows = "simplex") -> Tensor:
-    """Return transition + slack, by default clipped at zero with rows that sum to one."""
-    total = transition + slack
-    if rows == "published":
-        return total
-    if rows != "simplex":
-        raise InputError(f"Expected rows 'simplex' or 'published', got {rows!r}.")
-    positive = total.clamp_min(0)
+def revised_transition(transition: Tensor, slack: Tensor) -> Tensor:
+    """Return transition + slack, clipped at zero, with rows that sum to one."""
+    positive = (transition + slack).clamp_min(0)
     sums = positive.sum(1, keepdim=True)
     # A row that the slack has reduced to zero keeps its given values.
     return torch.where(sums > 0, positive / sums.clamp_min(1e-30), transition)

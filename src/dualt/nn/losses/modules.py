@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from dualt.errors import InputError
 from dualt.nn.losses.corrected import (
     Reduction,
-    Rows,
     backward_losses,
     forward_loss,
     invert,
@@ -104,26 +103,21 @@ class BackwardLoss(_TransitionLoss):
 class ReweightedLoss(_TransitionLoss):
     """`reweighted_loss` with a fixed matrix."""
 
-    def __init__(self, transition: Any, *, max_weight: float | None = None, reduction: Reduction = "mean") -> None:
-        super().__init__(transition, reduction=reduction)
-        self.max_weight = max_weight
-
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return reweighted_loss(logits, labels, self.transition, max_weight=self.max_weight, reduction="none")
+        return reweighted_loss(logits, labels, self.transition, reduction="none")
 
 
 class RevisedLoss(_TransitionLoss):
     """`revised_loss` with a learned `slack`: give `loss.parameters()` to the optimizer as well."""
 
-    def __init__(self, transition: Any, *, rows: Rows = "simplex", reduction: Reduction = "mean") -> None:
+    def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
         super().__init__(transition, reduction=reduction)
-        self.rows: Rows = rows
         self.slack = nn.Parameter(torch.zeros_like(self.transition))
 
     @property
     def revised(self) -> Tensor:
         """The matrix as revised so far."""
-        return revised_transition(self.transition, self.slack.detach(), rows=self.rows)
+        return revised_transition(self.transition, self.slack.detach())
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return revised_loss(logits, labels, self.transition, self.slack, rows=self.rows, reduction="none")
+        return revised_loss(logits, labels, self.transition, self.slack, reduction="none")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.mixture import GaussianMixture
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
-from dualt.nn.losses.mixmatch import divided_targets, mixmatch_loss, small_loss_probability
 from dualt.nn.methods.base import Batch, Method, Network
 from dualt.nn.prediction import batch_probs
 from dualt.nn.recipe import Recipe
@@ -20,6 +22,8 @@ RECIPE = Recipe(
     epochs=300, learning_rate=0.02, momentum=0.9, weight_decay=5e-4, batch_size=64, milestones=(150,), ramp=27
 )
 _WARM_UP = 10 / 26
+# A component narrower than this would be a single sample; as in the authors' code.
+_LEAST_VARIANCE = 5e-4
 
 
 class DivideMix(Method):
@@ -119,3 +123,70 @@ class DivideMix(Method):
                 )
             )
         return losses
+
+
+def small_loss_probability(losses: ArrayLike) -> NDArray[np.float64]:
+    """Return P(component of the smaller losses | loss) under a mixture of two Gaussians; 1 if all losses are equal.
+
+    Examples
+    --------
+    >>> small_loss_probability([0.1, 0.2, 0.15, 3.0, 3.1]).round(3)
+    array([1., 1., 1., 0., 0.])
+    """
+    x = np.asarray(losses, np.float64)[:, None]
+    if not np.ptp(x) > 0:
+        return np.ones(len(x))
+    x = (x - x.min()) / np.ptp(x)
+    halves = [[x[x <= x.mean()].mean()], [x[x > x.mean()].mean()]]
+    mixture = GaussianMixture(2, means_init=halves, reg_covar=_LEAST_VARIANCE, random_state=0).fit(x)
+    return np.asarray(mixture.predict_proba(x)[:, mixture.means_.argmin()])
+
+
+def divided_targets(
+    labels: Tensor, clean: Tensor, own: Tensor, guess: Tensor, *, threshold: float = 0.5, temperature: float = 0.5
+) -> Tensor:
+    """Return targets (n, C): co-refined labels where they are probably right, co-guessed labels elsewhere.
+
+    Parameters
+    ----------
+    labels : (n,)
+    clean : (n,)
+        How probably each label is right, by the peer network.
+    own, guess : (n, C)
+        Probabilities of the network itself, and the mean of both networks.
+    threshold, temperature
+        Probability above which a label counts as right; temperature of the sharpening.
+    """
+    given = torch.zeros_like(own).scatter_(1, labels[:, None], 1.0)
+    weight = clean[:, None].to(own.dtype)
+    mixed = torch.where(weight > threshold, weight * given + (1 - weight) * own, guess)
+    sharpened = mixed ** (1 / temperature)
+    return sharpened / sharpened.sum(1, keepdim=True)
+
+
+def mixmatch_loss(
+    logits: Tensor, targets: Tensor, labelled: Tensor, prior: Tensor, unlabelled_weight: float = 25.0
+) -> Tensor:
+    """Return cross entropy where labelled + weight · squared error elsewhere + KL(prior ‖ mean prediction) (Eq. 10–13).
+
+    Parameters
+    ----------
+    logits, targets : (n, C)
+    labelled : (n,)
+        Which rows have a label. Each term is a mean over its own rows, zero if there are none.
+    prior : (C,)
+        Expected share of each class.
+    unlabelled_weight
+    """
+    log_probs = logits.log_softmax(1)
+    probs = log_probs.exp()
+    entropy = -(targets * log_probs).sum(1)
+    error = (probs - targets).square().mean(1)
+    mean = probs.mean(0).clamp_min(1e-12)
+    regular = (prior * (prior.clamp_min(1e-12) / mean).log()).sum()
+    return _mean_of(entropy, labelled) + unlabelled_weight * _mean_of(error, ~labelled) + regular
+
+
+def _mean_of(values: Tensor, chosen: Tensor) -> Tensor:
+    weights = chosen.to(values.dtype)
+    return (values * weights).sum() / weights.sum().clamp_min(1)

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
-from dualt.nn.losses.robust import early_learning_loss, updated_targets
 from dualt.nn.methods.base import Batch, Method, Network
 from dualt.nn.recipe import Recipe
 
 RECIPE = Recipe(epochs=120, learning_rate=0.02, momentum=0.9, weight_decay=1e-3, milestones=(40, 80))
+# The agreement between target and prediction stays this far from 1. The authors clip the predictions instead.
+_MARGIN = 1e-4
 
 
 class EarlyLearning(Method):
@@ -46,6 +48,13 @@ class EarlyLearning(Method):
         if batch.rows is None:
             raise InputError("ELR needs the rows of the batch's samples.")
         logits = networks[0](batch.x)
-        targets = updated_targets(self.targets[batch.rows], logits.detach().softmax(1), self.memory)
+        # The running mean of the sample's probabilities (Eq. 9).
+        targets = torch.lerp(logits.detach().softmax(1), self.targets[batch.rows], self.memory)
         self.targets[batch.rows] = targets
         return [early_learning_loss(logits, batch.labels, targets, self.weight)]
+
+
+def early_learning_loss(logits: Tensor, labels: Tensor, targets: Tensor, weight: float = 3.0) -> Tensor:
+    """Return the mean of −log p_y + weight · log(1 − ⟨target, p⟩) (Eq. 6)."""
+    disagreement = torch.linalg.vecdot((_MARGIN - 1) * targets, logits.softmax(1))
+    return torch.add(F.cross_entropy(logits, labels), torch.log1p(disagreement).mean(), alpha=weight)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from dualt.errors import InputError
-from dualt.nn.losses.robust import generalized_cross_entropy
+from dualt.nn.losses.corrected import cross_entropies
 from dualt.nn.methods.base import Batch, Method, Network
 from dualt.nn.recipe import Recipe
 
@@ -33,3 +34,9 @@ class GeneralizedCrossEntropy(Method):
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean generalised cross entropy of the batch."""
         return [generalized_cross_entropy(networks[0](batch.x), batch.labels, self.q)]
+
+
+def generalized_cross_entropy(logits: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
+    """Return the mean of (1 − p_y^q) / q."""
+    # p^q = exp(q log p): in log space even a tiny p has a gradient.
+    return -torch.expm1(-q * cross_entropies(logits, labels)).mean() / q

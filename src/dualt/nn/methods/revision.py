@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from dualt.nn.losses import revised_loss, revised_transition
-from dualt.nn.losses.corrected import Rows
 from dualt.nn.methods.base import Batch, Network, TransitionMethod
 from dualt.nn.recipe import Recipe
 
@@ -24,15 +23,13 @@ class Revision(TransitionMethod):
     Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
     """
 
-    def __init__(self, transition: Any, *, rows: Rows = "simplex") -> None:
+    def __init__(self, transition: Any) -> None:
         super().__init__(transition)
-        self.rows: Rows = rows
         self.slack = nn.Parameter(torch.zeros_like(self.transition))
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean revised loss of the batch."""
-        logits = networks[0](batch.x)
-        return [revised_loss(logits, batch.labels, self.transition, self.slack, rows=self.rows)]
+        return [revised_loss(networks[0](batch.x), batch.labels, self.transition, self.slack)]
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return probs @ (transition + slack)."""
@@ -41,4 +38,4 @@ class Revision(TransitionMethod):
     @property
     def learned_transition(self) -> Tensor:
         """The matrix as revised so far."""
-        return revised_transition(self.transition, self.slack.detach(), rows=self.rows)
+        return revised_transition(self.transition, self.slack.detach())

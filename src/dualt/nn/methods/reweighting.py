@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
@@ -22,11 +21,6 @@ class Reweighting(TransitionMethod):
     Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
     """
 
-    def __init__(self, transition: Any, *, max_weight: float | None = None) -> None:
-        super().__init__(transition)
-        self.max_weight = max_weight
-
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean reweighted loss of the batch."""
-        logits = networks[0](batch.x)
-        return [reweighted_loss(logits, batch.labels, self.transition, max_weight=self.max_weight)]
+        return [reweighted_loss(networks[0](batch.x), batch.labels, self.transition)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dualt.errors import DualtError, InputError, MissingExtraError, UnknownNameError
-from dualt.nn.networks.resnet import resnet18, resnet34, resnet50
+from dualt.nn.networks.resnet import ResNet, basic_block, bottleneck
 from dualt.nn.tensor_files import read_tensors
 from dualt.rng import check_seed
 from dualt.validation import check_n_classes
@@ -21,9 +21,6 @@ from dualt.validation import check_n_classes
 __all__ = ["NETWORKS", "build_network", "load_weights", "seeded"]
 
 _SMALLEST_IMAGE = 4
-# cnn9: channels of the three layers before each pooling; images from this size on are not padded in the last block.
-_CNN9_BLOCKS = ((128, 128, 128), (256, 256, 256), (512, 256, 128))
-_CNN9_UNPADDED = 28
 # The last layer, whose size depends on the number of classes.
 _HEAD = "fc."
 
@@ -40,7 +37,7 @@ def mlp(
     """Flatten, then hidden layers with optional batch norm, ReLU and dropout, then logits.
 
     The defaults are the network that the paper's released code calls LeNet; the synthetic experiments
-    use `hidden=(25, 25), dropout=0`, registered as `mlp-small`, and in the released code `batch_norm=True`.
+    use `mlp-small`, in the released code with `batch_norm=True`.
     """
     layers: list[nn.Module] = [nn.Flatten()]
     n_inputs = math.prod(input_shape)
@@ -55,19 +52,14 @@ def mlp(
     return nn.Sequential(*layers, nn.Linear(n_inputs, n_classes))
 
 
-def small_mlp(
-    input_shape: Sequence[int], n_classes: int, *, batch_norm: bool = False, width: float = 1.0
-) -> nn.Sequential:
-    """Two hidden layers of 25 units without dropout: the paper's network for its synthetic data."""
-    return mlp(input_shape, n_classes, hidden=(25, 25), dropout=0.0, batch_norm=batch_norm, width=width)
-
-
 def lenet(input_shape: Sequence[int], n_classes: int, *, dropout: float = 0.5, width: float = 1.0) -> nn.Sequential:
     """LeNet-5 with dropout: two 5×5 convolutions with pooling, then 120 and 84 units, then logits.
 
     The second convolution pads images smaller than 20 pixels, which would otherwise vanish.
     """
-    channels, height, side = _image_shape(input_shape, "lenet")
+    channels, height, side = input_shape
+    if min(height, side) < _SMALLEST_IMAGE:
+        raise InputError(f"Expected images of at least {_SMALLEST_IMAGE}×{_SMALLEST_IMAGE}, got {height}×{side}.")
     first, second, third, fourth = (_scaled(units, width) for units in (6, 16, 120, 84))
     padding = 0 if min(height, side) >= 20 else 2
     lost = 4 - 2 * padding
@@ -80,24 +72,6 @@ def lenet(input_shape: Sequence[int], n_classes: int, *, dropout: float = 0.5, w
         nn.Linear(third, fourth), nn.ReLU(), nn.Dropout(dropout),
         nn.Linear(fourth, n_classes),
     )  # fmt: skip
-
-
-def cnn9(input_shape: Sequence[int], n_classes: int, *, dropout: float = 0.25, width: float = 1.0) -> nn.Sequential:
-    """Nine 3×3 convolutions with batch norm and leaky ReLU in three blocks, pooled by two, by two and over all pixels.
-
-    The released scripts of Decoupling, MentorNet and Co-teaching train this network by default. They leave its dropout
-    of whole channels on while they test; here it is off.
-    """
-    n_in, height, side = _image_shape(input_shape, "cnn9")
-    layers: list[nn.Module] = []
-    for number, block in enumerate(_CNN9_BLOCKS, start=1):
-        last = number == len(_CNN9_BLOCKS)
-        padding = 0 if last and min(height, side) >= _CNN9_UNPADDED else 1
-        for channels in (_scaled(each, width) for each in block):
-            layers += [nn.Conv2d(n_in, channels, 3, padding=padding), nn.BatchNorm2d(channels), nn.LeakyReLU(0.01)]
-            n_in = channels
-        layers += [nn.AdaptiveAvgPool2d(1)] if last else [nn.MaxPool2d(2), nn.Dropout2d(dropout)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(n_in, n_classes))
 
 
 class VectorBlock(nn.Module):
@@ -135,31 +109,17 @@ def _scaled(units: int, width: float) -> int:
     return max(1, round(width * units))
 
 
-def _image_shape(input_shape: Sequence[int], name: str) -> Sequence[int]:
-    if min(input_shape[1:]) < _SMALLEST_IMAGE:
-        size = "×".join(map(str, input_shape[1:]))
-        raise InputError(f"Expected images of at least {_SMALLEST_IMAGE}×{_SMALLEST_IMAGE} for {name}, got {size}.")
-    return input_shape
-
-
-@dataclass(frozen=True)
-class RegisteredNetwork:
-    """A network from (input_shape, n_classes, **options), and whether it needs images."""
-
-    build: Callable[..., nn.Module]
-    images: bool
-
-
-NETWORKS: dict[str, RegisteredNetwork] = {
-    "mlp": RegisteredNetwork(mlp, images=False),
-    "mlp-small": RegisteredNetwork(small_mlp, images=False),
-    "lenet": RegisteredNetwork(lenet, images=True),
-    "cnn9": RegisteredNetwork(cnn9, images=True),
-    "resnet18": RegisteredNetwork(resnet18, images=True),
-    "resnet34": RegisteredNetwork(resnet34, images=True),
-    "resnet50": RegisteredNetwork(resnet50, images=True),
-    "resnet-vector": RegisteredNetwork(vector_resnet, images=False),
+# Functions of (input_shape, n_classes, **options).
+NETWORKS: dict[str, Callable[..., nn.Module]] = {
+    "mlp": mlp,
+    "mlp-small": partial(mlp, hidden=(25, 25), dropout=0.0),  # for the paper's synthetic data
+    "lenet": lenet,
+    "resnet18": partial(ResNet, basic_block, (2, 2, 2, 2)),  # for Fashion-MNIST and CIFAR-10 in the paper
+    "resnet34": partial(ResNet, basic_block, (3, 4, 6, 3)),  # for CIFAR-100
+    "resnet50": partial(ResNet, bottleneck, (3, 4, 6, 3)),  # for Clothing1M, pre-trained on ImageNet
+    "resnet-vector": vector_resnet,
 }
+_FOR_VECTORS = ("mlp", "mlp-small", "resnet-vector")
 
 
 def build_network(
@@ -200,12 +160,12 @@ def build_network(
             return name(shape, n_classes, **options)
     if name not in NETWORKS:
         raise UnknownNameError("network", name, NETWORKS)
-    if NETWORKS[name].images and len(shape) != 3:
-        flat = ", ".join(key for key, entry in NETWORKS.items() if not entry.images)
+    if name not in _FOR_VECTORS and len(shape) != 3:
+        flat = ", ".join(_FOR_VECTORS)
         raise InputError(f"Expected images (channels, height, width) for {name}, got shape {shape}. Use {flat}.")
     try:
         with seeded(check_seed(random_state)):
-            return NETWORKS[name].build(shape, n_classes, **options)
+            return NETWORKS[name](shape, n_classes, **options)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DualtError):
             raise
@@ -218,10 +178,10 @@ def seeded(seed: int) -> Iterator[None]:
     """Seed torch's generators within the block, and restore their state afterwards."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices=devices):
-        if devices or torch.backends.mps.is_available():
-            torch.manual_seed(seed)
-        else:  # torch.manual_seed keeps a traceback for every kind of device that is missing, which costs a millisecond
-            torch.default_generator.manual_seed(seed)
+        # Not torch.manual_seed, which keeps a traceback for every kind of device that is missing.
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            torch.cuda.manual_seed_all(seed)
         yield
 
 

@@ -80,7 +80,9 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         n_stem, *stages = (max(1, round(width * channels)) for channels in (64, 64, 128, 256, 512))
-        full = _keeps_resolution(stem, input_shape)
+        if stem not in get_args(Stem):
+            raise UnknownNameError("stem", stem, get_args(Stem))
+        full = stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
         self.conv1 = _conv(input_shape[0], n_stem, 3) if full else _conv(input_shape[0], n_stem, 7, stride=2)
         self.bn1 = nn.BatchNorm2d(n_stem)
         self.relu = nn.ReLU(inplace=True)
@@ -105,24 +107,3 @@ class ResNet(nn.Module):
             x = self.get_submodule(f"layer{number}")(x)
         logits: Tensor = self.fc(self.avgpool(x).flatten(1))
         return logits
-
-
-def _keeps_resolution(stem: str, input_shape: Sequence[int]) -> bool:
-    if stem not in get_args(Stem):
-        raise UnknownNameError("stem", stem, get_args(Stem))
-    return stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
-
-
-def resnet18(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
-    """ResNet-18 of basic blocks, for Fashion-MNIST and CIFAR-10 in the paper."""
-    return ResNet(basic_block, (2, 2, 2, 2), input_shape, n_classes, width=width, stem=stem)
-
-
-def resnet34(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
-    """ResNet-34 of basic blocks, for CIFAR-100 in the paper."""
-    return ResNet(basic_block, (3, 4, 6, 3), input_shape, n_classes, width=width, stem=stem)
-
-
-def resnet50(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0, stem: Stem = "auto") -> ResNet:
-    """ResNet-50 of bottleneck blocks, pre-trained on ImageNet for Clothing1M in the paper."""
-    return ResNet(bottleneck, (3, 4, 6, 3), input_shape, n_classes, width=width, stem=stem)
