@@ -143,9 +143,9 @@ def test_names_of_files_that_look_like_markup_are_shown_as_they_are(files):
 
 def test_predictions_are_no_formulas(tmp_path):
     pytest.importorskip("torch")
-    from dualt.cli.predict import _write
+    from dualt.cli.predict import _Samples, _write
 
-    _write(tmp_path / "p.csv", np.eye(2, dtype=np.float32), ("=1+1", "@x"))
+    _write(tmp_path / "p.csv", np.eye(2, dtype=np.float32), ("=1+1", "@x"), _Samples(np.eye(2)))
     rows = list(csv.reader((tmp_path / "p.csv").read_text().splitlines()))
     assert [cell for row in rows for cell in row if cell[:1] in "=+-@"] == []
     assert rows[1][0] == "'=1+1"

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,64 +251,48 @@ def open_collections(
 ) -> tuple[tuple[RemoteBlock, ...], LabelCoder]:
     """Return the blocks and the coder of Dask probabilities and of labels, Dask's or in memory.
 
-    Sizes that Dask does not know are computed first. Dask labels that are cut otherwise are cut like the
-    probabilities; labels in memory travel as class numbers. A `coder` that is given is used. Where both have an index,
-    the workers compare them.
+    Sizes that Dask does not know are computed first. Labels are cut like the probabilities; those in memory travel as
+    class numbers. A `coder` that is given is used. Where both have an index, the two are compared.
     """
-    parts, names = _probability_parts(pred_probs)
-    parts = [part for part in parts if part.n_rows]
-    if not parts:
+    if not (_is_frame(pred_probs) or hasattr(type(pred_probs), "chunks")):
+        raise ProbabilitiesError(f"Expected a Dask array or data frame, got {type(pred_probs).__name__}.")
+    rows, own = _index(pred_probs), _index(noisy_labels)
+    if rows is not None and own is not None and len(rows) == len(own) and not rows.equals(own):
+        raise InputError(
+            "Expected labels with the index of the probabilities, got another index or order: they may be of other"
+            " rows. Reorder them by that index, or pass labels.to_numpy(), of Dask's labels.to_dask_array(), if the"
+            " rows are the same."
+        )
+    if _is_frame(pred_probs):
+        names, n_classes = names_of_columns(pred_probs.columns), len(pred_probs.columns)
+        dtype = np.result_type(*(getattr(dtype, "numpy_dtype", dtype) for dtype in pred_probs.dtypes))
+        tables = pred_probs.to_delayed()
+        lengths = list(compute(*map(delayed(len), tables)))
+    else:
+        check_probability_shape(pred_probs)
+        whole = _known_chunks(pred_probs)
+        tables, lengths = whole.to_delayed().ravel().tolist(), list(whole.chunks[0])
+        names, n_classes, dtype = None, whole.shape[1], whole.dtype
+    kept = [(table, length) for table, length in zip(tables, lengths, strict=True) if length]
+    if not kept:
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
-    lengths, n_classes = [part.n_rows for part in parts], parts[0].n_classes
-    open_labels = _dask_labels if is_dask(noisy_labels) else _labels_here
-    labels, coder = open_labels(noisy_labels, lengths, n_classes, names if class_names is None else class_names, coder)
+    lengths = [length for _, length in kept]
+    class_names = names if class_names is None else class_names
+    if is_dask(noisy_labels):
+        labels, example = _dask_labels(noisy_labels, lengths, coder is None)
+        coder = coder or LabelCoder.for_labels(example, n_classes, class_names)
+    else:
+        given = as_label_array(noisy_labels)
+        check_same_length(sum(lengths), len(given))
+        coder = coder or LabelCoder.for_labels(given, n_classes, class_names)
+        labels = np.split(coder.encode_small(given), np.cumsum(lengths)[:-1])
+        coder = LabelCoder(coder.names, by_name=False)
     blocks = tuple(
-        RemoteBlock(delayed(_blocks)(part.source, *given, number), (part.n_rows, part.n_classes), part.dtype)
-        for number, (part, given) in enumerate(zip(parts, labels, strict=True))
+        RemoteBlock(delayed(_blocks)(table, part), (length, n_classes), dtype)
+        for (table, length), part in zip(kept, labels, strict=True)
     )
     check_blocks(blocks)
     return blocks, coder
-
-
-class _Partition(NamedTuple):
-    """A partition of probabilities: its delayed value and what is known of it."""
-
-    source: Any
-    n_rows: int
-    n_classes: int
-    dtype: np.dtype[Any]
-
-
-def _probability_parts(pred_probs: Any) -> tuple[list[_Partition], tuple[str, ...] | None]:
-    """Return the partitions, and class names if the columns carry them."""
-    if _is_frame(pred_probs):
-        frames = pred_probs.to_delayed()
-        described = compute(*map(delayed(_describe), frames))
-        parts = [_Partition(frame, *known) for frame, known in zip(frames, described, strict=True)]
-        return parts, names_of_columns(pred_probs.columns)
-    if not hasattr(type(pred_probs), "chunks"):
-        raise ProbabilitiesError(f"Expected a Dask array or data frame, got {type(pred_probs).__name__}.")
-    check_probability_shape(pred_probs)
-    whole = _with_known_sizes(pred_probs)
-    rows = whole.rechunk({1: -1}) if whole.numblocks[1] > 1 else whole
-    sources = rows.to_delayed().ravel().tolist()
-    return [
-        _Partition(source, n_rows, rows.shape[1], rows.dtype)
-        for source, n_rows in zip(sources, rows.chunks[0], strict=True)
-    ], None
-
-
-def _describe(frame: Any) -> tuple[int, int, np.dtype[Any]]:
-    """Return the number of rows and of classes of a partition, and the type of its probabilities."""
-    table = as_probability_table(frame)[0] if len(frame) else np.empty((0, 0))
-    return len(table), table.shape[1], table.dtype
-
-
-def _with_known_sizes(array: Any) -> Any:
-    if any(np.isnan(length) for lengths in array.chunks for length in lengths):
-        array = array.copy()  # its sizes are set in place
-        array.compute_chunk_sizes()
-    return array
 
 
 def _is_frame(collection: Any) -> bool:
@@ -316,81 +300,46 @@ def _is_frame(collection: Any) -> bool:
     return hasattr(type(collection), "columns") and collection.ndim == 2
 
 
-def _dask_labels(
-    noisy_labels: Any, lengths: list[int], n_classes: int, names: ClassNames | None, coder: LabelCoder | None
-) -> tuple[list[Any], LabelCoder]:
-    """Return the labels of every partition of the probabilities with their index, if any, and their coder."""
+def _known_chunks(array: Any) -> Any:
+    """Return the array with sizes that are known and whole rows in every chunk."""
+    if any(np.isnan(length) for lengths in array.chunks for length in lengths):
+        array = array.copy()  # its sizes are set in place
+        array.compute_chunk_sizes()
+    return array.rechunk({1: -1}) if array.ndim > 1 and array.numblocks[1] > 1 else array
+
+
+def _index(values: Any) -> Any:
+    """Return the index of a data frame or series, pandas' or Dask's; None without one."""
+    if not is_dask(values):
+        return index_of(values)
+    return values.index.compute() if hasattr(type(values), "index") else None
+
+
+def _dask_labels(noisy_labels: Any, lengths: list[int], find: bool) -> tuple[list[Any], NDArray[Any]]:
+    """Return the delayed labels of every partition of the probabilities, and labels as an example; all, to `find`."""
     if not hasattr(type(noisy_labels), "ndim"):
         raise LabelsError(f"Expected labels as a Dask array or series, got {type(noisy_labels).__name__}.")
     if _is_frame(noisy_labels):
         if len(noisy_labels.columns) != 1:
             raise LabelsError("Expected one column of labels, got a data frame of several. Pass the column of labels.")
         noisy_labels = noisy_labels[noisy_labels.columns[0]]
-    if noisy_labels.ndim > 1 and noisy_labels.numblocks[1] > 1:
-        noisy_labels = noisy_labels.rechunk({1: -1})
-    sources = np.ravel(noisy_labels.to_delayed()).tolist()
-    own_lengths = compute(*map(delayed(len), sources))
-    check_same_length(sum(lengths), sum(own_lengths))
-    arrays = [delayed(_label_array)(source, number) for number, source in enumerate(sources) if own_lengths[number]]
-    indexes = [delayed(index_of)(source) for source, length in zip(sources, own_lengths, strict=True) if length]
-    cut = [length for length in own_lengths if length], lengths
-    parts = list(zip(_recut(arrays, *cut, np.concatenate), _recut(indexes, *cut, _join_indexes), strict=True))
-    if coder is not None:
-        return parts, coder
-    if isinstance(noisy_labels.dtype, np.dtype) and noisy_labels.dtype.kind in "biuf":
-        example = as_label_array(np.zeros((1, *noisy_labels.shape[1:]), noisy_labels.dtype))
-    else:
-        found = compute(*map(delayed(np.unique), arrays))
-        textual = any(labels.dtype.kind == "U" for labels in found)
-        example = np.unique(np.concatenate([labels.astype(str) for labels in found])) if textual else found[0]
-    return parts, LabelCoder.for_labels(example, n_classes, names)
+    if hasattr(type(noisy_labels), "to_dask_array"):
+        plain = isinstance(noisy_labels.dtype, np.dtype)
+        noisy_labels = (noisy_labels if plain else noisy_labels.astype(object)).to_dask_array(lengths=True)
+    array = _known_chunks(noisy_labels)
+    check_same_length(sum(lengths), len(array))
+    array = array.rechunk({0: tuple(lengths)})
+    labels = [delayed(_label_array)(part, number) for number, part in enumerate(array.to_delayed().ravel().tolist())]
+    if isinstance(array.dtype, np.dtype) and array.dtype.kind in "biuf":
+        return labels, as_label_array(np.zeros((1, *array.shape[1:]), array.dtype))
+    if not find:
+        return labels, np.empty(0)
+    found = compute(*map(delayed(np.unique), labels))
+    textual = any(part.dtype.kind == "U" for part in found)
+    return labels, np.unique(np.concatenate([part.astype(str) for part in found])) if textual else found[0]
 
 
-def _recut(parts: list[Any], lengths: list[int], wanted: list[int], join: Callable[[list[Any]], Any]) -> list[Any]:
-    """Return the same rows in partitions of other lengths."""
-    if lengths == wanted:
-        return parts
-    starts, recut = np.cumsum([0, *lengths]), []
-    for low, high in pairwise(np.cumsum([0, *wanted]).tolist()):
-        first, last = np.searchsorted(starts, low, "right") - 1, np.searchsorted(starts, high, "left")
-        slices = [
-            delayed(_slice)(part, max(low - start, 0), high - start)
-            for part, start in zip(parts[first:last], starts[first:last].tolist(), strict=True)
-        ]
-        recut.append(delayed(join)(slices))
-    return recut
-
-
-def _slice(rows: Any, low: int, high: int) -> Any:
-    return None if rows is None else rows[low:high]
-
-
-def _join_indexes(indexes: list[Any]) -> Any:
-    return None if indexes[0] is None else indexes[0].append(indexes[1:])
-
-
-def _labels_here(
-    noisy_labels: Any, lengths: list[int], n_classes: int, names: ClassNames | None, coder: LabelCoder | None
-) -> tuple[list[Any], LabelCoder]:
-    """Return the class numbers of every partition, in as few bytes as will do, with their index; and their coder."""
-    labels = as_label_array(noisy_labels)
-    check_same_length(sum(lengths), len(labels))
-    coder = coder or LabelCoder.for_labels(labels, n_classes, names)
-    codes, index = coder.encode_small(labels), index_of(noisy_labels)
-    limits = pairwise(np.cumsum([0, *lengths]).tolist())
-    parts = [(codes[low:high], _slice(index, low, high)) for low, high in limits]
-    return parts, LabelCoder(coder.names, by_name=False)
-
-
-def _blocks(pred_probs: Any, labels: NDArray[Any], index: Any, number: int) -> tuple[ArrayBlock]:
-    """Return the block of a partition, if its labels are those of its rows."""
-    rows = index_of(pred_probs)
-    if rows is not None and index is not None and not rows.equals(index):
-        raise InputError(
-            "Expected labels with the index of the probabilities, got another index or order in partition"
-            f" {number}: they may be of other rows. Reorder them by that index, or pass labels.to_numpy(), of Dask's"
-            " labels.to_dask_array(), if the rows are the same."
-        )
+def _blocks(pred_probs: Any, labels: NDArray[Any]) -> tuple[ArrayBlock]:
     return (ArrayBlock(scale_with_warning(as_probability_table(pred_probs)[0]), labels),)
 
 
