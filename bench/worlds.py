@@ -38,7 +38,7 @@ from dualt.crossfit import out_of_fold_probabilities
 from dualt.datasets import load_dataset
 from dualt.errors import FileError
 from dualt.files import atomic_write
-from dualt.rows.counts import normalize_counts
+from dualt.rows.chunks import normalize_counts
 
 ROOT = Path(__file__).resolve().parent.parent
 REAL = Path(os.environ.get("DUALT_REAL_NOISE") or ROOT.parent / "shared" / "data" / "real-noise")

@@ -15,7 +15,7 @@ from dualt.cli import app
 from dualt.errors import LabelsError
 from dualt.issues import apply_review, read_review
 from dualt.report import render_report
-from dualt.rows.row_names import positions, row_ids, row_numbers
+from dualt.rows.entry import positions, row_ids, row_numbers
 
 NAMES = ["cat", "dog", "fox"]
 UNLABELLED = [0, 5, 17, 199]

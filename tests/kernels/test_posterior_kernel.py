@@ -237,7 +237,7 @@ def test_what_stands_out_of_the_background():
 @given(problem=problems(), seed=st.integers(0, 100))
 def test_the_surest_class_is_the_first_of_equals(library, problem, seed):
     """Of all, of those that reach the floor of their column, and of all but one, with zeros of either sign."""
-    from dualt.rows.floats import surest
+    from dualt.rows.chunks import surest
 
     rng = np.random.default_rng(seed)
     probs = np.round(problem[0], 1)

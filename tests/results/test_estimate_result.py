@@ -10,7 +10,7 @@ from dualt.errors import FileError, InputError
 from dualt.estimators import comparable
 from dualt.estimators._counts import resample_counts
 from dualt.io import load_named_transition, load_transition
-from dualt.rows.counts import normalize_counts
+from dualt.rows.chunks import normalize_counts
 
 
 def sharp_case(seed, n=3000, n_classes=4):

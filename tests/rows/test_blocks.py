@@ -19,7 +19,7 @@ from dualt.estimators import ESTIMATORS, estimate_posterior, estimate_verified
 from dualt.issues import find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.rows import NoisyPosterior, as_posterior
-from dualt.rows.floats import as_rows
+from dualt.rows.chunks import as_rows
 from dualt.rows.posterior import ArrayBlock, coder_for, ordered_map
 from dualt.rows.summary import merge_all, summarize
 from dualt.transition import chunk_rows

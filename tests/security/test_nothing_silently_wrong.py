@@ -191,32 +191,7 @@ def test_training_options_that_cannot_be(files, options, message):
     assert not (files / "m" / "model.json").exists()
 
 
-def test_control_characters_of_file_names_reach_no_terminal(files):
-    folder = files / "evil\x1b]0;owned\x07\x9b2J\u202e"
-    folder.mkdir()
-    for name in ("p.npy", "l.npy"):
-        (folder / name).write_bytes((files / name).read_bytes())
-    data = (folder / "p.npy", folder / "l.npy")
-    for arguments in (
-        ("issues", *data, "-o", folder / "i.csv", "--report", folder / "r.html"),
-        ("issues", folder / "absent.npy", data[1]),
-        ("estimate", data[1], data[1]),
-        ("audit", data[1], "-o", folder / "a.csv"),
-    ):
-        output = run(*arguments).output
-        assert "evil" in output, arguments
-        assert not {*output} & {*"\x1b\x07\x9b\u202e"}, arguments
-
-
 def test_names_of_files_that_cannot_be(files):
     assert "No such file" in refusal("estimate", files / "\udcff.npy", files / "l.npy")
     assert "File name too long" in refusal("estimate", files / f"{'y' * 300}.npy", files / "l.npy")
     assert "File name too long" in refusal("issues", files / "p.npy", files / "l.npy", "-o", files / f"{'y' * 300}.csv")
-
-
-def test_a_list_of_classes_that_is_empty(files):
-    (files / "r.csv").write_text("index,old,new\n0,0,1\n")
-    for name, text in (("none.txt", "\n"), ("none.json", "[]")):
-        (files / name).write_text(text)
-        arguments = ("apply-review", files / "t.csv", files / "r.csv", "-o", files / "new.csv", "--classes")
-        assert "Expected class names in" in refusal(*arguments, files / name)

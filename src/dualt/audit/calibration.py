@@ -24,7 +24,7 @@ from dualt.audit.intervals import Verified, class_rate_intervals, rate_interval,
 from dualt.audit.verified import Audit, check_drawn_at_random, check_rows
 from dualt.labels import Codes
 from dualt.results.fit import Fit
-from dualt.rows.counts import normalize_counts
+from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.transition import early_posterior
 

@@ -23,7 +23,7 @@ from dualt.audit.verified import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.labels import Codes, LabelCoder, as_label_array, shorten, whole_values
 from dualt.results.estimate import TransitionEstimate
-from dualt.rows.floats import as_rows, surest, working_dtype
+from dualt.rows.chunks import as_rows, surest, working_dtype
 from dualt.transition import NEAR_SINGULAR, clean_prior
 from dualt.validation import (
     align_labels,

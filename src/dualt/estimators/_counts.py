@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.counts import normalize_counts
+from dualt.rows.chunks import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 
 _FLOOR = 1e-6

@@ -12,8 +12,7 @@ from dualt.estimators._counts import pooled_rows, resample_counts
 from dualt.estimators.confident_joint import calibrated_joint, confident_pairs, count_confident, with_diagonal
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.counts import count_pairs
-from dualt.rows.floats import entries_at
+from dualt.rows.chunks import count_pairs, entries_at
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power, fit_power
 from dualt.transition import EarlyPosterior, clean_prior

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from dualt.estimators._counts import resample_counts
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.counts import normalize_counts
-from dualt.rows.floats import surest
+from dualt.rows.chunks import normalize_counts, surest
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import CONFIDENCE_UNIT
 

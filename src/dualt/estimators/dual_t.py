@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dualt.estimators._counts import resample_counts
 from dualt.estimators.t import AnchorChoice, Anchors, find_anchors
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.counts import normalize_counts
+from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 
 # Most pairs of hundreds of classes never occur together, and a sparse product skips them.

@@ -22,7 +22,7 @@ from dualt.estimators.clean_count import clean_count
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rng import RandomState, as_generator
-from dualt.rows.counts import normalize_counts
+from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 
 Floats: TypeAlias = NDArray[np.float32]

@@ -11,7 +11,7 @@ from dualt.errors import InputError
 from dualt.estimators._counts import count_fit
 from dualt.labels import as_label_array
 from dualt.results.fit import Fit
-from dualt.rows.counts import add_counts
+from dualt.rows.chunks import add_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_same_length
 

@@ -17,7 +17,7 @@ from dualt.files import atomic_write, json_text
 from dualt.io.tables import write_table
 from dualt.results import TransitionEstimate
 from dualt.results.claims import headline
-from dualt.rows.row_names import row_ids, row_numbers
+from dualt.rows.entry import row_ids, row_numbers
 from dualt.validation import check_count, check_fraction, check_indices
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dualt.errors import InputError, LabelsError
 from dualt.io.tables import read_table
 from dualt.issues.exchange import read_answers
 from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
-from dualt.rows.row_names import positions, row_numbers
+from dualt.rows.entry import positions, row_numbers
 from dualt.validation import class_name, index_of
 
 HEADER = ("index", "old", "new")

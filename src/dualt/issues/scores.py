@@ -19,8 +19,8 @@ from dualt.issues.training_dynamics import TrainingDynamics, rank_dynamics
 from dualt.labels import Codes
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows.chunks import entries_at, surest
 from dualt.rows.dask import DaskPosterior, delayed, lazy_frame
-from dualt.rows.floats import entries_at, surest
 from dualt.rows.scaling import apply_power, fit_power
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
 from dualt.validation import ClassNames, check_transition, index_of

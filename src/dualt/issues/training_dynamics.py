@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError, ProbabilitiesError
 from dualt.issues.label_issues import LabelIssues, check_cut, flag
 from dualt.labels import LabelCoder, as_label_array
-from dualt.rows.counts import count_pairs, normalize_counts
+from dualt.rows.chunks import count_pairs, normalize_counts
 from dualt.validation import (
     ClassNames,
     as_array,

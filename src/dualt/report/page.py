@@ -23,7 +23,7 @@ from dualt.errors import InputError
 from dualt.files import atomic_write
 from dualt.report.previews import Previews, image_previews, text_previews
 from dualt.results.claims import footnote, headline
-from dualt.rows.row_names import positions
+from dualt.rows.entry import positions
 from dualt.transition import l1_error
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dualt.results.claims import Notice
 from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
 from dualt.rng import RandomState, as_generator
-from dualt.rows.counts import normalize_counts
+from dualt.rows.chunks import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import clean_prior
 from dualt.validation import check_count, check_fraction

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dualt import __version__
 from dualt.errors import InputError, LabelsError, ProbabilitiesError, naming_extra
 from dualt.labels import Codes, LabelCoder, as_label_array
-from dualt.rows.counts import count_pairs
+from dualt.rows.chunks import count_pairs
 from dualt.rows.posterior import (
     ArrayBlock,
     Block,

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.labels import Codes, LabelCoder
-from dualt.rows.counts import count_pairs
-from dualt.rows.floats import as_rows, working_dtype
+from dualt.rows.chunks import as_rows, count_pairs, working_dtype
 from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample, sample_rows, summarize
 from dualt.transition import chunk_rows
 from dualt.validation import ClassNames, check_n_classes, check_n_jobs

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from dualt import kernels
 from dualt.errors import InputError
 from dualt.labels import Codes, LabelCoder
-from dualt.rows.counts import add_counts
-from dualt.rows.floats import as_rows, rows_at, working_dtype
+from dualt.rows.chunks import add_counts, as_rows, rows_at, working_dtype
 from dualt.transition import chunk_rows
 from dualt.validation import ROW_SUM_TOLERANCE, check_probability_chunk, check_same_length
 
