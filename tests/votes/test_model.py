@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualt.votes.model import MAX_TEMPERATURE, OVERLAP, POOLING, fit_votes
+from dualt.votes.model import ENOUGH_VOICES, MAX_TEMPERATURE, OVERLAP, POOLING, fit_votes
 
 
 def crowd(seed, n_items=60, n_annotators=5, n_classes=3, per_item=3, skill=0.75):
@@ -46,7 +46,10 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
     for _ in range(n_iter):
         counts = [[[0.0] * n_classes for _ in classes] for _ in range(n_annotators)]
         pooled = [[0.0] * n_classes for _ in classes]
-        taught = [q[n] if n_votes[n] >= 3 else first[n] for n in range(n_items)]
+        heard = [min((n - 1) / (ENOUGH_VOICES - 1), 1) for n in n_votes]
+        taught = [
+            [h * x + (1 - h) * y for x, y in zip(*both, strict=True)] for h, *both in zip(heard, q, first, strict=True)
+        ]
         for i, a, v in votes:
             for y in classes:
                 counts[a][y][v] += q[i][y]

@@ -270,7 +270,7 @@ def _show(found: Votes) -> None:
     out, (low, high) = console(), found.noise_rate_interval
     ballots = found.ballots
     bounds = (
-        f"at least {low:.1%}" if high >= 1 else f"between {low:.1%} and {high:.1%}, by {len(found.audited)} verified"
+        f"at least {low:.1%}" if high >= 1 else f"between {low:.1%} and {high:.1%}, by {len(found.audited[0])} verified"
     )
     out.print(
         f"\n[bold]About {found.noise_rate:.1%} of the consensus looks wrong[/] ({bounds})   [dim]{len(ballots.item):,}"

@@ -30,43 +30,25 @@ POOLING = 3.0
 OVERLAP = 0.4
 # A classifier that asks for more repeats the votes, errors included. One trained on rules learns the rules: at most 1.
 MAX_TEMPERATURE = 2.0
-# Shares of the classes and a common matrix can be told from each other by items with three voices, not by two.
-ENOUGH_VOICES = 3
+# Class shares and common matrix are taught by EM's posterior as far as an item has voices: two hardly tell one from the
+# other, and EM drifts. The rest is taught by the votes alone.
+ENOUGH_VOICES = 4
 # An annotator who gave only one class this often is taken for a rule: its votes cannot show its matrix.
 ONE_CLASS_VOTES = 10
 _TINY = 1e-12
 
 
 class VotesFit(NamedTuple):
-    """What EM found.
+    """What EM found: P(true class) of each item, matrices `[annotator, true class, vote]`, and what they rest on."""
 
-    Attributes
-    ----------
-    posterior : (n_items, n_classes)
-        P(true class) given all votes, overlap taken into account; verified items are certain.
-    matrices : (n_annotators, n_classes, n_classes)
-        `matrices[a, y, v]` = P(annotator a says v | true class y).
-    counts : (n_annotators, n_classes, n_classes)
-        Expected votes of each annotator by true class and vote.
-    common : (n_classes, n_classes)
-        The matrix of all votes together.
-    shares : (n_classes,)
-    least_rate : float
-        Share of the consensus that is wrong if votes are independent given the class.
-    overlap : float
-    calibration : (float, bool) or None
-        τ of the classifier, and whether it is at its bound.
-    n_iter : int
-    """
-
-    posterior: Array
-    matrices: Array
-    counts: Array
-    common: Array
-    shares: Array
-    least_rate: float
+    posterior: Array  # (n_items, n_classes), overlap taken into account; verified items are certain
+    matrices: Array  # (n_annotators, n_classes, n_classes): P(vote | true class)
+    counts: Array  # expected votes of each annotator by true class and vote
+    common: Array  # (n_classes, n_classes): the matrix of all votes together
+    shares: Array  # (n_classes,)
+    least_rate: float  # share of the consensus that is wrong if votes are independent given the class
     overlap: float
-    calibration: tuple[float, bool] | None
+    calibration: tuple[float, bool] | None  # the classifier's τ, and whether it is at its bound
     n_iter: int
 
 
@@ -94,7 +76,7 @@ def fit_votes(
     verified : (items, classes), optional
         Items whose true class is known, and used.
     audited : (items, classes), optional
-        Items drawn at random whose true class is known, and used for nothing but to refit `overlap`.
+        Items drawn at random whose true class is known, used to refit `overlap` only.
     overlap : float, optional
         0 takes votes to be independent given the class; by default `OVERLAP`, or what the audit says.
     """
@@ -104,25 +86,25 @@ def fit_votes(
     said_by = said.T.tocsr()
     shape = (n_annotators, n_classes, n_classes)
     voices = np.bincount(item, minlength=n_items) + (probs is not None)
-    enough = (voices >= ENOUGH_VOICES)[:, None]
-    rules = _rules(annotator, vote, n_annotators, n_classes)
-    rule_share = float(np.isin(annotator, np.flatnonzero(rules)).mean()) if rules.any() else 0.0
+    heard = np.clip((voices - 1) / (ENOUGH_VOICES - 1), 0, 1)[:, None]
+    # A rule gives one class only: its matrix is 1 in one column and says nothing.
+    used = said_by.sum(axis=1).reshape(n_annotators, n_classes)
+    rules = ((used > 0).sum(axis=1) == 1) & (used.sum(axis=1) >= ONE_CLASS_VOTES)
+    rule_share = float(used[rules].sum() / len(item))
     log_probs = None if probs is None else np.log(np.clip(probs, 1e-6, 1))
 
-    first = pin(weighted_majority((item, annotator, vote), n_items, n_annotators, n_classes, probs), verified)
-    posterior = first
+    first = posterior = pin(weighted_majority((item, annotator, vote), used, n_items, probs), verified)
     tau, max_tau = 1.0, MAX_TEMPERATURE ** (1 - rule_share)
     bias: Array = np.zeros(n_classes)
     for n_iter in range(1, max_iter + 1):  # noqa: B007
         counts = (said_by @ posterior).reshape(shape).transpose(0, 2, 1)
-        # Items with fewer than three voices teach what is common to all by their votes alone.
-        taught = np.where(enough, posterior, first)
+        taught = heard * posterior + (1 - heard) * first
         shares = class_shares(taught, rule_share)
         common = common_matrix((said_by @ taught).reshape(shape).sum(axis=0).T)
         matrices = pooled_matrices(counts, common)
         matrices[rules] = matrices[rules] ** (1 - rule_share) * common**rule_share
         if log_probs is None:
-            log_prior = np.broadcast_to(np.log(shares), (n_items, n_classes))
+            log_prior = np.log(shares)[None]
         else:
             tau, bias = calibrate(log_probs, posterior, tau, bias, max_tau)
             log_prior = np.log(np.maximum(softmax(tau * log_probs + bias), _TINY))
@@ -133,15 +115,12 @@ def fit_votes(
         if change < tol:
             break
 
-    evidence = evidence_elsewhere((item, annotator, vote), posterior, counts, common, rules, matrices)
-    logits = log_prior + evidence
+    logits = log_prior + evidence_elsewhere((item, annotator, vote), posterior, counts, common, rules, matrices)
     if overlap is None:
-        overlap = OVERLAP
-        if audited is not None:
-            overlap = fit_overlap(logits[audited[0]], voices[audited[0]], audited[1])
-    calibration = None if log_probs is None else (tau, tau >= max_tau)
-    posterior = pin(tempered(logits, voices, overlap), verified)
+        overlap = OVERLAP if audited is None else fit_overlap(logits[audited[0]], voices[audited[0]], audited[1])
     least = float(1 - pin(softmax(logits), verified).max(axis=1).mean())
+    posterior = pin(tempered(logits, voices, overlap), verified)
+    calibration = None if log_probs is None else (tau, tau >= max_tau)
     return VotesFit(posterior, matrices, counts, common, shares, least, overlap, calibration, n_iter)
 
 
@@ -159,23 +138,22 @@ def pin(posterior: Array, verified: tuple[Codes, Codes] | None) -> Array:
     return posterior
 
 
-def weighted_majority(votes: Triples, n_items: int, n_annotators: int, n_classes: int, probs: Array | None) -> Array:
+def weighted_majority(votes: Triples, used: Array, n_items: int, probs: Array | None) -> Array:
     """Shares of the votes, then shares of votes weighted by how often their giver agrees with the first, above chance.
 
-    The classifier has one vote.
+    The classifier has one vote; `used` counts votes by annotator and class.
     """
     item, annotator, vote = votes
+    n_annotators, n_classes = used.shape
     seed = 0.01 if probs is None else probs
-    weight: Array = np.ones(n_annotators)
-    n_votes = np.bincount(annotator, minlength=n_annotators)
-    for last in (False, True):
+
+    def shares(weight: Array) -> Array:
         cells = np.bincount(item * n_classes + vote, weight[annotator], minlength=n_items * n_classes)
-        shares = (cells.reshape(n_items, n_classes) + seed).astype(np.float64)
-        shares /= shares.sum(axis=1, keepdims=True)
-        if not last:
-            agreed = np.bincount(annotator, shares[item, vote], minlength=n_annotators)
-            weight = np.maximum((agreed + 1) / (n_votes + 1.5) - 1 / n_classes, 0.02)
-    return shares
+        total: Array = cells.reshape(n_items, n_classes) + seed
+        return total / total.sum(axis=1, keepdims=True)
+
+    agreed = np.bincount(annotator, shares(np.ones(n_annotators))[item, vote], minlength=n_annotators)
+    return shares(np.maximum((agreed + 1) / (used.sum(axis=1) + 1.5) - 1 / n_classes, 0.02))
 
 
 def class_shares(posterior: Array, rule_share: float) -> Array:
@@ -206,13 +184,6 @@ def pooled_matrices(counts: Array, common: Array) -> Array:
     return matrices
 
 
-def _rules(annotator: Codes, vote: Codes, n_annotators: int, n_classes: int) -> NDArray[np.bool_]:
-    """Annotators who gave one class only, often. Given that they vote, T_a is 1 in one column and says nothing."""
-    by_class = np.bincount(annotator * n_classes + vote, minlength=n_annotators * n_classes).reshape(-1, n_classes)
-    one: NDArray[np.bool_] = ((by_class > 0).sum(axis=1) == 1) & (by_class.sum(axis=1) >= ONE_CLASS_VOTES)
-    return one
-
-
 def calibrate(log_probs: Array, posterior: Array, tau: float, bias: Array, max_tau: float) -> tuple[float, Array]:
     """Three steps towards the τ and b whose softmax(τ log p + b) fits the posterior: Newton for τ, scaling for b."""
     for _ in range(3):
@@ -231,17 +202,15 @@ def evidence_elsewhere(
 ) -> Array:
     """Σ log T_a[y, vote] over each item's votes, the item's own share taken out of the counts of T_a."""
     evidence, rows = np.zeros_like(posterior), counts.sum(axis=2)
-    order = np.argsort(votes[0], kind="stable")
     step = max(1, (1 << 22) // posterior.shape[1])
-    for start in range(0, len(order), step):
-        n, a, v = (codes[order[start : start + step]] for codes in votes)
+    for start in range(0, len(votes[0]), step):
+        n, a, v = (codes[start : start + step] for codes in votes)
         own = posterior[n]
         said = np.maximum(counts[a, :, v] - own, 0) + POOLING * common.T[v]
         said /= np.maximum(rows[a] - own, 0) + POOLING
-        by_rule = rules[a]
-        said[by_rule] = matrices[a[by_rule], :, v[by_rule]]
-        there, first = np.unique(n, return_index=True)
-        evidence[there] += np.add.reduceat(np.log(said), first, axis=0)
+        said[rules[a]] = matrices[a, :, v][rules[a]]
+        to_items = sparse.csr_array((np.ones(len(n)), (n, np.arange(len(n)))), shape=(len(evidence), len(n)))
+        evidence += to_items @ np.log(said)
     return evidence
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,138 +48,126 @@ def as_ballots(
     *,
     classes: Sequence[Any] | None = None,
     items: NDArray[Any] | None = None,
+    shape: tuple[int, int] | None = None,
 ) -> Ballots:
-    """Return votes as codes.
+    """Return votes as codes; `combine_votes` describes votes, columns and classes.
 
-    Parameters
-    ----------
-    votes
-        A long table (one row per vote), a wide table or array (items × annotators), a list of (item, annotator,
-        label), or a file. None, NaN, "" and, among whole numbers, those below zero are no vote.
-    item, annotator, label
-        Columns of a long table; by default those of `COLUMNS` that it has.
-    classes
-        In the order of the probabilities; by default those that occur, sorted.
-    items
-        All items, in order; by default those of the table, as they first occur.
+    Items are by default those of the table, as they first occur. `shape` is that of an array of probabilities, in which
+    items and classes that are numbers are positions.
     """
     import pandas as pd
 
-    long, all_items = long_table(votes, item, annotator, label)
-    label_values = as_values(long["label"])
-    there = ~no_vote(label_values)
+    long, rows = long_table(votes, item, annotator, label)
+    label_codes, labels = _factorized(long["label"])
+    said = [one != "" and not (isinstance(one, int) and one < 0) for one in labels]
+    there = np.append(said, False)[label_codes]  # a missing value has the code -1
     if not there.any():
         raise LabelsError("Expected at least one vote, got none.")
-    long, label_values = long[there], label_values[there]
-    items = all_items if items is None else items
-    order = pd.Index(pd.unique(long["item"]) if items is None else items)
-    item_codes = order.get_indexer(pd.Index(long["item"]))
-    if (item_codes < 0).any():
-        unknown = long["item"].iloc[int(np.argmax(item_codes < 0))]
-        raise InputError(f"Expected votes on the {len(order):,} given items, got one on {unknown!r}.")
-    names = pd.Index(sorted_values(label_values) if classes is None else np.asarray(classes))
-    if len(names) < 2:
-        raise LabelsError(f"Expected votes for at least two classes, got only {names.tolist()}. Pass classes=.")
-    vote = names.get_indexer(pd.Index(label_values))
-    if (vote < 0).any() and classes is not None:  # "1" and 1 are the same class
-        vote = pd.Index([str(name) for name in names]).get_indexer(pd.Index([str(value) for value in label_values]))
+    long, label_codes = long[there], label_codes[there]
+    names = _class_names([one for one, is_vote in zip(labels, said, strict=True) if is_vote], classes, shape)
+    codes = {str(_whole(name)): code for code, name in enumerate(names)}  # "1" and 1 are the same class
+    vote = np.array([codes.get(str(one), -1) for one in labels])[label_codes]
     if (vote < 0).any():
-        place = int(np.argmax(vote < 0))
+        wrong = int(np.argmax(vote < 0))
         raise LabelsError(
-            f"Expected one of the classes {', '.join(map(str, names[:10]))}, got {label_values[place]!r}, the vote of"
-            f" {long['annotator'].iloc[place]} on item {long['item'].iloc[place]}."
+            f"Expected one of the classes {', '.join([*codes][:10])}, got {labels[label_codes[wrong]]!r}, the vote of"
+            f" {long['annotator'].iloc[wrong]} on item {long['item'].iloc[wrong]}."
         )
-    people = sorted_values(as_values(long["annotator"]))
-    who = pd.Index(people).get_indexer(pd.Index(as_values(long["annotator"])))
-    last = ~pd.Series(item_codes * len(people) + who).duplicated(keep="last").to_numpy()
-    item_codes, who, vote = (np.asarray(codes[last], np.intp) for codes in (item_codes, who, vote))
-    return Ballots(item_codes, who, vote, order.to_numpy(), people, names.to_numpy(), int((~last).sum()))
+    if items is None:
+        items = _item_names(pd.unique(long["item"]), shape) if rows is None else rows
+    if shape is not None and len(items) != shape[0]:
+        raise InputError(
+            f"Expected a row of probs for each of the {len(items):,} items, got {shape[0]:,}. Pass a data frame whose"
+            " index has the items."
+        )
+    place = pd.Index(items).get_indexer(pd.Index(long["item"]))
+    if (place < 0).any():
+        unknown = long["item"].iloc[int(np.argmax(place < 0))]
+        raise InputError(f"Expected votes on the {len(items):,} given items, got one on {unknown!r}.")
+    who, found = _factorized(long["annotator"])
+    people = _sorted(found)
+    who = pd.Index(people).get_indexer(pd.Index(found))[who]
+    last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
+    kept = (np.asarray(own[last], np.intp) for own in (place, who, vote))
+    return Ballots(*kept, np.asarray(items), _array(people), _array(names), int((~last).sum()))
+
+
+def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[int, int] | None) -> Sequence[Any]:
+    names = _sorted(found) if classes is None else classes
+    if shape is not None and len(names) != shape[1]:
+        numbers = [int(one) for one in names if str(one).isdigit()]
+        if classes is not None or len(numbers) < len(names) or max(numbers) >= shape[1]:
+            raise LabelsError(
+                f"Expected votes for {shape[1]} classes, one per column of probs, got {len(names)}"
+                f" ({', '.join(map(str, names[:10]))}). Pass classes= in the order of the columns."
+            )
+        return range(shape[1])
+    if len(names) < 2:
+        raise LabelsError(f"Expected votes for at least two classes, got only {[*names]}. Pass classes=.")
+    return names
+
+
+def _item_names(found: NDArray[Any], shape: tuple[int, int] | None) -> NDArray[Any]:
+    """Return the items of a long table; whole numbers are rows of the probabilities."""
+    if shape is not None and found.dtype.kind == "i" and 0 <= found.min() <= found.max() < shape[0]:
+        return np.arange(shape[0])
+    return found
 
 
 def long_table(
     votes: Any, item: str | None, annotator: str | None, label: str | None
 ) -> tuple[DataFrame, NDArray[Any] | None]:
     """Return votes as a data frame with the columns item, annotator and label, and all items of a wide table."""
-    votes = _as_frame(votes)
-    named = {"item": item, "annotator": annotator, "label": label}
-    for name in named.values():
-        if name is not None and name not in votes.columns:
-            raise InputError(f"Expected a column {name!r}, got {', '.join(map(str, votes.columns))}.")
-    found = {
-        role: name if name is not None else next((known for known in COLUMNS[role] if known in votes.columns), None)
-        for role, name in named.items()
-    }
-    missing = [role for role, name in found.items() if name is None]
-    if missing and not any(named.values()):
-        return _melted(votes), votes.index.to_numpy()
-    if missing:
-        raise InputError(f"Expected {missing[0]}=, a column of {', '.join(map(str, votes.columns))}, got none.")
-    return votes[list(found.values())].set_axis(list(found), axis=1), None
-
-
-def _as_frame(votes: Any) -> DataFrame:
     import pandas as pd
 
     if isinstance(votes, (str, Path)):
-        return read_votes(votes)
-    if hasattr(votes, "to_pandas"):
+        votes = read_votes(votes)
+    elif hasattr(votes, "to_pandas"):
         votes = votes.to_pandas()
-    elif isinstance(votes, Mapping):
-        votes = pd.DataFrame(dict(votes))
-    elif isinstance(votes, list) and votes and all(isinstance(one, tuple) and len(one) == 3 for one in votes):
-        return pd.DataFrame(votes, columns=[*COLUMNS])
-    if isinstance(votes, pd.DataFrame):
-        return votes
-    array = np.asarray(votes, object)
-    if array.ndim != 2:
-        raise InputError(f"Expected votes as a table of items × annotators, got shape {array.shape}.")
-    return pd.DataFrame(array)
+    elif not isinstance(votes, pd.DataFrame):
+        triples = isinstance(votes, list) and all(isinstance(one, tuple) and len(one) == 3 for one in votes)
+        votes = pd.DataFrame(votes, columns=[*COLUMNS] if triples else None)
+    named = {"item": item, "annotator": annotator, "label": label}
+    found = {
+        role: next((name for name in COLUMNS[role] if name in votes.columns), role)
+        if named[role] is None
+        else named[role]
+        for role in COLUMNS
+    }
+    missing = [name for name in found.values() if name not in votes.columns]
+    if not missing:
+        return votes[list(found.values())].set_axis(list(found), axis=1), None
+    if any(named.values()):
+        raise InputError(f"Expected a column {missing[0]!r}, got {', '.join(map(str, votes.columns))}.")
+    cells = votes.to_numpy(object)
+    row, column = np.nonzero(~pd.isna(cells))
+    values = {"item": votes.index[row], "annotator": votes.columns[column], "label": cells[row, column]}
+    return pd.DataFrame(values), votes.index.to_numpy()
 
 
-def _melted(wide: DataFrame) -> DataFrame:
-    """Return one row per vote of items × annotators; the items are the index."""
+def _factorized(column: Any) -> tuple[Codes, list[Any]]:
+    """Return codes, -1 for missing values, and the different values."""
     import pandas as pd
 
-    columns = [as_values(wide.iloc[:, place]) for place in range(wide.shape[1])]
-    chosen = [np.flatnonzero(~no_vote(column)) for column in columns]
-    rows = np.concatenate(chosen)
-    return pd.DataFrame(
-        {
-            "item": wide.index.to_numpy()[rows],
-            "annotator": np.repeat(np.asarray(wide.columns), [len(own) for own in chosen]),
-            "label": [value for column, own in zip(columns, chosen, strict=True) for value in column[own].tolist()],
-        }
-    )
+    codes, values = pd.factorize(np.asarray(column, dtype=object))
+    return codes, [_whole(value) for value in values]
 
 
-def as_values(column: Any) -> NDArray[Any]:
-    """Return a column as an array of objects, whole numbers as such even where missing values made them floats."""
-    values = np.asarray(column, dtype=object)
-    return np.array([int(one) if isinstance(one, float) and one.is_integer() else one for one in values] or [], object)
+def _whole(value: Any) -> Any:
+    """Return whole numbers as such, even where missing values made them floats."""
+    return int(value) if isinstance(value, (float, np.integer)) and value == int(value) else value
 
 
-def no_vote(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values are no vote: missing, empty, or a number below zero."""
-    import pandas as pd
-
-    missing = np.asarray(pd.isna(values), bool)
-    own = [one == "" or (isinstance(one, (int, np.integer)) and one < 0) for one in values[~missing]]
-    missing[~missing] = own
-    return missing
-
-
-def sorted_values(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the different values in order, numbers by size, anything else as text."""
-    import pandas as pd
-
-    found = pd.unique(values).tolist()
+def _sorted(values: list[Any]) -> list[Any]:
+    """Return numbers by size, anything else as text."""
     try:
-        found.sort(key=int)
+        return sorted(values, key=int)
     except (TypeError, ValueError):
-        found.sort(key=str)
-    if all(isinstance(one, int) for one in found):
-        return np.array(found)
-    return np.array(found, object)
+        return sorted(values, key=str)
+
+
+def _array(values: Sequence[Any]) -> NDArray[Any]:
+    return np.array([*values], None if all(isinstance(one, int) for one in values) else object)
 
 
 def read_votes(path: str | Path) -> DataFrame:
@@ -203,78 +192,62 @@ def read_votes(path: str | Path) -> DataFrame:
 
 
 def _votes_of(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    """Yield the votes of one task."""
+    """Yield the votes of one task; a record of no labelling tool is a row of a table."""
+    answers = next((key for key in record if key == "responses" or str(key).endswith(".responses")), None)
     if "annotations" in record:
         yield from _label_studio(record, number)
-    elif "responses" in record or any(str(key).endswith(".responses") for key in record):
-        yield from _argilla(record, number)
-    elif "answer" in record:
-        yield from _prodigy(record, number)
-    else:
+    elif answers is not None:
+        yield from _argilla(record, answers, number)
+    elif "answer" not in record:
         yield record
+    elif record["answer"] != "ignore":  # Prodigy
+        label = _single(record.get("accept", record.get("label")), number)
+        if record["answer"] != "accept":
+            label = None if "accept" in record else f"not {label}"
+        who = record.get("_annotator_id", record.get("_session_id"))
+        item = record.get("_input_hash", record.get("text", number))
+        yield _shown(record) | {"item": item, "annotator": who, "label": label}
 
 
 def _label_studio(task: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    shown = _shown(task.get("data"))
     for annotation in task["annotations"]:
         who = annotation.get("completed_by")
         who = who.get("email", who.get("id")) if isinstance(who, dict) else who
         chosen = [one.get("value", {}).get("choices", []) for one in annotation.get("result", [])]
-        for choices in [] if annotation.get("was_cancelled") else chosen[:1]:
-            yield shown | {"item": task.get("id", number), "annotator": who, "label": _single(choices, number)}
+        if chosen and not annotation.get("was_cancelled"):
+            vote = {"item": task.get("id", number), "annotator": who, "label": _single(chosen[0], number)}
+            yield _shown(task.get("data")) | vote
 
 
-def _argilla(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+def _argilla(record: dict[str, Any], name: str, number: int) -> Iterator[dict[str, Any]]:
+    answers = record[name] or []
+    if isinstance(answers, dict):
+        answers = next(iter(answers.values()), [])
+    else:  # flattened: a list each of values, users and states
+        users, states = (record.get(f"{name}.{own}") or [] for own in ("users", "status"))
+        answers = [
+            {"value": value, "user_id": place if user is None else user, "status": state or "submitted"}
+            for place, (value, user, state) in enumerate(zip_longest(answers, users, states))
+        ]
     shown = _shown(record.get("fields")) or _shown(record)
-    answers = record.get("responses")
-    if not isinstance(answers, dict):  # flattened: NAME.responses and NAME.responses.users
-        name = next(key for key in record if str(key).endswith(".responses"))
-        users, states = record.get(f"{name}.users") or [], record.get(f"{name}.status") or []
-        values = record[name] or []
-        answers = {name: [
-            {"value": value, "user_id": users[place] if place < len(users) else place,
-             "status": states[place] if place < len(states) else "submitted"}
-            for place, value in enumerate(values)
-        ]}  # fmt: skip
-    for answer in next(iter(answers.values()), []):
+    for answer in answers:
         if answer.get("status", "submitted") == "submitted":
-            who = answer.get("user_id", answer.get("user"))
-            yield shown | {
-                "item": record.get("id", number),
-                "annotator": who,
-                "label": _single(answer["value"], number),
-            }
-
-
-def _prodigy(task: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    who = task.get("_annotator_id", task.get("_session_id"))
-    item = task.get("_input_hash", task.get("text", number))
-    chosen = task.get("accept")
-    if task["answer"] == "ignore":
-        return
-    if isinstance(chosen, list):
-        label = _single(chosen, number) if task["answer"] == "accept" else None
-    else:
-        label = task.get("label") if task["answer"] == "accept" else f"not {task.get('label')}"
-    yield _shown(task) | {"item": item, "annotator": who, "label": label}
+            who, label = answer.get("user_id", answer.get("user")), _single(answer["value"], number)
+            yield shown | {"item": record.get("id", number), "annotator": who, "label": label}
 
 
 def _single(chosen: Any, number: int) -> Any:
-    if not isinstance(chosen, list):
-        return chosen
-    if len(chosen) > 1:
+    if isinstance(chosen, list) and len(chosen) > 1:
         raise LabelsError(
             f"Expected one class per vote, got {chosen} in task {number + 1}: multi-label is not supported."
         )
-    return chosen[0] if chosen else None
+    return next(iter(chosen), None) if isinstance(chosen, list) else chosen
 
 
 def _shown(data: Any) -> dict[str, Any]:
     """Return the plain values of a task, such as its text."""
-    if not isinstance(data, dict):
-        return {}
     hidden = {"item", "annotator", "label", "answer", "accept", "options", "id"}
     return {
-        key: value for key, value in data.items()
+        key: value for key, value in (data.items() if isinstance(data, dict) else ())
         if isinstance(value, (str, int, float)) and key not in hidden and not key.startswith("_")
     }  # fmt: skip
