@@ -206,3 +206,14 @@ def test_the_normal_quantile_makes_the_interval_through_the_matrix():
     _, given, (first, _) = simulate(np.random.default_rng(4))
     found = e.accuracy_through_transition(first, given, T, level=0.9)
     assert found.high - found.estimate == pytest.approx(1.645 * found.standard_error, rel=1e-3)
+
+
+def test_a_wrong_label_can_hide_a_point_of_each_model():
+    given, matrix = np.arange(4000) % 2, noise.symmetric(2, 0.05)
+    first, second = np.zeros(4000, int), np.ones(4000, int)
+    rate = e.largest_rate(matrix, given)
+    found = e.noisy_accuracy(first, given, matrix, against=second)
+    assert found.bounds == pytest.approx((0.5 - rate, 0.5 + rate))
+    assert found.difference.bounds == pytest.approx((-2 * rate, 2 * rate))
+    second[:3900] = 0  # only rows on which they differ count
+    assert e.noisy_accuracy(first, given, matrix, against=second).difference.bounds == (-0.025, 0.025)

@@ -145,6 +145,7 @@ def test_support_residuals_and_draws_say_how_much_is_known(data):
     result = correct_by_audit(as_posterior(probs, given), noise.symmetric(C, 0.2), Audit(rows, clean[rows]))
     wrong = given[result.rows] != clean[result.rows]
     np.testing.assert_array_equal(result.residuals() > 0, wrong)
+    assert np.abs(result.residuals()).mean() < 0.4, "predictions are nearer to the truth than their opposite"
     support = result.support()
     assert (support >= np.bincount(clean[rows])).all()
     fit, rng = corrected_fit(result), np.random.default_rng(0)
