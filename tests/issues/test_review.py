@@ -175,3 +175,9 @@ def test_missing_labels_stay_so(missing):
     assert names.tolist() == ["dog", "dog", "", "cat"]
     numbers = apply_review(np.array([1, 2, missing, 1], dtype=object), [Decision(0, "1", "2", "row 2")])
     np.testing.assert_array_equal(numbers, [2, 2, np.nan, 1])
+
+
+def test_two_decisions_that_end_in_one_row_are_refused():
+    decisions = [Decision(0, "cat", "dog", "row 1", "b"), Decision(1, "cat", "dog", "row 2")]
+    with pytest.raises(LabelsError, match="one decision per example"):
+        apply_review(["cat", "cat"], decisions, class_names=["cat", "dog"], ids=["a", "b"])
