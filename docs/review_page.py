@@ -5,6 +5,7 @@ python docs/review_page.py     writes docs/review-page.png
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -20,7 +21,6 @@ _FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-n
 
 def screenshot(page: Page) -> bytes:
     """Return the list to review after four decisions, as PNG."""
-    page.locator("#suspects .list").focus()
     for key in "aaxa":
         page.keyboard.press(key)
     page.evaluate("document.activeElement.blur()")
@@ -33,18 +33,19 @@ def screenshot(page: Page) -> bytes:
 
 def main() -> None:
     """Write the demo's page, open it and take the picture."""
+    target = Path(__file__).resolve().parent / "review-page.png"
     program = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        report = Path(folder) / "report.html"
-        ran = CliRunner().invoke(app, ["demo", "--no-network", "--report", str(report)])
+        os.chdir(folder)
+        ran = CliRunner().invoke(app, ["demo"])
         if ran.exit_code:
             raise RuntimeError(ran.output)
         browser = driver.chromium.launch(executable_path=program, args=_FLAGS)
         page = browser.new_page(viewport={"width": 1100, "height": 5000}, color_scheme="light")
-        page.goto(report.as_uri())
+        page.goto((Path(folder) / "demo-report.html").as_uri())
         picture = screenshot(page)
         browser.close()
-    with atomic_write(Path(__file__).parent / "review-page.png", "wb") as stream:
+    with atomic_write(target, "wb") as stream:
         stream.write(picture)
 
 

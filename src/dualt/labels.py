@@ -91,6 +91,17 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
     return np.array(texts, dtype=str)
 
 
+def visible_name(name: str) -> str:
+    """Return a class name as people are shown it: in quotes where a blank at its end would not be seen.
+
+    Examples
+    --------
+    >>> visible_name("cat"), visible_name("cat "), visible_name("")
+    ('cat', "'cat '", "''")
+    """
+    return name if name and name == name.strip() else f"'{name}'"
+
+
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which labels are missing: the empty text, NaN among numbers, and None among objects."""
     if labels.ndim == 1 and labels.dtype.kind in "fU":

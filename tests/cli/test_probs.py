@@ -228,8 +228,14 @@ def test_images_of_several_sizes_and_what_cannot_be_read(photos):
     Image.new("RGB", (70, 50)).save(photos / "across, wide" / "large.png")
     assert json.loads(run("probs", "photos", "-o", "p.csv", "--folds", "2", "--json").stdout)["n_samples"] == 61
     run("probs", "photos", "-o", "p.csv", "--size", "8", "--folds", "2")
+    whole = (photos / "upright ☕" / "001.png").read_bytes()
+    (photos / "upright ☕" / "001.png").write_bytes(whole[: len(whole) // 2])
     (photos / "across, wide" / "broken.png").write_bytes(b"no image")
-    assert "broken.png" in refused("probs", "photos", "-o", "q.csv")
+    result = run("probs", "photos", "-o", "r.csv", "--folds", "2", "--json")
+    assert json.loads(result.stdout)["n_samples"] == 60
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("2 of 62 images cannot be read and are skipped")
+    assert [line.strip() for line in lines[1:3]] == ["across, wide/broken.png", "upright ☕/001.png"]
     for option in ("--features", "--text"):
         assert "with a table" in refused("probs", "photos", "-o", "q.csv", option, "x")
     photos.rename("train")

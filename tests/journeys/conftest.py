@@ -32,7 +32,7 @@ def decide(browser, tmp_path):
         context = browser.new_context(accept_downloads=True, viewport={"width": 1280, "height": 900})
         page = context.new_page()
         page.goto((tmp_path / name).as_uri())
-        for _ in range(int(page.locator("#suspects progress").get_attribute("max"))):
+        for _ in range(int(page.locator(".actions progress").get_attribute("max"))):
             row = int(page.locator("#suspects .card .head span").first.inner_text().removeprefix("Example "))
             names = page.locator("#suspects .card [aria-label='Choose a class'] button bdi")
             names.nth(names.all_inner_texts().index(truth_of_row(row))).click()

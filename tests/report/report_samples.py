@@ -92,6 +92,30 @@ def flagged(arguments):
     )
 
 
+def tally(page):
+    return page.locator(".progress span").first.inner_text()
+
+
+def marks(page):
+    return page.locator(".list .mark").all_inner_texts()
+
+
+def example(page):
+    return int(page.locator(".card .head span").first.inner_text().removeprefix("Example "))
+
+
+def sieve(page, name):
+    return page.locator(".tools select").nth(("Group", "Given", "Suggested", "Show").index(name))
+
+
+def downloaded(page, tmp_path):
+    with page.expect_download() as event:
+        page.get_by_role("button", name="Download corrected labels").click()
+    path = tmp_path / event.value.suggested_filename
+    event.value.save_as(path)
+    return path
+
+
 def texts(n_rows, step=STEP):
     return [f"the text of example {row}" for row in range(n_rows * step)]
 

@@ -81,7 +81,7 @@ def test_what_is_verified_in_the_browser_corrects_the_estimate(browser, folder, 
     assert seen != sorted(seen), "in random order, so that the first thirty are a random sample too"
     assert page.locator("#suspects").count() == 0, "suggestions beside it would not leave the sample blind"
     with page.expect_download() as event:
-        section.get_by_role("button", name="Download verified labels").click()
+        page.get_by_role("button", name="Download verified labels").click()
     assert event.value.suggested_filename == "audit-review.csv"
     event.value.save_as(folder / "audit-review.csv")
     context.close()
@@ -109,7 +109,7 @@ def test_the_page_asks_for_the_class_before_it_shows_the_label(browser, folder):
     card = section.locator(".card")
     index = int(card.locator(".head span").first.inner_text().removeprefix("Example "))
     assert card.get_by_text("Which class is it?").is_visible()
-    assert not card.locator("dl").is_visible()
+    assert not card.locator(".labels").is_visible()
     assert section.get_by_role("button", name="Keep").count() == section.get_by_role("button", name="Take").count() == 0
     assert section.get_by_label("Given").count() == section.get_by_label("Suggested").count() == 0
     first = section.get_by_role("option").first.inner_text()
@@ -117,15 +117,15 @@ def test_the_page_asks_for_the_class_before_it_shows_the_label(browser, folder):
     section.locator(".list").focus()
     for key in "ax":
         page.keyboard.press(key)
-    assert section.locator(".progress span").first.inner_text().startswith("0 of 60")
+    assert page.locator(".progress span").first.inner_text().startswith("0 of 60")
     other = (labels[index] + 1) % 3
     page.keyboard.press(str(other + 1))
     said = f"Example {index}: you chose {names[other]}; its label says {names[labels[index]]}."
     assert card.get_by_role("status").inner_text() == said
     assert card.get_by_text("Which class is it?").is_visible(), "of the next one"
     page.keyboard.press("k")
-    assert card.locator("dl").is_visible()
-    assert names[labels[index]] in card.locator("dl").inner_text()
+    assert card.locator(".labels").is_visible()
+    assert names[labels[index]] in card.locator(".labels").inner_text()
     context.close()
 
 
@@ -143,10 +143,10 @@ def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(browser,
     page = context.new_page()
     page.goto((folder / "b.html").as_uri())
     section = page.locator("#audit")
-    assert section.locator(".progress span").first.inner_text().startswith("20 of 75 reviewed")
+    assert page.locator(".progress span").first.inner_text().startswith("20 of 75 reviewed")
     section.get_by_role("group", name="Choose a class").get_by_role("button").first.click()
     with page.expect_download() as event:
-        section.get_by_role("button", name="Download verified labels").click()
+        page.get_by_role("button", name="Download verified labels").click()
     event.value.save_as(folder / "audit-review.csv")
     context.close()
     found = read_sheet("audit-review.csv")

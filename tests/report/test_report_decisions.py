@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_samples import CLASSES, flagged, report, sample_issues, texts
+from report_samples import CLASSES, downloaded, example, flagged, marks, report, sample_issues, sieve, tally, texts
 
 from dualt.errors import InputError
 from dualt.issues.review import read_review
@@ -18,30 +18,6 @@ NUMBERS = [str(i) for i in range(14)]
 LETTERS = list("abcdejkxu")
 
 
-def start(page):
-    page.locator(".list").focus()
-
-
-def tally(page):
-    return page.locator(".progress span").first.inner_text()
-
-
-def marks(page):
-    return page.locator(".list .mark").all_inner_texts()
-
-
-def example(page):
-    return int(page.locator(".card .head span").first.inner_text().removeprefix("Example "))
-
-
-def downloaded(page, tmp_path):
-    with page.expect_download() as event:
-        page.get_by_role("button", name="Download corrected labels").click()
-    path = tmp_path / event.value.suggested_filename
-    event.value.save_as(path)
-    return path
-
-
 def ids_of(arguments):
     return [f"sku-{row}" for row in range(len(arguments["issues"]))]
 
@@ -50,7 +26,6 @@ def ids_of(arguments):
 def test_a_key_that_names_a_class_chooses_it(open_report, names):
     given = np.arange(8) % len(names)
     page = open_report(report(8, names, issues=sample_issues(8, names, given=given)))
-    start(page)
     # The third example is labelled by the third class, and so on: its own key keeps it, another changes it.
     pressed = [name for name in names if len(name) == 1][:8]
     expected = []
@@ -60,23 +35,11 @@ def test_a_key_that_names_a_class_chooses_it(open_report, names):
     assert marks(page)[: len(pressed)] == expected
 
 
-def test_zero_chooses_the_class_zero_and_keeps_nothing(open_report):
-    rows = flagged(report())
-    place = int(np.flatnonzero(rows.given != 0)[0])
-    page = open_report(report())
-    start(page)
-    for _ in range(place):
-        page.keyboard.press("j")
-    page.keyboard.press("0")
-    assert marks(page)[place] == "→ 0"
-
-
 def test_a_command_whose_key_is_a_class_moves_to_another(open_report):
     page = open_report(report(8, LETTERS))
     help_text = page.locator(".keys").inner_text()
     assert "+" in help_text
     assert "=" in help_text
-    start(page)
     page.keyboard.press("+")
     page.keyboard.press("=")
     assert tally(page) == "2 of 8 reviewed: 1 changed, 1 kept."
@@ -87,7 +50,6 @@ def test_a_command_whose_key_is_a_class_moves_to_another(open_report):
 def test_classes_without_digits_answer_to_their_place_and_the_tenth_to_zero(open_report):
     names = [f"class {i}" for i in range(11)]
     page = open_report(report(8, names, issues=sample_issues(8, names, given=np.full(8, 10))))
-    start(page)
     for key in ("1", "9", "0"):
         page.keyboard.press(key)
     assert marks(page)[:3] == ["→ class 0", "→ class 8", "→ class 9"]
@@ -97,7 +59,6 @@ def test_classes_without_digits_answer_to_their_place_and_the_tenth_to_zero(open
 def test_every_class_is_found_by_typing(open_report):
     names = [f"class {i}" for i in range(50)]
     page = open_report(report(8, names, issues=sample_issues(8, names, given=np.zeros(8, int))))
-    start(page)
     page.keyboard.press("/")
     page.keyboard.type("CLASS 4")
     field = page.get_by_role("combobox", name="Find a class")
@@ -125,7 +86,6 @@ def test_the_download_has_ids(open_report, tmp_path):
     ids = ids_of(data)
     ids[rows.index[0]] = '=1+1, "quoted"\nnew line 🙂'
     page = open_report(data | {"ids": ids})
-    start(page)
     page.keyboard.press("a")
     page.keyboard.press("x")
     path = downloaded(page, tmp_path)
@@ -172,7 +132,6 @@ def test_a_page_made_again_keeps_what_was_decided_by_id_where_the_label_is_still
     path = tmp_path / "report.html"
     path.write_text(render_report(**first), encoding="utf-8")
     page.goto(path.as_uri())
-    start(page)
     for key in "aax":
         page.keyboard.press(key)
     page.wait_for_timeout(500)
@@ -189,33 +148,10 @@ def test_a_page_made_again_keeps_what_was_decided_by_id_where_the_label_is_still
     context.close()
 
 
-def test_without_ids_a_decision_belongs_to_a_row_and_its_old_label(browser, tmp_path):
-    context = browser.new_context()
-    page = context.new_page()
-    path = tmp_path / "report.html"
-    given = flagged(report()).given
-    other, here = (np.where(np.arange(40) == row, (given + 1) % 10, given) for row in (5, 0))
-    expected = [
-        (report(), "0 of 40"),
-        (report(issues=sample_issues(given=other)), "1 of 40"),
-        (report(issues=sample_issues(given=here)), "0 of 40"),
-    ]
-    for arguments, words in expected:
-        path.write_text(render_report(**arguments), encoding="utf-8")
-        page.goto(path.as_uri())
-        assert tally(page).startswith(words)
-        if arguments is expected[0][0]:
-            start(page)
-            page.keyboard.press("a")
-            page.wait_for_timeout(500)
-    context.close()
-
-
 def test_examples_that_are_twice_there_are_decided_one_by_one(open_report):
     data = report()
     same = ["twice"] * len(data["issues"])
     page = open_report(data | {"ids": same, "texts": same})
-    start(page)
     page.keyboard.press("a")
     page.wait_for_timeout(500)
     page.reload()
@@ -231,7 +167,6 @@ def test_a_page_opens_with_an_earlier_review(open_report, tmp_path):
     assert "3 of 41 reviewed" in tally(page)
     assert page.get_by_role("button", name="Undo").is_disabled()
     assert example(page) == rows.index[2]
-    start(page)
     page.keyboard.press("a")
     decisions = {decision.index: decision.new for decision in read_review(downloaded(page, tmp_path))}
     assert decisions == {
@@ -246,7 +181,7 @@ def test_a_word_of_ones_own_outdoes_the_earlier_review_and_undo_brings_it_back(o
     data = report()
     row = int(flagged(data).index[0])
     page = open_report(data | {"reviewed": {row: "7"}})
-    start(page)
+    page.locator(".list").focus()
     page.keyboard.press("Home")
     page.keyboard.press("5")
     assert marks(page)[0] == "→ 5"
@@ -303,26 +238,63 @@ def test_a_cell_leads_to_its_labels(open_report, by):
     assert f"1 of {n_pairs}" in page.locator(".card .head").inner_text(), "no label to review is on the diagonal"
 
 
-def test_a_label_without_a_likelier_class_is_unclear(open_report):
-    given, suggested = np.array([0, 1, 2, 3]), np.array([0, 2, 2, 1])
-    page = open_report(report(4, issues=sample_issues(4, given=given, suggested=suggested)))
+def two_groups():
+    """Return a page of three labels that are probably wrong, and of two doubtful ones with a second-likeliest class."""
+    given, suggested = np.array([0, 1, 2, 3, 4]), np.array([0, 2, 2, 1, 3])
+    issues = sample_issues(5, given=given, suggested=suggested)
+    rows = issues.indices.tolist()
+    return report(5, issues=issues) | {"second": {rows[0]: (7, 0.25)}}
+
+
+def test_probably_wrong_and_doubtful_labels_are_apart_and_each_has_another_class(open_report):
+    page = open_report(two_groups())
     pairs = [text.split() for text in page.locator(".list .pair").all_inner_texts()]
-    assert pairs == [["0", "→", "unclear"], ["1", "→", "2"], ["2", "→", "unclear"], ["3", "→", "1"]]
-    take = page.get_by_role("button", name="Take")
-    assert page.locator(".card dd").nth(1).inner_text() == "unclear"
-    assert take.count() == 0
-    start(page)
-    page.keyboard.press("a")
-    assert tally(page) == "0 of 4 reviewed: 0 changed, 0 kept.", "there is nothing to take"
-    page.keyboard.press("x")
-    assert take.inner_text().endswith("Take 2")
-    take.focus()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Enter")
-    assert tally(page) == "2 of 4 reviewed: 1 changed, 1 kept.", "the third has no suggestion"
-    assert page.locator(".tools select").nth(1).locator("option").all_inner_texts() == [
-        "any", "unclear (2)", "1 (1)", "2 (1)",
-    ]  # fmt: skip
-    page.locator(".tools select").nth(1).select_option("unclear (2)")
+    # The class that label 2 most often hides is 1, by the matrix of the samples.
+    assert pairs == [["1", "→", "2"], ["3", "→", "1"], ["4", "→", "3"], ["0", "or", "7"], ["2", "or", "1"]]
+    assert marks(page) == ["", "", "", "doubtful", "doubtful"]
+    assert sieve(page, "Group").locator("option").all_inner_texts() == ["all (5)", "probably wrong (3)", "doubtful (2)"]
+    sieve(page, "Group").select_option("doubtful")
     assert page.locator(".list [role=option]").count() == 2
-    assert "to review" not in page.locator("#heatmap td[aria-label^='True 2, given 2']").get_attribute("aria-label")
+    assert page.locator(".card .labels").inner_text().split("\n")[-3:] == ["Second likeliest", "7", "25.0% likely"]
+    page.keyboard.press("a")
+    assert marks(page)[0] == "→ 7"
+
+
+def test_all_sure_suggestions_are_taken_at_once_and_undone_at_once(open_report):
+    data = report()
+    probability = data["issues"].suggested_probability[flagged(data).index]
+    page = open_report(data)
+    page.keyboard.press("x")
+    n_sure = int((probability[1:] >= 0.8).sum())
+    page.get_by_label("Least probability").select_option("80%")
+    page.get_by_role("button", name=f"Take all {n_sure} suggestions").click()
+    assert tally(page) == f"{n_sure + 1} of 40 reviewed: {n_sure} changed, 1 kept."
+    page.wait_for_timeout(100)
+    page.reload()
+    page.keyboard.press("u")
+    assert tally(page) == "1 of 40 reviewed: 0 changed, 1 kept."
+
+
+def test_a_row_shows_its_columns_and_notes_and_is_found_by_them(open_report):
+    data = report()
+    n_rows, first = len(data["issues"]), int(flagged(data).index[0])
+    columns = {"weight": [f"{row} kg" for row in range(n_rows)], "<b>": [""] * n_rows}
+    page = open_report(data | {"columns": columns, "notes": {first: ["ann: 3", "bob: 4"]}})
+    assert page.locator(".cells").inner_text().split("\n") == ["weight", f"{first} kg", "<b>", "–"]
+    assert page.locator(".notes").inner_text().split("\n") == ["ann: 3", "bob: 4"]
+    page.keyboard.press("j")
+    assert page.locator(".notes").is_hidden()
+    page.get_by_label("Search").fill("27 kg")
+    assert example(page) == 27
+    with pytest.raises(InputError, match="values of 'weight', one per label, got 2"):
+        render_report(**data | {"columns": {"weight": [1, 2]}})
+
+
+def test_keys_bring_the_list_into_sight_before_they_decide_and_the_download_stays_in_sight(open_report):
+    page = open_report(report(), viewport={"width": 1400, "height": 900})
+    assert page.get_by_role("button", name="Download").bounding_box()["y"] < 860
+    page.evaluate("scrollTo({ top: document.body.scrollHeight, behavior: 'instant' })")
+    page.keyboard.press("a")
+    assert tally(page).startswith("0 of 40")
+    assert page.evaluate("document.activeElement.className") == "list"
+    assert page.get_by_role("button", name="Download").bounding_box()["y"] < 860

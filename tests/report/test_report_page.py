@@ -46,8 +46,7 @@ class Reader(HTMLParser):
 def test_headline_confusions_and_advice_are_in_plain_words():
     words = Reader(render_report(**report(warnings=remarks(), comparison=compared()))).words()
     assert "20 % of the labels are wrong" in words
-    assert "20.0% 19.0% to 21.2% at 95% confidence" in words
-    assert "2,000 expected among 10,000" in words
+    assert "Probably wrong 40 another class is likelier Doubtful 0" in words
     assert "given 1, should be 0: about 150" in words
     assert "1 thing to know before you rely on it" in words
     assert "Use out-of-fold probabilities." in words
@@ -105,7 +104,7 @@ def test_nothing_is_loaded_from_elsewhere():
 
 def test_ten_classes_and_five_hundred_labels_take_a_few_tens_of_kilobytes():
     page = render_report(**report(500, comparison=compared(), warnings=remarks()))
-    assert len(page.encode()) < 80_000
+    assert len(page.encode()) < 85_000
 
 
 def test_a_large_matrix_is_cut_to_the_most_confused_classes():

@@ -6,9 +6,7 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from dualt.cli import app
 from dualt.errors import FileError
 from dualt.report import image_previews
 
@@ -88,18 +86,3 @@ def test_a_file_that_is_cut_off_or_a_bomb_is_one_clear_error(tmp_path, monkeypat
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
     with pytest.raises(FileError, match=r"0\.bmp: .*decompression bomb"):
         shown(tmp_path, "0.bmp")
-
-
-def test_issues_of_a_folder_of_bitmaps_are_written_with_their_page(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DUALT_CACHE", str(tmp_path / "cache"))
-    for number in range(60):
-        name = ["dark", "light"][(number % 2) ^ (number % 6 == 0)]
-        (tmp_path / "photos" / name).mkdir(parents=True, exist_ok=True)
-        pixels = RNG.integers(0, 90, (8, 8, 3)) + 100 * (number % 2)
-        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "photos" / name / f"{number}.bmp")
-    result = CliRunner().invoke(app, ["issues", "photos", "-o", "issues.csv", "--report", "page.html"])
-    assert result.exit_code == 0, result.output
-    flagged = len((tmp_path / "issues.csv").read_text().splitlines()) - 1
-    assert flagged > 0
-    assert (tmp_path / "page.html").read_text().count('"data:image/png;base64,') == flagged

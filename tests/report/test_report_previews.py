@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from report_samples import report, texts
 
-from dualt.errors import DualtError, FileError, InputError
+from dualt.errors import FileError, InputError
 from dualt.report import image_previews, render_report, text_previews
 
 
@@ -59,17 +59,6 @@ def test_arrays_become_thumbnails_of_the_listed_rows(tmp_path, shape):
 def test_other_arrays_are_refused(pixels, message):
     with pytest.raises(InputError, match=message):
         image_previews(pixels, [0], n_samples=6)
-
-
-def test_other_files_are_refused(tmp_path):
-    with pytest.raises(FileError, match=r"nothing\.npy"):
-        image_previews(tmp_path / "nothing.npy", [0], n_samples=1)
-    (tmp_path / "text.npy").write_text("hello")
-    np.savez(tmp_path / "many.npz", a=np.zeros(3))
-    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
-    for name in ("text.npy", "many.npz", "objects.npy"):
-        with pytest.raises(DualtError, match=name):
-            image_previews(tmp_path / name, [0], n_samples=1)
 
 
 def test_files_of_a_folder_are_embedded_as_they_are_by_their_names(tmp_path):

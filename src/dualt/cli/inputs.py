@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.cli.options import Data, Estimation, Learning, parse_settings
 from dualt.cli.terminal import progress
-from dualt.errors import DualtError, InputError, LabelsError
+from dualt.errors import DualtError, FileError, InputError, LabelsError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # Rows that a notice lists.
 _LISTED = 12
+# Columns that a page shows of a row unless --show names others.
+_SHOWN_COLUMNS = 12
+# What stands in tables for a missing label; a class may well be called "none".
+_MISSING_MARKERS = frozenset({"", "n/a", "#n/a", "na", "nan", "<na>", "null"})
 # Images of one size up to this are used as they are; others are resized to this many pixels a side.
 _LARGEST_SIDE, _USUAL_SIDE = 48, 32
 # What is said of the answer that a kind of data suggests, by the answer.
@@ -47,7 +53,8 @@ class Examples:
     """The rows of a command: their posterior, and what they are called and show.
 
     The posterior has the rows with a label; `labelled` are their positions among all `n_rows` (None: all have one).
-    `images` is the folder per class that they came in.
+    `images` is the folder per class that they came in, `columns` what else a page shows of each row,
+    `written` the labels as they are in the file where some were merged.
     """
 
     posterior: NoisyPosterior
@@ -56,6 +63,8 @@ class Examples:
     ids: Sequence[str] | None = None
     texts: Sequence[str] | None = None
     images: Path | None = None
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    written: Sequence[str] | None = None
 
     def find_issues(self, source: Any = None, **options: Any) -> LabelIssues:
         """Return the label issues of all rows; `source` is an estimate or a matrix."""
@@ -117,6 +126,63 @@ def warn_missing(labelled: NDArray[np.intp], n_rows: int) -> None:
         _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
 
 
+def warn_repeated(ids: Sequence[Any] | None, column: str | None) -> None:
+    """Say on stderr which ids, if any, are those of several rows."""
+    repeated = [name for name, times in Counter(ids or ()).items() if times > 1]
+    if repeated:
+        shown = ", ".join(map(repr, repeated[:_LISTED])) + (", …" if len(repeated) > _LISTED else "")
+        _log.warning("Several rows have the same id in %r, and are named by row number instead: %s", column, shown)
+
+
+def checked_labels(labels: NDArray[Any], path: Path, *, merge: bool = False) -> NDArray[Any]:
+    """Return the labels; say on stderr which look like one class or like missing ones, and `merge` them if asked to.
+
+    Merged labels get the most frequent spelling of their class, without blanks at its ends.
+    """
+    import numpy as np
+
+    if labels.dtype.kind != "U":
+        return labels
+    counts = Counter(labels.tolist())
+    counts.pop("", None)
+    spellings, markers = _similar(counts)
+    if merge:
+        names = dict.fromkeys(markers, "")
+        for alike in spellings:
+            common = max(alike, key=lambda name: counts[name]).strip()
+            names |= dict.fromkeys(alike, common)
+        labels = np.array([names.get(label, label) for label in labels.tolist()])
+    warn_labels(counts, path, merged=merge)
+    return labels
+
+
+def warn_labels(counts: Mapping[str, int], path: Path | None = None, *, merged: bool = False) -> None:
+    """Say on stderr which class names look like one class, and which like missing labels."""
+    spellings, markers = _similar(counts)
+
+    def listed(names: Sequence[str]) -> str:
+        return ", ".join(f"{name!r} ({counts[name]:,})" if counts[name] else repr(name) for name in names)
+
+    remedy = "Merge them with --merge-labels." if path else "Merge them before probabilities are made."
+    for alike in spellings:
+        done = "are taken as one class." if merged else f"differ only by case, accents or blanks. {remedy}"
+        _log.warning("The labels %s %s", listed(alike), done)
+    if markers:
+        remedy = "Empty these cells, or pass --merge-labels." if path else "Leave such rows without a label."
+        done = "are taken as missing." if merged else f"look like missing labels, and are taken as classes. {remedy}"
+        _log.warning("The labels %s %s", listed(markers), done)
+
+
+def _similar(names: Iterable[str]) -> tuple[list[list[str]], list[str]]:
+    """Return the groups of names that are equal but for case, accents and blanks, and those that stand for nothing."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        plain = unicodedata.normalize("NFKD", name.strip().casefold())
+        groups.setdefault("".join(c for c in plain if not unicodedata.combining(c)), []).append(name)
+    alike = [found for folded, found in groups.items() if len(found) > 1 and folded not in _MISSING_MARKERS]
+    return alike, [name for folded in sorted(_MISSING_MARKERS) for name in groups.get(folded, ())]
+
+
 def warn_verified(n_verified: int, sheet: Sheet, path: Path | None) -> None:
     """Say on stderr how many rows of an audit's file are filled in."""
     _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet.rows):,}", path)
@@ -154,6 +220,8 @@ def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
             raise LabelsError("Expected a label in every row with --dask, got rows without.")
         posterior = DaskPosterior.of(posterior)
     ids = read_column(data, data.id_column, n_rows) if folder is None else io.read_class_folder(folder).files
+    warn_repeated(ids, data.id_column)
+    warn_labels(dict.fromkeys(posterior.coder.names, 0))
     texts = [read_column(data, name, n_rows) or [] for name in learning.text_columns]
     return Examples(posterior, n_rows, labelled, ids, joined_texts(texts), folder)
 
@@ -251,12 +319,17 @@ def _rename_classes(path: Path, header: Sequence[str] | None, table: Path) -> tu
 
 
 class Raw(NamedTuple):
-    """Examples and labels as `cross_fit` takes them, the columns that name the rows, and its other options."""
+    """Examples and labels as `cross_fit` takes them, the columns that name the rows, its other options.
+
+    `columns` are those learned from, as texts, for a page to show; `written` the labels before some were merged.
+    """
 
     examples: Any
     labels: Any
     beside: dict[str, Sequence[Any]]
     options: dict[str, Any]
+    columns: Mapping[str, Sequence[str]] = {}
+    written: Sequence[str] | None = None
 
 
 def _learnt(data: Data, learning: Learning, on_steps: Any, on_rows: Any) -> Examples:
@@ -272,6 +345,7 @@ def _learnt(data: Data, learning: Learning, on_steps: Any, on_rows: Any) -> Exam
             " Leave out --features, --group and --model where there are probabilities."
         )
     raw = read_raw(data, learning)
+    warn_repeated(raw.beside.get(data.id_column or ""), data.id_column)
     found = learn(raw, learning, n_jobs=data.n_jobs, on_progress=on_steps)
     models = f"{len(found.members)} models" if len(found.members) > 1 else "a model"
     _log.warning(
@@ -296,7 +370,7 @@ def _learnt(data: Data, learning: Learning, on_steps: Any, on_rows: Any) -> Exam
     ids = raw.beside.get("file") if folder else raw.beside.get(data.id_column or "")
     texts = None if learning.text_column is None else raw.beside.get(learning.text_column)
     every = labelled if len(labelled) < len(found) else None
-    return Examples(posterior, len(found), every, ids, texts, folder)
+    return Examples(posterior, len(found), every, ids, texts, folder, raw.columns, raw.written)
 
 
 def most_frequent(found: OutOfFold) -> float:
@@ -340,19 +414,52 @@ def read_raw(data: Data, learning: Learning, size: int | None = None) -> Raw:
 
 def _read_images(folder: Path, size: int | None) -> Raw:
     from dualt import io
-    from dualt.datasets.images import image_size_and_mode
-    from dualt.datasets.own_files import load_images
     from dualt.io.image_folder import FILE_COLUMN
+    from dualt.labels import as_text_array
 
     if io.is_class_folder(folder / "train"):
         raise InputError(f"Expected a folder per class in {folder}, got train. Pass {folder / 'train'}.")
     images = io.read_class_folder(folder)
-    paths = [folder / file for file in images.files]
+    try:
+        files, pixels = images.files, _load_images(folder, images.files, size)
+    except FileError:
+        files = _readable(folder, images.files)
+        pixels = _load_images(folder, files, size)
+    labels = as_text_array([file.partition("/")[0] for file in files])
+    return Raw(pixels, labels, {FILE_COLUMN: files, "label": labels.tolist()}, {"kind": "images"})
+
+
+def _load_images(folder: Path, files: Sequence[str], size: int | None) -> Any:
+    from dualt.datasets.images import image_size_and_mode
+    from dualt.datasets.own_files import load_images
+
+    paths = [folder / file for file in files]
     if size is None:
         sizes = {image_size_and_mode(path)[0] for path in paths}
         size = None if len(sizes) == 1 and max(*sizes.pop()) <= _LARGEST_SIDE else _USUAL_SIDE
-    beside: dict[str, Sequence[Any]] = {FILE_COLUMN: images.files, "label": images.labels.tolist()}
-    return Raw(load_images(paths, size=size), images.labels, beside, {"kind": "images"})
+    return load_images(paths, size=size)
+
+
+def _readable(folder: Path, files: Sequence[str]) -> list[str]:
+    """Return the images that can be decoded; list the others on stderr."""
+    kept = [file for file in files if _is_readable(folder / file)]
+    skipped = sorted({*files} - {*kept})
+    if not kept:
+        raise FileError(f"Expected images in {folder}, got {len(skipped):,} files that cannot be read.")
+    count = f"{len(skipped):,} of {len(files):,}"
+    _log.warning("%s images cannot be read and are skipped:\n  %s", count, "\n  ".join(skipped))
+    return kept
+
+
+def _is_readable(path: Path) -> bool:
+    from dualt.datasets.images import opened_image
+
+    try:
+        with opened_image(path) as image:
+            image.load()
+    except FileError:
+        return False
+    return True
 
 
 def _read_raw_table(data: Data, learning: Learning) -> Raw:
@@ -393,7 +500,15 @@ def _read_raw_table(data: Data, learning: Learning) -> Raw:
         options["text"] = texts
     elif learning.model is not None:
         examples = _as_numbers(examples)
-    return Raw(examples, table.read_column(at), beside, options)
+    labels = checked_labels(table.read_column(at), data.probs, merge=learning.merge_labels)
+    written, beside[label] = (beside[label], labels.tolist()) if learning.merge_labels else (None, beside[label])
+    return Raw(examples, labels, beside, options, _shown_columns(columns, texts), written)
+
+
+def _shown_columns(columns: Mapping[str, Sequence[str]], texts: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the columns that a page shows by name: the first of those learned from; a single text stands by itself."""
+    named = [name for name in columns if [name] != texts]
+    return {name: columns[name] for name in named[:_SHOWN_COLUMNS]}
 
 
 def _feature_names(table: Any, data: Data, learning: Learning) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.inputs import estimate_examples, opened
+from dualt.cli.inputs import Examples, estimate_examples, opened, read_column
 from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
 from dualt.cli.terminal import again, console, print_json, say, show_issues, show_next
 from dualt.errors import DualtError, InputError
@@ -36,6 +38,9 @@ def issues(
     report: Annotated[Path | None, _page(help="Write a page to review the labels in a browser: report.html.")] = None,
     images: Annotated[
         Path | None, _page(help="Images for the page: a folder of files named by id or row, or a .npy.")
+    ] = None,
+    show: Annotated[
+        str | None, _page(help="Columns to show on the page: 'price,colour'. Default: those learned from.")
     ] = None,
     reviewed: Annotated[
         Path | None, _page(help="An earlier review, as the page downloads it: the page opens with it.")
@@ -68,13 +73,13 @@ def issues(
         else:
             source = match_transition(*io.load_named_transition(transition), examples.posterior.coder.names)
         found = examples.find_issues(source, top=top, threshold=threshold)
+        page = {} if report is None else _page_options(data, learning, examples, found, show)
     found = with_image_names(found, images)
-    decided = {} if reviewed is None else decided_rows(found, reviewed)
+    decided = {} if reviewed is None else decided_rows(found, reviewed, examples.written)
     found = found.without([row for row, label in decided.items() if label == found.given_names[int(row)]])
     if report is not None:
-        texts = Path(learning.text) if learning.text and learning.text_column is None else None
         pictures = images or (None if learning.text else examples.images)
-        found.to_report(report, images=pictures, texts=texts, reviewed=decided, level=estimation.level)
+        found.to_report(report, images=pictures, reviewed=decided, level=estimation.level, **page)
     pictures = examples.images if found.images is None else images
     if output is not None and export is not None:
         export_issues(output, found, export, pictures)
@@ -100,6 +105,47 @@ def _next_steps(output: Path | None, report: Path | None, *, any_flagged: bool) 
     return steps
 
 
+def _page_options(
+    data: Data, learning: Learning, examples: Examples, found: LabelIssues, show: str | None
+) -> dict[str, Any]:
+    """Return what the page shows beside the issues: the title, the texts and columns, and the command to run next."""
+    import numpy as np
+
+    from dualt.issues.scores import second_likeliest
+    from dualt.report.page import MAX_LISTED
+
+    columns = dict(examples.columns)
+    if show is not None:
+        columns = {name: read_column(data, name, examples.n_rows) for name in map(str.strip, show.split(","))}
+    doubtful = found.indices[~found.probably_wrong[found.indices]][:MAX_LISTED]
+    rows = doubtful if examples.labelled is None else np.searchsorted(examples.labelled, doubtful)
+    second = second_likeliest(examples.posterior, found, rows) if len(rows) else []
+    labels = data.labels or data.probs
+    return {
+        "title": f"Labels of {labels.name}",
+        "texts": Path(learning.text) if learning.text and learning.text_column is None else None,
+        "columns": columns,
+        "written": examples.written,
+        "second": dict(zip(doubtful.tolist(), second, strict=True)),
+        "command": _apply_review(data, labels),
+    }
+
+
+def _apply_review(data: Data, labels: Path) -> str | None:
+    """Return the command that puts the page's download into these labels; None if they are in several files."""
+    from dualt import io
+
+    if data.image_folder is not None:
+        words = ["-o", "moves.csv"]
+    elif io.is_sharded(labels):
+        return None
+    else:
+        named = {"--label": data.label, "--id": data.id_column, "--classes": data.classes}
+        words = [word for name, value in named.items() if value is not None for word in (name, str(value))]
+        words += ["-o", f"{labels.stem}-corrected{labels.suffix}"]
+    return shlex.join(["dualt", "apply-review", str(labels), "suspects-review.csv", *words])
+
+
 def with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
     """Return the issues with the file of each row, if `--images` is a folder."""
     from dataclasses import replace
@@ -112,8 +158,8 @@ def with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
     return replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
 
 
-def decided_rows(found: LabelIssues, review: Path) -> dict[int | str, str]:
-    """Return the class that an earlier review decided for, by row."""
+def decided_rows(found: LabelIssues, review: Path, written: Sequence[str] | None = None) -> dict[int | str, str]:
+    """Return the class that an earlier review decided for, by row; `written` are the labels before some were merged."""
     from dualt.audit import read_sheet
     from dualt.issues.review import decided_labels, read_review
 
@@ -130,4 +176,4 @@ def decided_rows(found: LabelIssues, review: Path) -> dict[int | str, str]:
                 f" --verified {review}, or add to it with `dualt audit`."
             ) from None
         raise
-    return dict(decided_labels(decisions, found.given_names, found.ids).items())
+    return dict(decided_labels(decisions, written or found.given_names, found.ids).items())

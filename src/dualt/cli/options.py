@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -18,9 +18,6 @@ from typer.core import TyperCommand, TyperGroup
 from dualt.cli.terminal import notices, remember_running
 from dualt.errors import DualtError, InputError
 from dualt.files import check_outputs, check_writable_target
-
-if TYPE_CHECKING:
-    pass
 
 _OUTPUTS = ("output", "report", "folder")
 _PAGES = (".html", ".htm")
@@ -210,6 +207,13 @@ class Learning:
         str | None, _probabilities(metavar="MODULE:FACTORY", help="Makes your own scikit-learn classifier.")
     ] = None
     quick: Annotated[bool, _probabilities("--quick", help="Fit one plain model instead of several.")] = False
+    merge_labels: Annotated[
+        bool,
+        _probabilities(
+            "--merge-labels",
+            help="Take labels that differ by case, accents or blanks at the ends as one, and N/A as missing.",
+        ),
+    ] = False
 
     @property
     def text_column(self) -> str | None:

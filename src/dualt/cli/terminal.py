@@ -235,8 +235,12 @@ def show_notices(out: Console, estimate: TransitionEstimate) -> None:
 
 def matrix_table(estimate: TransitionEstimate, width: int = 120) -> Table:
     """Return the matrix in per cent, shaded, with each class's noise rate, in `width` columns."""
+    from dualt.labels import visible_name
+
     n_classes = len(estimate.class_names)
-    names = [shorten(name, min(10, width - _RATE_WIDTH - 5 * n_classes - 1)) for name in estimate.class_names]
+    names = [
+        shorten(visible_name(name), min(10, width - _RATE_WIDTH - 5 * n_classes - 1)) for name in estimate.class_names
+    ]
     first = max(_LEAST_NAME, 1 + max(map(len, names)))
     short = [shorten(name, max(min(10, (width - _RATE_WIDTH - first) // n_classes - 1), 4)) for name in names]
     table = Table(title="P(given label | true class), %", title_justify="left", box=None, padding=(0, 0))
@@ -334,7 +338,9 @@ def shorten(name: str, width: int = 10) -> str:
 
 
 def _name(class_name: str) -> Text:
-    return Text(shorten(class_name, 24))
+    from dualt.labels import visible_name
+
+    return Text(shorten(visible_name(class_name), 24))
 
 
 def _table(title: str, *headers: str) -> Table:

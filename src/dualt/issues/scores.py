@@ -180,6 +180,21 @@ def find_posterior_issues(
     )
 
 
+def second_likeliest(posterior: NoisyPosterior, found: LabelIssues, rows: NDArray[np.intp]) -> list[tuple[int, float]]:
+    """Return the likeliest class other than the given label, and its probability, of each of these rows."""
+    probs, labels = posterior.take(rows)
+    source: Any = found.transition if found.transition_estimate is None else found.transition_estimate
+    scorer = _prepare(posterior, source, None, None, None).scorer
+    if isinstance(scorer, BayesScorer):
+        weights = scorer.clean_posterior(apply_power(probs, scorer.power, tail=0)) * found.transition.T[labels]
+    else:
+        weights = calibrated_posterior(scorer.args[0], probs, labels)  # type: ignore[attr-defined]
+    weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    np.put_along_axis(weights, labels[:, None], -1, axis=1)
+    best, probability = surest(weights)
+    return list(zip(best.tolist(), np.maximum(probability, 0).tolist(), strict=True))
+
+
 class _Known(NamedTuple):
     """What is known before the labels are scored: the matrix and what it implies."""
 

@@ -21,6 +21,7 @@ from dualt import __version__
 from dualt.audit import Sheet
 from dualt.errors import InputError
 from dualt.files import atomic_write
+from dualt.labels import visible_name
 from dualt.report.previews import Previews, image_previews, text_previews
 from dualt.results.claims import footnote, headline
 from dualt.rows.entry import positions
@@ -36,6 +37,8 @@ MAX_LISTED = 10_000
 # A larger matrix is shown for its most confused classes, and one column gathers the others.
 _MATRIX_CLASSES = 30
 _N_LIKELY, _N_CONFUSIONS = 8, 12
+# Characters of one value of another column.
+_CELL = 500
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
 _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js",
             "keys.js", "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
@@ -48,6 +51,11 @@ class ReportOptions(TypedDict, total=False):
     audit: Sheet | NDArray[Any] | None
     images: Any
     texts: Sequence[str] | str | Path | None
+    columns: Mapping[str, Sequence[Any]] | None
+    notes: Mapping[int, Sequence[str]] | None
+    second: Mapping[int, tuple[int, float]] | None
+    command: str | None
+    written: Sequence[str] | None
     ids: Sequence[Any] | None
     reviewed: Mapping[int | str, str] | None
     level: float
@@ -75,6 +83,11 @@ def render_report(
     audit: Sheet | NDArray[Any] | None = None,
     images: Any = None,
     texts: Sequence[str] | str | Path | None = None,
+    columns: Mapping[str, Sequence[Any]] | None = None,
+    notes: Mapping[int, Sequence[str]] | None = None,
+    second: Mapping[int, tuple[int, float]] | None = None,
+    command: str | None = None,
+    written: Sequence[str] | None = None,
     ids: Sequence[Any] | None = None,
     reviewed: Mapping[int | str, str] | None = None,
     level: float = 0.95,
@@ -101,6 +114,18 @@ def render_report(
         What the examples look like: an array or folder as `image_previews` takes it.
     texts
         What the examples say, one per row, or a file with one per line; by default `issues.texts`.
+    columns
+        Other columns to show beside each example, by name: one value per row.
+    notes
+        Short remarks on single rows, such as who gave which label, by position in the data. An audit shows them once
+        the class was chosen.
+    second
+        The likeliest class other than the given label, and its probability, by position in the data, for doubtful
+        labels. Default: the class that the label most often hides.
+    command
+        What to run on the download, shown below the list. Default: the command without the user's own names.
+    written
+        The labels as they are in the user's file, for the download, where they are not the names of their classes.
     ids
         The names of all examples, one per row: shown, searched, and written into the download.
     reviewed
@@ -125,10 +150,13 @@ def render_report(
         # Beside suspects and suggestions an audit's sample would not be blind.
         chosen = _suspects(issues, limit, reviewed, ids) if audit is None else _audit(audit, issues, ids)
         rows = chosen.pop("rows")
-        lists = [_review_list(issues, rows, _previews(issues, rows, images, texts), ids) | chosen]
+        listed = _review_list(issues, rows, _previews(issues, rows, images, texts), ids, wrong, second)
+        lists = [listed | _beside(rows, len(issues), columns, notes) | chosen]
+        lists[0]["old"] = None if written is None else [str(written[row]) for row in rows]
     classes = _shown_classes(wrong)
     content = {
         "names": list(shown.class_names),
+        "shown": list(map(visible_name, shown.class_names)),
         "level": level,
         "matrix": _matrix(shown.transition, classes, None if estimate is None else estimate.confidence_interval(level)),
         "rates": _rates(shown.transition),
@@ -141,8 +169,6 @@ def render_report(
         title=title,
         estimate=estimate,
         class_names=shown.class_names,
-        noise_rate=wrong.sum() / max(n_samples, 1) if estimate is None else estimate.noise_rate,
-        interval=None if estimate is None else estimate.noise_rate_interval(level),
         headline=_headline(estimate, level, wrong.sum(), n_samples),
         footnote=None if estimate is None else footnote(estimate),
         label_counts=_label_counts(shown) if estimate is None else list(estimate.diagnostics.label_counts),
@@ -150,8 +176,10 @@ def render_report(
         expected_wrong=wrong.sum(),
         confusions=_confusions(wrong),
         n_flagged=0 if issues is None else len(issues.indices),
+        n_wrong=0 if issues is None else int(issues.probably_wrong.sum()),
         n_shown=len(classes),
         lists=lists,
+        command=command,
         comparison=comparison,
         distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
         level=f"{100 * level:g}%",
@@ -205,16 +233,29 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
 
 
 def _review_list(
-    issues: LabelIssues, rows: Sequence[int], previews: Previews | None, ids: Sequence[Any] | None
+    issues: LabelIssues,
+    rows: Sequence[int],
+    previews: Previews | None,
+    ids: Sequence[Any] | None,
+    wrong: NDArray[Any],
+    second: Mapping[int, tuple[int, float]] | None,
 ) -> dict[str, Any]:
     """Return what the page's script shows of each row, in this order."""
+    given, suggested = issues.given[rows].tolist(), issues.suggested[rows].tolist()
+    probability = _rounded(issues.suggested_probability[rows], 3)
+    doubtful = [int(one == other) for one, other in zip(given, suggested, strict=True)]
+    for place in np.flatnonzero(doubtful).tolist():
+        likeliest = int(np.where(np.arange(len(wrong)) == given[place], -1, wrong[given[place]]).argmax())
+        suggested[place], other = (second or {}).get(rows[place], (likeliest, None))
+        probability[place] = None if other is None else round(other, 3)
     return {
         "index": issues.row_numbers[rows].tolist(),
         "ids": None if ids is None else [str(ids[row]) for row in rows],
-        "given": issues.given[rows].tolist(),
-        "suggested": issues.suggested[rows].tolist(),
+        "given": given,
+        "suggested": suggested,
+        "doubtful": doubtful,
         "right": _rounded(issues.probability_right[rows], 3),
-        "probability": _rounded(issues.suggested_probability[rows], 3),
+        "probability": probability,
         "kind": previews.kind if previews else None,
         "pixelated": bool(previews and previews.pixelated),
         "previews": [previews.content.get(row) for row in rows] if previews else None,
@@ -222,15 +263,38 @@ def _review_list(
     }
 
 
+def _beside(
+    rows: Sequence[int],
+    n_samples: int,
+    columns: Mapping[str, Sequence[Any]] | None,
+    notes: Mapping[int, Sequence[str]] | None,
+) -> dict[str, Any]:
+    """Return the values of other columns, cut to a readable length, and the remarks on each row."""
+    for name, values in (columns or {}).items():
+        if len(values) != n_samples:
+            raise InputError(f"Expected {n_samples:,} values of {name!r}, one per label, got {len(values):,}.")
+    cells = [[_cut(str(values[row])) for values in (columns or {}).values()] for row in rows]
+    return {
+        "fields": list(map(str, columns or {})),
+        "cells": cells if columns else None,
+        "notes": [list(map(str, notes.get(row, ()))) for row in rows] if notes else None,
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
+
+
 def _suspects(
     issues: LabelIssues, limit: int, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None
 ) -> dict[str, Any]:
-    """Return the list of flagged rows, followed by those that an earlier review decided."""
-    known, flagged = _reviewed_rows(issues, reviewed, ids), issues.indices[:limit].tolist()
-    rows = list(dict.fromkeys([*flagged, *known]))
+    """Return the flagged rows, probably wrong ones first, followed by those that an earlier review decided."""
+    known, flagged = _reviewed_rows(issues, reviewed, ids), issues.indices[:limit]
+    is_wrong = issues.probably_wrong[flagged]
+    rows = list(dict.fromkeys([*flagged[is_wrong].tolist(), *flagged[~is_wrong].tolist(), *known]))
     return {
         "key": "suspects",
-        "title": "Suspect labels",
+        "title": "Labels to review",
         "blind": False,
         "rows": rows,
         "known": [[place, known[row]] for place, row in enumerate(rows) if row in known],
@@ -246,7 +310,7 @@ def _audit(audit: Sheet | NDArray[Any], issues: LabelIssues, ids: Sequence[Any] 
     Its rows are counted in the data that it was drawn from, beside which its file is read.
     """
     rows = audit.rows.tolist() if isinstance(audit, Sheet) else np.asarray(audit).tolist()
-    found: dict[str, Any] = {"key": "audit", "title": "Random sample", "blind": True, "rows": rows, "index": rows}
+    found: dict[str, Any] = {"key": "audit", "title": "Labels to check", "blind": True, "rows": rows, "index": rows}
     found |= {"known": [], "more": {}, "action": "Download verified labels"}
     if isinstance(audit, Sheet):
         codes = {str(code): code for code in range(len(issues.class_names))}
@@ -377,6 +441,6 @@ def _environment() -> Environment:
     environment.filters.update(
         percent=_percent,
         count=lambda number: f"{round(number):,}",
-        class_name=lambda name: Markup("<bdi>{}</bdi>").format(name.strip() or "(blank)"),
+        class_name=lambda name: Markup("<bdi>{}</bdi>").format(visible_name(name)),
     )
     return environment

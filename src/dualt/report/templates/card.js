@@ -5,7 +5,7 @@ const offered = (rows, row) => {
   const [given, suggested] = [rows.given[row], rows.suggested[row]];
   if (page.names.length <= FEW_CLASSES) return page.names.map((_, code) => code);
   if (rows.blind) return [];
-  const likely = [suggested, ...(page.likely[given] ?? [])].filter((code) => code !== given && code !== UNCLEAR);
+  const likely = [suggested, ...(page.likely[given] ?? [])].filter((code) => code !== given);
   return [...new Set(likely)].slice(0, 8);
 };
 
@@ -24,17 +24,20 @@ class Card {
     this.place = el("span");
     this.ident = el("div", { class: "ident", dir: "auto" });
     this.view = el("div", { class: "view" });
+    this.cells = el("dl", { class: "cells" });
+    this.notes = el("ul", { class: "notes" });
     this.given = el("dd");
     this.suggested = el("dd");
+    this.rival = el("dt");
     this.keep = button("", () => decide(rows.given[this.row]), { class: "big" });
     this.take = button("", () => decide(rows.suggested[this.row]), { class: "big main" });
     this.classes = el("div", { class: "choices", role: "group", "aria-label": "Choose a class" });
     this.finder = page.names.some((_, code) => code >= FEW_CLASSES || !keyOf(code, code)) ? new Finder(`${rows.key}-found`, decide, leave) : null;
     this.labels = el(
       "dl",
-      {},
+      { class: "labels" },
       el("div", {}, el("dt", {}, "Given label"), this.given),
-      el("div", {}, el("dt", {}, "Suggested"), this.suggested),
+      el("div", {}, this.rival, this.suggested),
     );
     this.question = el("p", { class: "question" }, "Which class is it?");
     this.verdict = el("p", { class: "meta", role: "status" });
@@ -44,9 +47,11 @@ class Card {
       el("div", { class: "head" }, this.number, this.place),
       this.ident,
       this.view,
+      this.cells,
       ...(rows.blind ? [this.question, this.labels] : [this.labels, el("div", { class: "choices" }, this.keep, this.take)]),
       this.classes,
       this.finder?.node ?? "",
+      this.notes,
       el("div", { class: "choices" }, button("Previous", () => move(-1)), button("Next", () => move(1))),
       ...(rows.blind ? [this.verdict] : []),
     );
@@ -66,15 +71,23 @@ class Card {
     this.ident.textContent = identity(rows, row);
     this.ident.hidden = !this.ident.textContent;
     this.given.replaceChildren(name(given), " ", el("small", {}, `${percent(rows.right[row])} likely`));
-    const likely = suggested === UNCLEAR ? [] : [" ", el("small", {}, `${percent(rows.probability[row])} likely`)];
+    const likely = rows.probability[row] === null ? [] : [" ", el("small", {}, `${percent(rows.probability[row])} likely`)];
+    this.rival.textContent = rows.doubtful[row] ? "Second likeliest" : "Suggested";
     this.suggested.replaceChildren(name(suggested), ...likely);
     this.keep.replaceChildren(key(keyFor("keep")), "Keep ", name(given));
-    if (suggested === UNCLEAR && document.activeElement === this.take) this.node.focus({ preventScroll: true });
-    this.take.hidden = suggested === UNCLEAR;
+    // The likelier of the two stands out.
+    this.keep.classList.toggle("main", Boolean(rows.doubtful[row]));
+    this.take.classList.toggle("main", !rows.doubtful[row]);
     this.take.replaceChildren(key(keyFor("take")), "Take ", name(suggested));
     this.keep.setAttribute("aria-pressed", chosen === given);
     this.take.setAttribute("aria-pressed", chosen === suggested);
     this.view.hidden = !rows.previews;
+    this.cells.hidden = !rows.cells;
+    this.cells.replaceChildren(...(rows.cells?.[row] ?? []).map((text, i) =>
+      el("div", {}, el("dt", { dir: "auto" }, rows.fields[i]), el("dd", { dir: "auto" }, text || "–"))));
+    // Where the class is still to be judged, what others said would tell.
+    this.notes.hidden = !rows.notes?.[row].length || (rows.blind && chosen === undefined);
+    this.notes.replaceChildren(...(rows.notes?.[row] ?? []).map((text) => el("li", { dir: "auto" }, text)));
     this.view.replaceChildren(preview(rows, row) ?? el("p", { class: "empty" }, "No preview"));
     // A blind list asks first; what the label says is shown once a class was chosen.
     this.question.hidden = chosen !== undefined;

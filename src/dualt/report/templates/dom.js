@@ -12,11 +12,6 @@ const percent = (share, decimals = 1) => `${(100 * share).toFixed(decimals)}%`;
 const whole = (number) => number.toLocaleString("en");
 
 const page = JSON.parse(document.getElementById("numbers").textContent);
-// Stands for the suggestion on a list of suspects where no class is likelier than the given label.
-const UNCLEAR = -1;
-for (const rows of page.lists.filter(({ blind }) => !blind)) {
-  rows.suggested = rows.suggested.map((code, row) => (code === rows.given[row] ? UNCLEAR : code));
-}
 
 const storage = {
   read(key) {

@@ -1,5 +1,5 @@
 // Names of classes, in full and for narrow places.
-const shown = (code) => (code === UNCLEAR ? "unclear" : page.names[code].trim() || "(blank)");
+const shown = (code) => page.shown[code];
 const name = (code) => el("bdi", { title: shown(code) }, shown(code));
 
 // So many characters are seen in the narrowest places; so many of a beginning that is left out are kept.

@@ -16,8 +16,14 @@ class Review {
     this.bar = el("progress", { max: rows.index.length, "aria-label": "Reviewed" });
     this.tally = el("span");
     this.voice = el("span", { class: "unseen", role: "status" });
+    this.least = el("select", { "aria-label": "Least probability" }, ...[0.99, 0.95, 0.9, 0.8].map((share) =>
+      el("option", { value: share, selected: share === 0.95 }, percent(share, 0))));
+    this.least.addEventListener("change", () => this.count());
+    this.takeAll = button("", () => this.decideAll());
     host.append(...this.layout());
-    host.parentElement.addEventListener("keydown", (event) => this.press(event));
+    document.body.append(el("aside", { class: "actions", "aria-label": "Decisions" },
+      el("div", { class: "progress" }, this.bar, this.tally, this.voice), this.undoButton, this.saveButton));
+    document.addEventListener("keydown", (event) => this.press(event));
     this.box.addEventListener("click", ({ target }) => {
       const option = target.closest("[role=option]");
       if (option) this.go(Number(option.dataset.position));
@@ -35,10 +41,10 @@ class Review {
       byName, byPlace, this.card.finder && [keyFor("find"), "find a class by typing"], [keyFor("undo"), "undo"],
     ].filter(Boolean).map(([pressed, text]) => el("span", {}, el("kbd", {}, pressed), text));
     return [
-      el("div", { class: "tools" }, ...this.sieve.labels, this.clearButton, el("span", { class: "gap" }), this.undoButton, this.saveButton),
-      el("div", { class: "progress" }, this.bar, this.tally, this.voice),
+      el("div", { class: "tools" }, ...this.sieve.labels, this.clearButton),
+      this.rows.blind ? "" : el("div", { class: "bulk" }, this.takeAll, this.least),
       el("div", { class: "desk" }, this.box, this.card.node),
-      el("p", { class: "keys" }, "Keys, once you have clicked or tabbed into the list: ", ...help),
+      el("p", { class: "keys" }, "Keys: ", ...help),
     ];
   }
 
@@ -74,7 +80,8 @@ class Review {
     const called = identity(rows, row);
     const hidden = rows.blind && chosen === undefined;
     const about = hidden ? called || "to judge" : `${called || `example ${rows.index[row]}`}, ${percent(rows.right[row])} likely right`;
-    const pair = [brief(given), el("span", {}, "→"), brief(rows.suggested[row])];
+    const pair = [brief(given), el("span", {}, rows.doubtful[row] ? "or" : "→"), brief(rows.suggested[row])];
+    const open = rows.doubtful[row] && !hidden ? "doubtful" : "";
     image?.setAttribute("alt", "");
     return el(
       "div",
@@ -91,9 +98,9 @@ class Review {
         "span",
         { class: "what" },
         hidden ? el("span", {}, `Example ${rows.index[row]}`) : el("span", { class: "pair" }, ...pair),
-        el("span", { class: "about", dir: "auto" }, text ? [called, text].filter(Boolean).join(" · ") : about),
+        el("span", { class: "about", dir: "auto" }, text || rows.cells ? [called, text, ...(rows.cells?.[row] ?? [])].filter(Boolean).join(" · ") : about),
       ),
-      el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${briefly(chosen)}` : chosen === given ? "kept" : ""),
+      el("span", { class: changed ? "mark changed" : "mark" }, changed ? `→ ${briefly(chosen)}` : chosen === given ? "kept" : open),
     );
   }
 
@@ -130,6 +137,9 @@ class Review {
     const split = `${whole(changed)} ${words[0]}, ${whole(made.size - changed)} ${words[1]}.`;
     this.tally.textContent = `${whole(made.size)} of ${whole(total)} reviewed: ${split}${note}`;
     this.undoButton.disabled = !log.length;
+    const sure = this.sure().length;
+    this.takeAll.textContent = `Take ${sure === 1 ? "the one suggestion" : `all ${whole(sure)} suggestions`} shown, if at least this likely:`;
+    this.takeAll.disabled = !sure;
     this.saveButton.disabled = !made.size;
   }
 
@@ -139,10 +149,26 @@ class Review {
     return next < 0 ? position : next;
   }
 
+  // The rows that pass the filters, are still open, and have a suggestion of at least the chosen probability.
+  sure() {
+    const { rows, choices, least } = this;
+    return this.visible.filter((row) =>
+      !rows.doubtful[row] && rows.probability[row] >= Number(least.value) && !choices.made.has(row));
+  }
+
+  decideAll() {
+    const sure = this.sure();
+    this.choices.choose(sure.map((row) => [row, this.rows.suggested[row]]));
+    this.sift();
+    this.list.reset(this.visible.length);
+    this.go(this.nextOpen(-1));
+    this.voice.textContent = `${whole(sure.length)} suggestions taken. ${this.tally.textContent}`;
+  }
+
   decide(code) {
     const row = this.visible[this.position];
-    if (row === undefined || code === UNCLEAR) return;
-    this.choices.choose(row, code);
+    if (row === undefined) return;
+    this.choices.choose([[row, code]]);
     const done = code === this.rows.given[row] ? "kept as" : "changed to";
     if (this.sieve.byState) this.sift();
     else this.go(this.nextOpen(this.position));
@@ -151,22 +177,25 @@ class Review {
   }
 
   undo() {
-    const row = this.choices.undo();
-    if (row === null) return;
+    const undone = this.choices.undo();
+    if (!undone.length) return;
+    const [row] = undone;
     this.sift();
     if (!this.visible.includes(row)) {
       this.sieve.set("", "");
       this.sift();
     }
     this.go(this.visible.indexOf(row));
-    this.voice.textContent = `Undone: example ${this.rows.index[row]}. ${this.tally.textContent}`;
+    const what = undone.length > 1 ? `${whole(undone.length)} decisions` : `example ${this.rows.index[row]}`;
+    this.voice.textContent = `Undone: ${what}. ${this.tally.textContent}`;
   }
 
   save() {
     const { index, ids, given, key: list, columns, more, blind } = this.rows;
     const { made } = this.choices;
     const label = (code) => (code === undefined ? "" : guardCell(page.names[code]));
-    const [before, after] = [(row) => label(given[row]), (row) => label(made.get(row))];
+    const before = (row) => (this.rows.old ? guardCell(this.rows.old[row]) : label(given[row]));
+    const after = (row) => label(made.get(row));
     const cells = {
       index: (row) => String(index[row]),
       id: (row) => guardCell(ids?.[row] ?? ""),
@@ -179,15 +208,24 @@ class Review {
     download(`${list}-review.csv`, toCsv([columns, ...wanted.map((row) => columns.map((column) => cells[column](row)))]));
   }
 
+  // Keys work wherever the focus is; what is decided must be in sight.
   press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input")) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("select, input, [role=grid]")) return;
     const { key: pressed } = event;
     const code = keyNames.get(pressed) ?? this.card.keyed(pressed);
     const command = commandAt.get(pressed.length === 1 ? pressed.toLowerCase() : pressed);
     const action = code !== undefined ? () => this.decide(code) : this.commands()[command] ?? this.moves(event)[pressed];
     if (!action) return;
     event.preventDefault();
-    action();
+    if (this.inSight) action();
+    else this.focus();
+  }
+
+  get inSight() {
+    const desk = this.box.parentElement;
+    const { top, bottom } = desk.getBoundingClientRect();
+    return desk.contains(document.activeElement) || (bottom > 0 && top < innerHeight - 100);
   }
 
   commands() {

@@ -7,10 +7,16 @@ class Sieve {
     this.given = this.classes(rows.given);
     this.suggested = this.classes(rows.suggested);
     this.state = this.select([["all", "all"], ["open", "to review"], ["done", "reviewed"]]);
-    this.search = el("input", { type: "search", autocomplete: "off", placeholder: rows.kind === "text" ? "id or text" : "id or name" });
+    const doubtful = rows.doubtful.filter(Boolean).length;
+    this.group = this.select([
+      ["", `all (${whole(rows.index.length)})`],
+      ["wrong", `probably wrong (${whole(rows.index.length - doubtful)})`],
+      ["doubtful", `doubtful (${whole(doubtful)})`],
+    ]);
+    this.search = el("input", { type: "search", autocomplete: "off", placeholder: rows.kind === "text" || rows.cells ? "id or text" : "id or name" });
     this.search.addEventListener("input", this.changed);
     // Where the class is still to be judged, no filter may tell the label.
-    const byClass = rows.blind ? [] : [["Given", this.given], ["Suggested", this.suggested]];
+    const byClass = rows.blind ? [] : [["Group", this.group], ["Given", this.given], ["Suggested", this.suggested]];
     this.labels = [["Search", this.search], ...byClass, ["Show", this.state]].map(([text, field]) => el("label", {}, text, field));
   }
 
@@ -30,13 +36,14 @@ class Sieve {
   // What the search looks through: made when it is first needed.
   get texts() {
     const { rows } = this;
-    const words = (row) => [rows.index[row], identity(rows, row), rows.kind === "text" ? rows.previews[row] : ""];
+    const text = (row) => (rows.kind === "text" ? rows.previews[row] : "");
+    const words = (row) => [rows.index[row], identity(rows, row), text(row), ...(rows.cells?.[row] ?? [])];
     this.searched ??= rows.index.map((_, row) => words(row).join("\n").toLowerCase());
     return this.searched;
   }
 
   get isOpen() {
-    return !(this.given.value || this.suggested.value || this.byState || this.search.value);
+    return !(this.group.value || this.given.value || this.suggested.value || this.byState || this.search.value);
   }
 
   get byState() {
@@ -47,6 +54,7 @@ class Sieve {
   passing() {
     const { rows, choices } = this;
     const tests = [];
+    if (this.group.value) tests.push((row) => (this.group.value === "doubtful") === Boolean(rows.doubtful[row]));
     if (this.given.value) tests.push((row) => rows.given[row] === Number(this.given.value));
     if (this.suggested.value) tests.push((row) => rows.suggested[row] === Number(this.suggested.value));
     if (this.byState) tests.push((row) => choices.made.has(row) === (this.state.value === "done"));
@@ -57,6 +65,7 @@ class Sieve {
 
   // A class that is not in the list leaves its filter open.
   set(given, suggested) {
+    this.group.value = "";
     this.given.value = given;
     this.suggested.value = suggested;
     this.state.value = "all";

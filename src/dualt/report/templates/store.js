@@ -4,9 +4,9 @@ const exampleKeys = (rows) => {
   return rows.index.map((index, row) => (unique ? `id ${rows.ids[row]}` : `row ${index}`));
 };
 
-// Choices are a log of [row, class]: the last entry for a row counts, undo drops the last entry, and both survive a reload.
-// Stored are [example, old label, new label], in this browser and for this file: a page that is written again finds them,
-// where the label is still the old one. Decisions of an earlier review stand below the log and are not undone.
+// Choices are a log of [row, class, step]: the last entry for a row counts, undo drops the entries of the last step, and
+// both survive a reload. Stored are [example, old label, new label, step], in this browser and for this file: a page that
+// is written again finds them, where the label is still the old one. Decisions of an earlier review stand below the log and are not undone.
 class Choices {
   constructor(rows) {
     this.key = `dualt-review:${location.pathname}:${rows.key}`;
@@ -16,15 +16,15 @@ class Choices {
     this.known = new Map(rows.known);
     const codes = new Map(page.names.map((text, code) => [text, code]));
     this.log = this.stored().filter((entry) => this.isHere(entry) && codes.has(entry[2]))
-      .map(([key, , text]) => [this.rowOf.get(key), codes.get(text)]);
-    this.made = new Map([...this.known, ...this.log]);
+      .map(([key, , text, step]) => [this.rowOf.get(key), codes.get(text), Number(step)]);
+    this.made = new Map([...this.known, ...this.log.map(([row, code]) => [row, code])]);
     this.save();
   }
 
   stored() {
     const saved = storage.read(this.key);
     return (Array.isArray(saved) ? saved : []).filter((entry) =>
-      Array.isArray(entry) && entry.length === 3 && entry.every((text) => typeof text === "string"));
+      Array.isArray(entry) && entry.length === 4 && entry.every((text) => typeof text === "string"));
   }
 
   isHere([key, old]) {
@@ -34,23 +34,32 @@ class Choices {
   // Choices on examples that are not on this page stay where they are.
   save() {
     const others = this.stored().filter((entry) => !this.isHere(entry)).slice(-20_000);
-    const own = this.log.map(([row, code]) => [this.keys[row], page.names[this.rows.given[row]], page.names[code]]);
+    const own = this.log.map(([row, code, step]) =>
+      [this.keys[row], page.names[this.rows.given[row]], page.names[code], String(step)]);
     this.kept = storage.write(this.key, [...others, ...own]);
   }
 
-  choose(row, code) {
-    this.log.push([row, code]);
-    this.made.set(row, code);
+  // Takes [row, class] of one example or of several: one step, which is undone as one.
+  choose(decisions) {
+    const step = (this.log.at(-1)?.[2] ?? 0) + 1;
+    for (const [row, code] of decisions) {
+      this.log.push([row, code, step]);
+      this.made.set(row, code);
+    }
     this.save();
   }
 
+  // Returns the rows of the step that was undone, in the order of the decisions.
   undo() {
-    if (!this.log.length) return null;
-    const [row] = this.log.pop();
-    const before = this.log.findLast((entry) => entry[0] === row)?.[1] ?? this.known.get(row);
-    if (before === undefined) this.made.delete(row);
-    else this.made.set(row, before);
+    const step = this.log.at(-1)?.[2];
+    const start = this.log.findIndex((entry) => entry[2] === step);
+    const undone = start < 0 ? [] : this.log.splice(start).map(([row]) => row);
+    const before = new Map([...this.known, ...this.log.map(([row, code]) => [row, code])]);
+    for (const row of undone) {
+      if (before.has(row)) this.made.set(row, before.get(row));
+      else this.made.delete(row);
+    }
     this.save();
-    return row;
+    return undone;
   }
 }
