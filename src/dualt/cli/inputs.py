@@ -394,14 +394,14 @@ def learn(raw: Raw, learning: Learning, **options: Any) -> OutOfFold:
         raise InputError(f"The model of {learning.model} could not be fitted: {error}") from error
 
 
-def read_raw(data: Data, learning: Learning, size: int | None = None) -> Raw:
+def read_raw(data: Data, learning: Learning) -> Raw:
     """Read what is learnt from: images in a folder per class, or columns of one table."""
     from dualt import io
 
     if data.image_folder is not None:
         if learning.text or learning.features or learning.group:
             raise InputError("Expected --text, --features and --group with a table, got one with a folder of images.")
-        return _read_images(data.image_folder, size)
+        return _read_images(data.image_folder)
     if io.is_sharded(data.probs):
         raise InputError(f"Expected one table, or images in a folder per class, got {data.probs}.")
     if not learning.text_columns and learning.features is None:
@@ -412,7 +412,7 @@ def read_raw(data: Data, learning: Learning, size: int | None = None) -> Raw:
     return _read_raw_table(data, learning)
 
 
-def _read_images(folder: Path, size: int | None) -> Raw:
+def _read_images(folder: Path) -> Raw:
     from dualt import io
     from dualt.io.image_folder import FILE_COLUMN
     from dualt.labels import as_text_array
@@ -421,22 +421,22 @@ def _read_images(folder: Path, size: int | None) -> Raw:
         raise InputError(f"Expected a folder per class in {folder}, got train. Pass {folder / 'train'}.")
     images = io.read_class_folder(folder)
     try:
-        files, pixels = images.files, _load_images(folder, images.files, size)
+        files: Sequence[str] = images.files
+        pixels = _load_images(folder, files)
     except FileError:
         files = _readable(folder, images.files)
-        pixels = _load_images(folder, files, size)
+        pixels = _load_images(folder, files)
     labels = as_text_array([file.partition("/")[0] for file in files])
     return Raw(pixels, labels, {FILE_COLUMN: files, "label": labels.tolist()}, {"kind": "images"})
 
 
-def _load_images(folder: Path, files: Sequence[str], size: int | None) -> Any:
+def _load_images(folder: Path, files: Sequence[str]) -> Any:
     from dualt.datasets.images import image_size_and_mode
     from dualt.datasets.own_files import load_images
 
     paths = [folder / file for file in files]
-    if size is None:
-        sizes = {image_size_and_mode(path)[0] for path in paths}
-        size = None if len(sizes) == 1 and max(*sizes.pop()) <= _LARGEST_SIDE else _USUAL_SIDE
+    sizes = {image_size_and_mode(path)[0] for path in paths}
+    size = None if len(sizes) == 1 and max(*sizes.pop()) <= _LARGEST_SIDE else _USUAL_SIDE
     return load_images(paths, size=size)
 
 

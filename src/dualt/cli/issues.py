@@ -90,7 +90,10 @@ def issues(
         return
     out = console()
     show_issues(out, found, estimation.level)
-    show_next(out, _next_steps(output, report, any_flagged=len(found.indices) > 0))
+    steps = _next_steps(output, report, any_flagged=len(found.indices) > 0)
+    if report is not None and len(found.indices) and page["command"] is not None:
+        steps[page["command"]] = "once you have downloaded your decisions"
+    show_next(out, steps)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
@@ -116,10 +119,11 @@ def _page_options(
 
     columns = dict(examples.columns)
     if show is not None:
-        columns = {name: read_column(data, name, examples.n_rows) for name in map(str.strip, show.split(","))}
+        columns = {name: read_column(data, name, examples.n_rows) or [] for name in map(str.strip, show.split(","))}
     doubtful = found.indices[~found.probably_wrong[found.indices]][:MAX_LISTED]
     rows = doubtful if examples.labelled is None else np.searchsorted(examples.labelled, doubtful)
-    second = second_likeliest(examples.posterior, found, rows) if len(rows) else []
+    right = found.probability_right[doubtful]
+    second = second_likeliest(examples.posterior, found, rows, right) if len(rows) else []
     labels = data.labels or data.probs
     return {
         "title": f"Labels of {labels.name}",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dualt.cli.inputs import learn, most_frequent, read_raw
-from dualt.cli.options import Data, IdColumn, Jobs, Json, LabelColumn, Learning, RandomState, output_option, shared
+from dualt.cli.options import Data, IdColumn, Jobs, Json, LabelColumn, Learning, output_option, shared
 from dualt.cli.terminal import console, print_json, progress, show_next
 
 
@@ -24,12 +24,8 @@ def probs(
     ],
     learning: Learning,
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
-    size: Annotated[
-        int | None, typer.Option(help="Resize images to this many pixels a side. Default: 32 if larger than 48.")
-    ] = None,
     label: LabelColumn = None,
     id_column: IdColumn = None,
-    random_state: RandomState = 0,
     n_jobs: Jobs = 1,
     as_json: Json = False,
 ) -> None:
@@ -45,9 +41,9 @@ def probs(
     from dualt.io.load import check_probability_ending, save_probabilities
 
     check_probability_ending(output)
-    raw = read_raw(Data(data, label=label, id_column=id_column), learning, size)
+    raw = read_raw(Data(data, label=label, id_column=id_column), learning)
     with progress() as advance:
-        found = learn(raw, learning, cv=folds, n_jobs=n_jobs, random_state=random_state, on_progress=advance)
+        found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
     beside = {name: values for name, values in raw.beside.items() if name != learning.text}
     save_probabilities(output, found.pred_probs, found.class_names, beside)
     content = {

@@ -180,19 +180,20 @@ def find_posterior_issues(
     )
 
 
-def second_likeliest(posterior: NoisyPosterior, found: LabelIssues, rows: NDArray[np.intp]) -> list[tuple[int, float]]:
-    """Return the likeliest class other than the given label, and its probability, of each of these rows."""
+def second_likeliest(
+    posterior: NoisyPosterior, found: LabelIssues, rows: NDArray[np.intp], right: NDArray[Any]
+) -> list[tuple[int, float]]:
+    """Return the likeliest class other than the given label, and its probability, for rows of the posterior.
+
+    By Bayes' rule through T, as a share of what `right`, the probability of each label, leaves to other classes.
+    """
     probs, labels = posterior.take(rows)
-    source: Any = found.transition if found.transition_estimate is None else found.transition_estimate
-    scorer = _prepare(posterior, source, None, None, None).scorer
-    if isinstance(scorer, BayesScorer):
-        weights = scorer.clean_posterior(apply_power(probs, scorer.power, tail=0)) * found.transition.T[labels]
-    else:
-        weights = calibrated_posterior(scorer.args[0], probs, labels)  # type: ignore[attr-defined]
-    weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    np.put_along_axis(weights, labels[:, None], -1, axis=1)
-    best, probability = surest(weights)
-    return list(zip(best.tolist(), np.maximum(probability, 0).tolist(), strict=True))
+    clean_posterior = EarlyPosterior(found.transition, posterior.dtype)
+    weights = clean_posterior(apply_power(probs, fit_power(posterior.summary), tail=0)) * found.transition.T[labels]
+    np.put_along_axis(weights, labels[:, None], 0, axis=1)
+    best, largest = surest(weights)
+    shares = largest / np.maximum(weights.sum(axis=1), np.finfo(weights.dtype).tiny)
+    return list(zip(best.tolist(), ((1 - right) * shares).tolist(), strict=True))
 
 
 class _Known(NamedTuple):
