@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,6 +27,8 @@ _FEW_CLASSES = 20
 _WHOLE = re.compile(r"(-?\d+)(?:\.0*)?", re.ASCII)
 _SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 _LONGEST_LABEL = 1_000
+# What stands in tables for a missing label; a class may well be called "none".
+_MISSING_MARKERS = frozenset({"", "n/a", "#n/a", "na", "nan", "<na>", "null"})
 _SEVERAL_PEOPLE = (
     " Several people's labels are combined by dualt.combine_votes: see docs/howto/crowd.md. If these are the"
     " probabilities, they come first."
@@ -100,6 +104,34 @@ def visible_name(name: str) -> str:
     ('cat', "'cat '", "''")
     """
     return name if name and name == name.strip() else f"'{name}'"
+
+
+def look_alike(names: Iterable[str]) -> tuple[list[list[str]], list[str]]:
+    """Return the groups of names that are equal but for case, accents and blanks, and those that mean "missing".
+
+    Examples
+    --------
+    >>> look_alike(["cat", "Cat ", "dog", "N/A"])
+    ([['cat', 'Cat ']], ['N/A'])
+    """
+    groups: dict[str, list[str]] = {}
+    for name in filter(None, names):
+        plain = unicodedata.normalize("NFKD", name.strip().casefold())
+        groups.setdefault("".join(c for c in plain if not unicodedata.combining(c)), []).append(name)
+    alike = [found for folded, found in groups.items() if len(found) > 1 and folded not in _MISSING_MARKERS]
+    return alike, [name for folded in sorted(_MISSING_MARKERS) for name in groups.get(folded, ())]
+
+
+def merge_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return text labels with the most frequent spelling of each class, and "" for those that mean "missing"."""
+    if labels.dtype.kind != "U":
+        return labels
+    counts = Counter(labels.tolist())
+    spellings, markers = look_alike(counts)
+    names = dict.fromkeys(markers, "")
+    for alike in spellings:
+        names |= dict.fromkeys(alike, max(alike, key=lambda name: counts[name]).strip())
+    return np.array([names.get(label, label) for label in labels.tolist()])
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:

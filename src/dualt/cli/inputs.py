@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.cli.options import Data, Estimation, Learning, parse_settings
-from dualt.cli.terminal import progress
-from dualt.errors import DualtError, FileError, InputError, LabelsError
+from dualt.cli.terminal import progress, warn_labels, warn_repeated
+from dualt.errors import DualtError, InputError, LabelsError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,10 +33,6 @@ _log = logging.getLogger(__name__)
 _LISTED = 12
 # Columns that a page shows of a row unless --show names others.
 _SHOWN_COLUMNS = 12
-# What stands in tables for a missing label; a class may well be called "none".
-_MISSING_MARKERS = frozenset({"", "n/a", "#n/a", "na", "nan", "<na>", "null"})
-# Images of one size up to this are used as they are; others are resized to this many pixels a side.
-_LARGEST_SIDE, _USUAL_SIDE = 48, 32
 # What is said of the answer that a kind of data suggests, by the answer.
 _ASSUMED = {
     True: "Assumed that an expert could always tell the class from the example; if not, pass --overlapping.",
@@ -126,63 +120,6 @@ def warn_missing(labelled: NDArray[np.intp], n_rows: int) -> None:
         _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
 
 
-def warn_repeated(ids: Sequence[Any] | None, column: str | None) -> None:
-    """Say on stderr which ids, if any, are those of several rows."""
-    repeated = [name for name, times in Counter(ids or ()).items() if times > 1]
-    if repeated:
-        shown = ", ".join(map(repr, repeated[:_LISTED])) + (", …" if len(repeated) > _LISTED else "")
-        _log.warning("Several rows have the same id in %r, and are named by row number instead: %s", column, shown)
-
-
-def checked_labels(labels: NDArray[Any], path: Path, *, merge: bool = False) -> NDArray[Any]:
-    """Return the labels; say on stderr which look like one class or like missing ones, and `merge` them if asked to.
-
-    Merged labels get the most frequent spelling of their class, without blanks at its ends.
-    """
-    import numpy as np
-
-    if labels.dtype.kind != "U":
-        return labels
-    counts = Counter(labels.tolist())
-    counts.pop("", None)
-    spellings, markers = _similar(counts)
-    if merge:
-        names = dict.fromkeys(markers, "")
-        for alike in spellings:
-            common = max(alike, key=lambda name: counts[name]).strip()
-            names |= dict.fromkeys(alike, common)
-        labels = np.array([names.get(label, label) for label in labels.tolist()])
-    warn_labels(counts, path, merged=merge)
-    return labels
-
-
-def warn_labels(counts: Mapping[str, int], path: Path | None = None, *, merged: bool = False) -> None:
-    """Say on stderr which class names look like one class, and which like missing labels."""
-    spellings, markers = _similar(counts)
-
-    def listed(names: Sequence[str]) -> str:
-        return ", ".join(f"{name!r} ({counts[name]:,})" if counts[name] else repr(name) for name in names)
-
-    remedy = "Merge them with --merge-labels." if path else "Merge them before probabilities are made."
-    for alike in spellings:
-        done = "are taken as one class." if merged else f"differ only by case, accents or blanks. {remedy}"
-        _log.warning("The labels %s %s", listed(alike), done)
-    if markers:
-        remedy = "Empty these cells, or pass --merge-labels." if path else "Leave such rows without a label."
-        done = "are taken as missing." if merged else f"look like missing labels, and are taken as classes. {remedy}"
-        _log.warning("The labels %s %s", listed(markers), done)
-
-
-def _similar(names: Iterable[str]) -> tuple[list[list[str]], list[str]]:
-    """Return the groups of names that are equal but for case, accents and blanks, and those that stand for nothing."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        plain = unicodedata.normalize("NFKD", name.strip().casefold())
-        groups.setdefault("".join(c for c in plain if not unicodedata.combining(c)), []).append(name)
-    alike = [found for folded, found in groups.items() if len(found) > 1 and folded not in _MISSING_MARKERS]
-    return alike, [name for folded in sorted(_MISSING_MARKERS) for name in groups.get(folded, ())]
-
-
 def warn_verified(n_verified: int, sheet: Sheet, path: Path | None) -> None:
     """Say on stderr how many rows of an audit's file are filled in."""
     _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet.rows):,}", path)
@@ -190,6 +127,8 @@ def warn_verified(n_verified: int, sheet: Sheet, path: Path | None) -> None:
 
 def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
     """Return the examples of files that have probabilities."""
+    import numpy as np
+
     from dualt import io
     from dualt.io.image_folder import check_array_order
     from dualt.rows import NoisyPosterior
@@ -221,7 +160,7 @@ def _given(data: Data, learning: Learning, on_progress: Any) -> Examples:
         posterior = DaskPosterior.of(posterior)
     ids = read_column(data, data.id_column, n_rows) if folder is None else io.read_class_folder(folder).files
     warn_repeated(ids, data.id_column)
-    warn_labels(dict.fromkeys(posterior.coder.names, 0))
+    warn_labels(np.array(posterior.coder.names), raw=False)
     texts = [read_column(data, name, n_rows) or [] for name in learning.text_columns]
     return Examples(posterior, n_rows, labelled, ids, joined_texts(texts), folder)
 
@@ -414,52 +353,25 @@ def read_raw(data: Data, learning: Learning) -> Raw:
 
 def _read_images(folder: Path) -> Raw:
     from dualt import io
+    from dualt.datasets.own_files import load_readable
     from dualt.io.image_folder import FILE_COLUMN
     from dualt.labels import as_text_array
 
     if io.is_class_folder(folder / "train"):
         raise InputError(f"Expected a folder per class in {folder}, got train. Pass {folder / 'train'}.")
     images = io.read_class_folder(folder)
-    try:
-        files: Sequence[str] = images.files
-        pixels = _load_images(folder, files)
-    except FileError:
-        files = _readable(folder, images.files)
-        pixels = _load_images(folder, files)
+    paths, pixels = load_readable([folder / file for file in images.files])
+    files = [path.relative_to(folder).as_posix() for path in paths]
+    if len(files) < len(images.files):
+        skipped, count = sorted({*images.files} - {*files}), len(images.files)
+        _log.warning(
+            "%s of %s images cannot be read and are skipped:\n  %s",
+            f"{len(skipped):,}",
+            f"{count:,}",
+            "\n  ".join(skipped),
+        )
     labels = as_text_array([file.partition("/")[0] for file in files])
     return Raw(pixels, labels, {FILE_COLUMN: files, "label": labels.tolist()}, {"kind": "images"})
-
-
-def _load_images(folder: Path, files: Sequence[str]) -> Any:
-    from dualt.datasets.images import image_size_and_mode
-    from dualt.datasets.own_files import load_images
-
-    paths = [folder / file for file in files]
-    sizes = {image_size_and_mode(path)[0] for path in paths}
-    size = None if len(sizes) == 1 and max(*sizes.pop()) <= _LARGEST_SIDE else _USUAL_SIDE
-    return load_images(paths, size=size)
-
-
-def _readable(folder: Path, files: Sequence[str]) -> list[str]:
-    """Return the images that can be decoded; list the others on stderr."""
-    kept = [file for file in files if _is_readable(folder / file)]
-    skipped = sorted({*files} - {*kept})
-    if not kept:
-        raise FileError(f"Expected images in {folder}, got {len(skipped):,} files that cannot be read.")
-    count = f"{len(skipped):,} of {len(files):,}"
-    _log.warning("%s images cannot be read and are skipped:\n  %s", count, "\n  ".join(skipped))
-    return kept
-
-
-def _is_readable(path: Path) -> bool:
-    from dualt.datasets.images import opened_image
-
-    try:
-        with opened_image(path) as image:
-            image.load()
-    except FileError:
-        return False
-    return True
 
 
 def _read_raw_table(data: Data, learning: Learning) -> Raw:
@@ -469,6 +381,7 @@ def _read_raw_table(data: Data, learning: Learning) -> Raw:
     from dualt import io
     from dualt.io.load import read_npy
     from dualt.io.table_columns import label_place
+    from dualt.labels import merge_labels
 
     texts, chosen = learning.text_columns, learning.features
     is_array = chosen is not None and chosen.endswith(".npy")
@@ -500,7 +413,9 @@ def _read_raw_table(data: Data, learning: Learning) -> Raw:
         options["text"] = texts
     elif learning.model is not None:
         examples = _as_numbers(examples)
-    labels = checked_labels(table.read_column(at), data.probs, merge=learning.merge_labels)
+    labels = table.read_column(at)
+    warn_labels(labels, merged=learning.merge_labels)
+    labels = merge_labels(labels) if learning.merge_labels else labels
     written, beside[label] = (beside[label], labels.tolist()) if learning.merge_labels else (None, beside[label])
     return Raw(examples, labels, beside, options, _shown_columns(columns, texts), written)
 

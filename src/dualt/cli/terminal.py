@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -116,6 +117,36 @@ def notices(level: int) -> Iterator[None]:
         log.removeHandler(handler)
         log.setLevel(before)
         log.propagate = propagated
+
+
+def warn_repeated(ids: Sequence[Any] | None, column: str | None) -> None:
+    """Say on stderr which ids, if any, are those of several rows."""
+    repeated = [name for name, times in Counter(ids or ()).items() if times > 1]
+    if repeated:
+        shown = ", ".join(map(repr, repeated[:_LISTED])) + (", …" if len(repeated) > _LISTED else "")
+        _log.warning("Several rows have the same id in %r, and are named by row number instead: %s", column, shown)
+
+
+def warn_labels(labels: NDArray[Any], *, merged: bool = False, raw: bool = True) -> None:
+    """Say on stderr which labels look like one class, and which like missing ones; `raw`: a model is still to learn."""
+    from dualt.labels import look_alike
+
+    if labels.dtype.kind != "U":
+        return
+    counts = Counter(labels.tolist())
+    spellings, markers = look_alike(counts)
+
+    def listed(names: Sequence[str]) -> str:
+        return ", ".join(f"{name!r} ({counts[name]:,})" if raw else repr(name) for name in names)
+
+    remedy = "Merge them with --merge-labels." if raw else "Merge them before a model learns them."
+    for alike in spellings:
+        done = "are taken as one class." if merged else f"differ only by case, accents or blanks. {remedy}"
+        _log.warning("The labels %s %s", listed(alike), done)
+    if markers:
+        remedy = "Empty these cells, or pass --merge-labels." if raw else "Leave such rows without a label."
+        done = "are taken as missing." if merged else f"look like missing labels, and are taken as classes. {remedy}"
+        _log.warning("The labels %s %s", listed(markers), done)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dualt.datasets.dataset import Dataset, Samples, from_arrays
-from dualt.datasets.images import LazyImages, Mode, image_size_and_mode
+from dualt.datasets.images import LazyImages, Mode, image_size_and_mode, opened_image
 from dualt.errors import FileError, InputError
 from dualt.io.image_folder import read_class_folder
 from dualt.io.load import open_npz
@@ -17,6 +17,8 @@ from dualt.io.table_columns import check_no_missing, open_table
 
 # Decode images up to this size at once and keep them in memory.
 _IN_MEMORY_BYTES = 1 << 30
+# Images of one size up to this are used as they are; others are resized to this many pixels a side.
+_LARGEST_SIDE, _USUAL_SIDE = 48, 32
 _ARRAYS = ("X", "y", "X_test", "y_test", "class_names")
 
 
@@ -50,6 +52,32 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
 def load_images(paths: Sequence[Path], *, size: int | None = None) -> Samples:
     """Image files as one array, which decodes them on demand if they are many; `load_folder` describes `size`."""
     return _decoded(paths, *_common_format(paths, size), size)
+
+
+def load_readable(paths: Sequence[Path]) -> tuple[Sequence[Path], Samples]:
+    """Return the files that can be read, and their images as one array: as they are if small and of one size."""
+    try:
+        return paths, _load_small(paths)
+    except FileError:
+        readable = [path for path in paths if _is_readable(path)]
+        if not readable:
+            raise
+        return readable, _load_small(readable)
+
+
+def _load_small(paths: Sequence[Path]) -> Samples:
+    sizes = {image_size_and_mode(path)[0] for path in paths}
+    size = None if len(sizes) == 1 and max(*sizes.pop()) <= _LARGEST_SIDE else _USUAL_SIDE
+    return load_images(paths, size=size)
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        with opened_image(path) as image:
+            image.load()
+    except FileError:
+        return False
+    return True
 
 
 def _decoded(paths: Sequence[Path], shape: tuple[int, int], mode: Mode, size: int | None) -> Samples:
