@@ -95,7 +95,7 @@ def test_the_summary_of_blocks_is_that_of_the_whole(n_samples, limits, dtype, n_
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name not in ("oracle", "joint", "hoc")])
+@pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name not in ("oracle", "joint", "hoc", "views")])
 def test_every_counting_estimator_gives_the_same_from_blocks(estimator, n_jobs):
     probs, labels = sample(150_000, 10)
     rows = chunk_rows(10, 4)
