@@ -174,6 +174,12 @@ def test_estimating_from_files_loads_neither_torch_nor_scikit_learn():
     assert not loaded_modules(code) & {"torch", "sklearn", "pandas", "matplotlib", "pyarrow"}
 
 
+def test_an_estimate_loads_few_of_our_modules():
+    code = "import dualt; dualt.estimate_transition([[.9, .1], [.2, .8]], [0, 1]).warnings"
+    found = sorted(name for name in loaded_modules(code) if name.split(".")[0] == "dualt")
+    assert len(found) <= 45, found
+
+
 def test_the_data_sets_and_the_classes_need_no_torch():
     code = "import dualt, dualt.datasets, dualt.report; dualt.DualTEstimator; dualt.datasets.load_dataset('synthetic')"
     assert "torch" not in loaded_modules(code)

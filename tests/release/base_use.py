@@ -26,12 +26,12 @@ model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
 probs = cross_val_predict(model, features, labels, cv=5, method="predict_proba")
 estimate = dualt.estimate_transition(probs, labels)
 assert abs(estimate.noise_rate - (labels != clean).mean()) < 0.1
-assert "labels are wrong" in estimate._repr_html_()
+assert "of the labels look wrong" in estimate._repr_html_()
 assert (labels != clean)[dualt.find_label_issues(probs, labels).indices].mean() > 0.6
 assert dualt.RobustClassifier(model).fit(features, labels).score(features, clean) > 0.8
 check_extra_is_named(lambda: dualt.losses)
 check_extra_is_named(estimate.plot)
-check_extra_is_named(estimate.to_frame)
-assert not {"torch", "pandas", "matplotlib"} & sys.modules.keys()
+assert not {"torch", "matplotlib"} & sys.modules.keys()
+assert estimate.to_frame().shape == (10, 10)
 np.save("probs.npy", probs)
 np.save("labels.npy", labels)

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from dualt.audit.design import Draw, Floats, Ints
 from dualt.audit.verified import Audit, and_more, check_probability
 from dualt.errors import InputError
-from dualt.io.table_columns import numbers_if_all_are
-from dualt.io.tables import read_table, write_table
 from dualt.labels import as_text_array
 
 _NEEDED = ("index", "given", "true")
@@ -79,6 +77,8 @@ class Sheet:
         """Return the rows that were verified."""
         if not len(self.filled):
             raise InputError("Expected true labels in the column 'true' of the audit, got none: fill some in.")
+        from dualt.io.table_columns import numbers_if_all_are
+
         given, true = numbers_if_all_are(self.given), self.true[self.filled]
         # If the given labels are names, a true '3' is a name too.
         true = true if given.dtype.kind == "U" else numbers_if_all_are(true)
@@ -89,6 +89,8 @@ class Sheet:
     def save(self, path: str | Path) -> None:
         """Write the table, with cells guarded against being taken for formulas."""
         import pandas as pd
+
+        from dualt.io.tables import write_table
 
         columns = {"index": self.rows, "id": self.ids, "text": self.texts, "given": self.given, "true": self.true}
         known = {name: column for name, column in columns.items() if column is not None}
@@ -114,6 +116,8 @@ def read_audit(path: str | Path) -> Audit:
 
 def read_sheet(path: str | Path) -> Sheet:
     """Read the table of an audit, verified or not yet; a row that comes again with the same true label counts once."""
+    from dualt.io.tables import read_table
+
     frame = read_table(path, guarded=True).fillna("").astype(str)
     frame.columns = [str(name).strip().lower() for name in frame.columns]
     header = ",".join(frame.columns)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError
 from dualt.files import atomic_write, check_writable_target, json_text
-from dualt.io.tables import write_table
 from dualt.results import claims, display
 from dualt.results.claims import Notice
 from dualt.results.diagnostics import Diagnostics
@@ -258,6 +257,8 @@ class TransitionEstimate:
         content = self.to_dict(level) if suffix == ".json" else {}
         if suffix == ".csv":
             import pandas as pd
+
+            from dualt.io.tables import write_table
 
             rows = [[f"{value:.10g}" for value in row] for row in self.transition]
             write_table(path, pd.DataFrame(rows, columns=list(self.class_names)), guarded=True)
