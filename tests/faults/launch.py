@@ -36,6 +36,12 @@ def _signal_at(number: str, which: signal.Signals) -> None:
     _at_fsync(lambda count: os.kill(os.getpid(), which) if count == int(number) else None)
 
 
+def _kill_after(seconds: float) -> None:
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
+
+
 def _interrupt_in(module: str) -> None:
     """Send Ctrl-C from outside as soon as a module is there: while the data are read."""
 
@@ -64,23 +70,8 @@ def _meet(folder: str) -> None:
     _at_fsync(meet)
 
 
-def _clock_backwards(step: str) -> None:
-    """Every look at the clock finds it set back by `step` seconds."""
-    start, looks = time.time(), 0
-
-    def backwards() -> float:
-        nonlocal looks
-        looks += 1
-        return start - looks * float(step)
-
-    time.time = backwards
-
-
 def _spoil_shard(action: str) -> None:
-    """Between the first pass over the shards and the second, one of them is removed, or replaced by half of it.
-
-    With "cut in place", the file is cut while it is mapped, after it was opened.
-    """
+    """Between the first pass over the shards and the second, one of them is removed, or replaced by half of it."""
     from dualt.io.shards import FileBlock
 
     read, seen = FileBlock.read, []
@@ -90,11 +81,6 @@ def _spoil_shard(action: str) -> None:
             seen.append(self)
             if len(seen) == 2:
                 content = self.path.read_bytes()
-                if action == "cut in place":
-                    for rows in read(self):
-                        os.truncate(self.path, 200)
-                        yield rows
-                    return
                 self.path.unlink()
                 if action == "cut":
                     self.path.write_bytes(content[: len(content) // 2])
@@ -105,12 +91,12 @@ def _spoil_shard(action: str) -> None:
 
 FAULTS: dict[str, Callable[[str], None]] = {
     "none": lambda _: None,
+    "kill-after": lambda seconds: _kill_after(float(seconds)),
     "kill-at-fsync": lambda number: _signal_at(number, signal.SIGKILL),
     "interrupt-at-fsync": lambda number: _signal_at(number, signal.SIGINT),
     "interrupt-in": _interrupt_in,
     "limit-files": _limit_files,
     "meet": _meet,
-    "clock-backwards": _clock_backwards,
     "spoil-shard": _spoil_shard,
 }
 

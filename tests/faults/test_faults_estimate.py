@@ -2,9 +2,7 @@
 
 import csv
 import json
-import os
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -103,14 +101,6 @@ def test_two_at_once_leave_the_whole_result_of_one(inputs, out, tmp_path, expect
     assert content(out) in ({file: own}, {file: other})
 
 
-def test_a_clock_that_goes_backwards(inputs, out, expected):
-    tomorrow = time.time() + 86_400
-    for file in (inputs / "probs.npy", inputs / "labels.npy"):
-        os.utime(file, (tomorrow, tomorrow))
-    call("issues", inputs, out, fault="clock-backwards", at=3600)
-    assert content(out) == of("issues", expected)
-
-
 @pytest.fixture
 def shards(inputs, tmp_path):
     """The inputs as three shards each."""
@@ -133,21 +123,6 @@ def test_a_shard_that_changes_between_two_passes(action, words, shards, out, exp
     dualt(*arguments)
     found = json.loads((out / "t.json").read_text())["transition"]
     np.testing.assert_allclose(found, json.loads(expected["t.json"])["transition"], atol=1e-12)
-
-
-def test_a_shard_cut_while_it_is_mapped_kills_the_process_and_nothing_else(inputs, out, tmp_path):
-    """The system ends a process that reads a mapped file beyond its new end; no program can turn that into words."""
-    for name in ("probs", "labels"):
-        (tmp_path / name).mkdir()
-        for number in (0, 1):  # larger than a page of memory, so that something is beyond the end
-            np.save(
-                tmp_path / name / f"{number}.npy",
-                np.tile(np.load(inputs / f"{name}.npy"), (4, 1) if name == "probs" else 4),
-            )
-    (out / "t.json").write_bytes(b"the result of last week")
-    arguments = ("estimate", tmp_path / "probs", tmp_path / "labels", "-e", "clean-count", "-o", out / "t.json")
-    dualt(*arguments, fault="spoil-shard", at="cut in place", code=-signal.SIGBUS)
-    assert content(out) == {"t.json": b"the result of last week"}
 
 
 def test_the_issues_that_were_expected_are_a_table(expected):
