@@ -203,7 +203,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
             audit = as_audit(verified)
             given = None if audit.given is None else self._codes_of(audit.given.tolist())
-            audit = replace(audit, true=self._codes_of(audit.true.tolist()), given=given)
+            audit = Audit(**vars(audit) | {"true": self._codes_of(audit.true.tolist()), "given": given})
             estimate = estimate_verified(posterior, estimate_posterior(posterior, self.estimator), audit)
             issues = find_posterior_issues(posterior, estimate)
         else:

@@ -79,7 +79,7 @@ def test_the_input_is_not_changed(data):
 def test_chunks_leave_no_seam(n_classes):
     """Enough rows for several calls of the kernel and, with sixty classes, several chunks in each."""
     rng = np.random.default_rng(0)
-    probs = rng.dirichlet(np.full(n_classes, 0.3), 150_000).astype(np.float32)
+    probs = rng.dirichlet(np.full(n_classes, 0.3), 70_000).astype(np.float32)
     probs[::7] = probs[0]
     labels = rng.integers(0, n_classes, len(probs))
     summary = summarize(probs, labels, coder(probs), n_anchors=6, sample_size=1000)
