@@ -1,4 +1,4 @@
-"""Commands killed at random moments leave files old or new, never half-written, and running them again ends as if undisturbed."""
+"""Killed at random moments, commands leave old or new files, never half of one; run again, they end as if undisturbed."""
 
 import signal
 import time
