@@ -1,4 +1,4 @@
-"""Killed at random moments, commands leave old or new files, never half of one; run again, they end as if undisturbed."""
+"""Killed at random moments, commands leave old or new files, never half of one; run again, they reach the same."""
 
 import signal
 import time
