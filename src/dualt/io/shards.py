@@ -139,7 +139,9 @@ class FileBlock:
             n_columns = next(table_parts(path, 1, named)).n_columns
             tables = table_parts(path, max(_CELLS_OF_PART // n_columns, 1), named)
         for table in tables:
-            left_out = {name for name in self.ignored if name in (table.names or ())} | ({own_label} - {None})
+            left_out = {name for name in self.ignored if name in (table.names or ())}
+            if own_label is not None:
+                left_out.add(own_label)
             order = None
             if folder is not None:
                 order, column = self._order(table, folder)
