@@ -21,7 +21,7 @@ test: .venv/installed
 test-all: test test-slow
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest $(SHARED) -n 3 -m slow  # three: they wait for processes of their own
+	$(BIN)/python -m pytest $(SHARED) -n 3 -m slow $(SLOW)  # three: they wait for processes of their own
 
 # Here hypothesis tries more examples; the variable reaches the tests of `make test` too.
 test-all test-slow: export HYPOTHESIS_PROFILE := ci
@@ -36,7 +36,7 @@ docs: .venv/docs
 
 bench: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'
-	$(BIN)/python bench/page.py estimate threads issues coverage classifier training floor families
+	$(BIN)/python bench/page.py estimate threads issues coverage classifier training floor families several_models votes
 
 bench-scale: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,tables,cluster,dev,bench]'

@@ -32,6 +32,7 @@ COMMANDS = {
     "methods": "bench/methods.py",
     "floor": "bench/floor.py --seeds 104 105",
     "families": "bench/families.py --all",
+    "several_models": "bench/several_models.py",
     "audit": "bench/audit.py",
     "votes": "bench/votes.py",
     "audit_coverage": "bench/audit_coverage.py",

@@ -1,17 +1,19 @@
 """What several models say that one does not: error of T, noise rate and ranking, by families of problems.
 
-    python bench/several_models.py FOLDER [--out several-models.json]
+    python bench/several_models.py [--out several-models.json]
 
-FOLDER has problems as family__name.npz: `pred_probs` (models × rows × classes), `given`, `clean`. Families whose name
-starts with "overlap", "binary" or "many" are answered with determined=False, all others with determined=True. Beside it
-are the default and the confident joint on the mean of the same probabilities. Prints a Markdown table: means over the
-problems of a family, then over families.
+Problems are `family__name.npz` in the folder $DUALT_SEVERAL_MODELS (else ../shared/data/several-models beside the
+repository): `pred_probs` (models × rows × classes), `given`, `clean`. Families whose name starts with "overlap",
+"binary" or "many" are answered with determined=False, all others with determined=True. Beside it are the default, which
+is not given an answer, and the confident joint on the mean of the same probabilities. Prints Markdown tables: means over
+the problems of a family, then over families.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from sklearn.metrics import average_precision_score
 
 import dualt
 
+ROOT = Path(__file__).resolve().parent.parent
+PROBLEMS = Path(os.environ.get("DUALT_SEVERAL_MODELS") or ROOT.parent / "shared" / "data" / "several-models")
 OVERLAPPING = ("overlap", "binary", "many")
 
 
@@ -63,33 +67,39 @@ def measure(path: Path) -> dict[str, Any]:
     return record
 
 
+def show(title: str, table: pd.DataFrame, columns: dict[str, str]) -> None:
+    """Print columns of the means under other names."""
+    print(f"\n{title}:\n\n| family | problems | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 2)}")
+    for family, row in table.iterrows():
+        cells = ("–" if np.isnan(row[name]) else f"{row[name]:.3f}" for name in columns.values())
+        print(f"| {family} | {row['problems']:.0f} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     """Measure every problem, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    records = [measure(path) for path in sorted(arguments.folder.glob("*__*.npz"))]
+    records = [measure(path) for path in sorted(PROBLEMS.glob("*__*.npz"))]
     if arguments.out is not None:
         arguments.out.write_text(json.dumps({"machine": machine(), "records": records}, indent=1), encoding="utf-8")
     table = pd.DataFrame(records).drop(columns="name").groupby("family").mean(numeric_only=True)
     table.insert(0, "problems", pd.DataFrame(records).groupby("family").size().astype(float))
     table.loc["mean"] = table.mean()
-    columns = [f"T {key}" for key in ("default", "joint", "answered", "unanswered", "views")]
-    columns += [
-        "rate",
-        "rate default",
-        "rate views",
-        "held views",
-        "AP self",
-        "AP default",
-        "AP views",
-        "s default",
-        "s views",
-    ]
-    print(f"{machine()}\n\n| family | problems | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 2)}")
-    for family, row in table.iterrows():
-        print(f"| {family} | {row['problems']:.0f} | {' | '.join(f'{row[column]:.3f}' for column in columns)} |")
+    table.loc["mean", "problems"] = len(records)
+    print(f"{len(records)} problems in {len(table) - 1} families, {machine()}.")
+    show("Σ|T − T̂| / C", table, {
+        "confident joint": "T joint", "default": "T default", "default, answered": "T answered",
+        "several models": "T unanswered", "several models, answered": "T views",
+    })  # fmt: skip
+    show("Noise rate", table, {
+        "true": "rate", "off by: default": "rate default", "off by: several models": "rate views",
+        "lower end holds": "held views",
+    })  # fmt: skip
+    show("AP of wrong labels, and CPU seconds", table, {
+        "self-confidence": "AP self", "default": "AP default", "several models": "AP views",
+        "seconds: default": "s default", "seconds: several models": "s views",
+    })  # fmt: skip
     answered = [family for family in table.index[:-1] if not family.startswith(OVERLAPPING)]
     if answered:
         ratio = (table.loc[answered, "T views"] / table.loc[answered, "T default"]).mean()

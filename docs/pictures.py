@@ -1,4 +1,4 @@
-"""Make the pictures: the README's, which is the terminal output of `dualt estimate`, and those of the explanations.
+"""Make the pictures: the terminal output of `dualt estimate`, the picture of the whole, and those of the explanations.
 
 python docs/pictures.py        writes docs/estimate.svg and docs/pictures/
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import explained
 import growth
+import overview
 import real_labels
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
@@ -19,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dualt
-from dualt.cli import picture
+from dualt.cli.terminal import show_estimate
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.files import atomic_write
 
@@ -48,7 +49,7 @@ def terminal() -> str:
         record=True, width=108, force_terminal=True, color_system="truecolor", highlight=False, file=StringIO()
     )
     console.print("[bold]$ dualt estimate probs.npy labels.npy[/]")
-    picture.show_estimate(console, dualt.estimate_transition(probs, noisy), 0.95)
+    show_estimate(console, dualt.estimate_transition(probs, noisy))
     return console.export_svg(title="", code_format=_TEMPLATE, theme=MONOKAI, unique_id="dualt")
 
 
@@ -56,6 +57,8 @@ def main() -> None:
     """Write them all."""
     with atomic_write(Path(__file__).parent / "estimate.svg") as stream:
         stream.write(terminal())
+    with atomic_write(explained.FOLDER / "overview.svg") as stream:
+        stream.write(overview.svg())
     explained.draw_all((*explained.PICTURES, *real_labels.PICTURES, *growth.PICTURES))
 
 

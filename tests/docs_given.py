@@ -15,17 +15,23 @@ CLEAN = np.arange(300) % 3
 
 
 def readme_files(run):
-    """Probabilities, labels, pictures, a review and features, as the README names them."""
+    """Probabilities of two models, labels, pictures and features, as the README names them."""
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 4)) + 3 * np.eye(3, 4)[CLEAN]
     given = noise.corrupt(CLEAN, noise.pair(3, 0.3), random_state=0)
-    probs = np.eye(3)[CLEAN] * 0.7 + 0.1
+    probs, second = (np.eye(3)[predicted(CLEAN, errors, rng)] * 0.7 + 0.1 for errors in (10, 15))
     np.save("probs.npy", probs)
+    np.save("second.npy", second)
     np.save("images.npy", rng.integers(0, 255, (300, 8, 8), dtype=np.uint8))
     io.save_labels("labels.npy", given)
-    wrong = int(np.flatnonzero(given != CLEAN)[0])
-    Path("suspects-review.csv").write_text(f"index,old,new\n{wrong},{given[wrong]},{CLEAN[wrong]}\n", encoding="utf-8")
-    run.names |= {"pred_probs": probs, "noisy_labels": given, "X": features, "noisy_y": given, "X_new": features}
+    run.names |= {"pred_probs": probs, "second_probs": second, "noisy_labels": given}
+    run.names |= {"X": features, "noisy_y": given, "X_new": features}
+
+
+def predicted(clean, n_errors, rng):
+    """Return the classes with some of them turned to the next."""
+    rows = rng.choice(len(clean), n_errors, replace=False)
+    return np.where(np.isin(np.arange(len(clean)), rows), (clean + 1) % 3, clean)
 
 
 def readme_tickets(run):

@@ -46,7 +46,11 @@ def demo(as_json: Json = False) -> None:
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     posterior = as_posterior(out_of_fold_probabilities(model, features, noisy), noisy)
     known = {name: {"clean_labels": clean} for name, entry in ESTIMATORS.items() if entry.needs_clean_labels}
-    estimates = {name: estimate_posterior(posterior, name, **known.get(name, {})) for name in ESTIMATORS}
+    estimates = {
+        name: estimate_posterior(posterior, name, **known.get(name, {}))
+        for name, entry in ESTIMATORS.items()
+        if not entry.needs_members
+    }
     errors = {name: l1_error(estimate.transition, truth, normalize=True) for name, estimate in estimates.items()}
     found = find_posterior_issues(posterior, estimates[DEFAULT_ESTIMATOR])
     wrong, flagged = noisy != clean, found.is_issue
