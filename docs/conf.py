@@ -16,7 +16,6 @@ project = "dualt"
 author = "The dualt authors"
 release = version = dualt.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["reproduction/**records"]
 
 html_theme = "furo"
 html_title = f"dualt {version}"
@@ -29,6 +28,8 @@ copybutton_exclude = ".linenos, .gp, .go"
 myst_enable_extensions = ["attrs_inline", "deflist"]
 myst_heading_anchors = 3
 highlight_language = "text"
+# Smart quotes would turn the two hyphens of an option into a dash.
+smartquotes = False
 
 # Docstrings use single backticks for names, as Markdown does.
 default_role = "code"
