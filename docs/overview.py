@@ -14,6 +14,11 @@ _STYLE = """text{font-family:system-ui,"Segoe UI",Helvetica,Arial,sans-serif;fil
 .where{font-size:11px;font-family:ui-monospace,Menlo,Consolas,monospace;fill:#4a5560}
 rect{stroke:#7d838c}path{stroke:#7d838c;stroke-width:2;fill:none;marker-end:url(#head)}"""
 
+_HEAD = (
+    '<marker id="head" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
+    '<path d="M0 0L8 4L0 8Z" style="fill:#7d838c;stroke:none"/></marker>'
+)
+
 
 class Box(NamedTuple):
     """A box: where it stands, its kind, its name, what happens there in two lines, and where in the code."""
@@ -52,8 +57,7 @@ def svg() -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
         "<title>From data and labels to corrected data, or to a classifier</title>",
         f"<style>{_STYLE}</style>",
-        '<defs><marker id="head" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
-        '<path d="M0 0L8 4L0 8Z" style="fill:#7d838c;stroke:none"/></marker></defs>',
+        f"<defs>{_HEAD}</defs>",
         *(f'<path d="{arrow}"/>' for arrow in ARROWS),
         *(_drawn(box) for box in BOXES),
         "</svg>",
@@ -71,6 +75,4 @@ def _drawn(box: Box) -> str:
         for place, (kind, line) in enumerate(lines)
     ]
     fill = _FILLS[box.kind]
-    return "".join(
-        [f'<rect x="{left}" y="{box.top}" width="{_BOX}" height="{height}" rx="8" fill="{fill}"/>', *texts]
-    )
+    return "".join([f'<rect x="{left}" y="{box.top}" width="{_BOX}" height="{height}" rx="8" fill="{fill}"/>', *texts])
