@@ -5,7 +5,7 @@
 Problems are `family__name.npz` in the folder $DUALT_SEVERAL_MODELS (else ../shared/data/several-models beside the
 repository): `pred_probs` (models × rows × classes), `given`, `clean`. Families whose name starts with "overlap",
 "binary" or "many" are answered with determined=False, all others with determined=True. Beside it are the default, which
-is not given an answer, and the confident joint on the mean of the same probabilities. Prints Markdown tables: means over
+is not given an answer, and the confident joint on the mean of the same probabilities. Prints tables of means over
 the problems of a family, then over families.
 """
 
