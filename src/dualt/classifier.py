@@ -109,10 +109,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """Set parameters, those of the wrapped classifier as `classifier__name`."""
         for name in params:
             if name.startswith("estimator__"):
-                raise InputError(
-                    f"The wrapped model is `classifier`: set classifier__{name.removeprefix('estimator__')} instead of"
-                    f" {name}. `estimator` is the name of the estimator that finds the transition matrix."
-                )
+                inner = name.removeprefix("estimator__")
+                raise InputError(f"The wrapped model is `classifier`: set classifier__{inner} instead of {name}.")
         super().set_params(**params)
         return self
 
@@ -147,40 +145,41 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 f"Expected the name of an estimator of the matrix, got estimator={type(self.estimator).__name__}. Pass"
                 " the model to wrap as classifier."
             )
+        if verified is not None and self.transition is not None:
+            raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         try:
             X, y = indexable(X, y)  # noqa: N806
         except (TypeError, ValueError) as error:
             raise InputError(f"Expected one label per example: {str(error).rstrip('.')}.") from error
         index = index_of(y) if index_of(X) is None else index_of(X)
         self.classes_, codes = encode_labels(y, "RobustClassifier", missing=True)
-        kept = np.flatnonzero(codes >= 0)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)[kept]
-        groups = None if groups is None else group_numbers(groups, len(codes))[kept]
-        labels, n_rows = codes[kept], len(codes)
+        kept, n_rows = np.flatnonzero(codes >= 0), len(codes)
+        labels = codes[kept]
+        groups = None if groups is None else group_numbers(groups, n_rows)[kept]
+        base = LogisticRegression() if self.classifier is None else clone(check_classifier(self.classifier))
+        weights: dict[str, NDArray[np.float64]] = {}
+        if self.correction == "reweight" or sample_weight is not None:
+            each = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            weights = {_weight_parameter(base): each[kept]}
         if len(kept) < n_rows:
             X = _safe_indexing(X, kept)  # noqa: N806
             verified = None if verified is None else as_audit(verified).among(kept)
-        base = LogisticRegression() if self.classifier is None else clone(check_classifier(self.classifier))
-        folds = make_folds(labels, self.cv, groups, self.random_state)
-        weights: dict[str, NDArray[np.float64]] = {}
-        if self.correction == "reweight" or sample_weight is not None:
-            weights = {_weight_parameter(base): _check_sample_weight(sample_weight, X, ensure_non_negative=True)}
         probs = fit_folds(
-            base, X, labels, folds, classes=self.classes_, n_jobs=self.n_jobs,
-            weights={} if sample_weight is None else weights,
+            base, X, labels, make_folds(labels, self.cv, groups, self.random_state), classes=self.classes_,
+            n_jobs=self.n_jobs, weights=None if sample_weight is None else weights,
         )  # fmt: skip
         # Rows of some classifiers sum to one only nearly.
         probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
         # Class weights, or weights of examples, shift the probabilities from the labels' shares.
         self._factors = share_factors(probs, labels)
         issues, right = self._judge(scale_classes(probs, self._factors), labels, verified)
-        found = replace(issues, label_texts=_label_texts(self.classes_))
-        training = CORRECTIONS[self.correction](found, labels, right)
-        found = found if len(kept) == n_rows else found.spread(kept, n_rows)
-        self.label_issues_ = replace(found, index=index)
-        self.transition_estimate_ = self.label_issues_.transition_estimate
-        self.transition_: NDArray[np.float64] = self.label_issues_.transition
+        texts = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bf" else self.classes_
+        issues = replace(issues, label_texts=tuple(map(str, texts.tolist())))
+        training = CORRECTIONS[self.correction](issues, labels, right)
+        issues = issues if len(kept) == n_rows else issues.spread(kept, n_rows)
+        self.label_issues_ = replace(issues, index=index)
+        self.transition_estimate_ = issues.transition_estimate
+        self.transition_: NDArray[np.float64] = issues.transition
         self.classifier_ = base.fit(
             X if training.rows is None else _safe_indexing(X, training.rows),
             self.classes_[training.labels],
@@ -199,32 +198,30 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
         posterior = as_posterior(probs, labels, coder=coder, out_of_fold=True, determined=self.determined)
         if verified is not None:
-            if self.transition is not None:
-                raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
             audit = as_audit(verified)
-            given = None if audit.given is None else self._codes_of(audit.given.tolist())
-            audit = Audit(**vars(audit) | {"true": self._codes_of(audit.true.tolist()), "given": given})
+            given = None if audit.given is None else self._codes_of(audit.given)
+            audit = Audit(**vars(audit) | {"true": self._codes_of(audit.true), "given": given})
             estimate = estimate_verified(posterior, estimate_posterior(posterior, self.estimator), audit)
             issues = find_posterior_issues(posterior, estimate)
-        else:
-            issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
-            found = issues.transition_estimate
-            if found is not None and found.doubt is not None:
-                message = (
-                    f"The correction may do harm: {found.doubt}. Compare with the classifier alone on verified labels."
-                )
-                warnings.warn(message, DualtWarning, stacklevel=3)
-            if self.correction == "reweight":  # by the probabilities as they are
-                return issues, bayes_scores(probs, labels, issues.transition)[0].astype(np.float64)
+            return issues, issues.probability_right.astype(np.float64)
+        issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
+        found = issues.transition_estimate
+        if found is not None and found.doubt is not None:
+            message = (
+                f"The correction may do harm: {found.doubt}. Compare with the classifier alone on verified labels."
+            )
+            warnings.warn(message, DualtWarning, stacklevel=3)
+        if self.correction == "reweight":  # by the probabilities as they are
+            return issues, bayes_scores(probs, labels, issues.transition)[0].astype(np.float64)
         return issues, issues.probability_right.astype(np.float64)
 
-    def _codes_of(self, clean_labels: Any) -> NDArray[np.intp]:
+    def _codes_of(self, clean_labels: NDArray[Any]) -> NDArray[np.intp]:
         """Return the class numbers of verified labels."""
         known = {label: code for code, label in enumerate(self.classes_.tolist())}
-        for label in clean_labels:
+        for label in clean_labels.tolist():
             if label not in known:
                 raise LabelsError(f"Expected verified labels among the classes, got {label!r}.")
-        return np.array([known[label] for label in clean_labels], np.intp)
+        return np.array([known[label] for label in clean_labels.tolist()], np.intp)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each clean class."""
@@ -238,8 +235,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the most probable clean class."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -247,12 +243,6 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
-
-
-def _label_texts(classes: NDArray[Any]) -> tuple[str, ...]:
-    """Return what the label of each class looks like in the data."""
-    values = classes.astype(np.int64) if classes.dtype.kind in "bf" else classes
-    return tuple(map(str, values.tolist()))
 
 
 def _weight_parameter(base: Any) -> str:

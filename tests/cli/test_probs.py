@@ -11,6 +11,7 @@ from PIL import Image
 from sklearn.naive_bayes import GaussianNB
 from typer.testing import CliRunner
 
+from dualt import find_label_issues
 from dualt.cli import app
 from dualt.crossfit import cross_fit
 
@@ -95,7 +96,10 @@ def test_the_output_is_read_as_it_is_and_the_same_as_in_one_command(table, name)
 def test_columns_of_numbers_and_categories_and_groups(table):
     run("probs", "data.csv", "--features", "x_*", "--label", "label", "--group", "user", "-o", "p.npy", "--folds", "2")
     found = cross_fit(table[["x_1", "x_2"]], table["label"], cv=2, groups=table["user"])
-    np.testing.assert_allclose(np.load("p.npy"), found.pred_probs, rtol=1e-6)
+    np.testing.assert_allclose(np.load("p.npy"), found.members, rtol=1e-6)
+    several = json.loads(run("issues", "p.npy", "data.csv", "--label", "label", "--overlapping", "--json").stdout)
+    expected = find_label_issues(found, table["label"])
+    assert [row["index"] for row in several["issues"]] == expected.indices.tolist()
     assert found.agreement > 0.8
     listed = run("issues", "data.csv", "--features", "x_2,x_1", "--label", "label", "--json")
     assert json.loads(listed.stdout)["issues"]
@@ -268,7 +272,7 @@ def test_an_array_of_embeddings(tmp_path, monkeypatch):
     np.save("emb.npy", rng.normal(size=(120, 8)) + 3 * np.eye(2, 8)[labels])
     pd.DataFrame({"y": labels}).to_csv("y.csv", index=False)
     run("probs", "y.csv", "--label", "y", "--features", "emb.npy", "-o", "p.npy")
-    assert (np.load("p.npy").argmax(axis=1) == labels).mean() > 0.9
+    assert (np.load("p.npy").mean(axis=0).argmax(axis=1) == labels).mean() > 0.9
 
 
 def test_the_probabilities_of_several_models(tmp_path, monkeypatch):

@@ -1,14 +1,11 @@
 """Every notice: data that calls for it, and data that nearly does."""
 
-import ast
-import inspect
-
 import numpy as np
 import pytest
 
 import dualt
 from dualt import noise
-from dualt.results import claims, diagnostics
+from dualt.results import diagnostics
 from dualt.rows.scaling import scale_classes
 
 N_CLASSES, PER_CLASS = 3, 200
@@ -136,12 +133,6 @@ def test_a_notice_comes_when_it_should_and_only_then(code):
     assert code not in codes(estimator, nearly)
 
 
-def test_every_notice_has_its_case():
-    calls = [node for node in ast.walk(ast.parse(inspect.getsource(claims))) if isinstance(node, ast.Call)]
-    made = {call.args[0].value for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Notice"}
-    assert made == set(CASES) | {"in-sample"}
-
-
 @pytest.mark.parametrize("estimator", ["clean-count", "dual-t"])
 def test_what_is_known_of_the_rows_is_carried_and_heeded(estimator):
     """In-sample probabilities are dual-T's trade, and nobody guesses where it is known."""
@@ -218,14 +209,11 @@ def test_a_matrix_that_is_all_alike_has_an_infinite_or_huge_condition():
     assert not figures.condition_number <= dualt.transition.NEAR_SINGULAR
 
 
-def test_the_condition_number_of_many_classes_is_estimated_or_left_out(monkeypatch):
-    figures = [dualt.estimate_transition(*plain(), "spade").diagnostics for _ in range(3)]
-    exact = figures[0].condition_number
-    monkeypatch.setattr(diagnostics, "_EXACT_UP_TO", 2)
-    assert exact / N_CLASSES <= figures[1].condition_number <= exact * N_CLASSES  # in another norm
-    monkeypatch.setattr(diagnostics, "_ESTIMATED_UP_TO", 2)
-    assert figures[2].condition_number is None
-    assert figures[2].to_dict()["condition_number"] is None
+def test_the_condition_number_of_many_classes_is_left_out(monkeypatch):
+    monkeypatch.setattr(diagnostics, "_MOST_CLASSES", 2)
+    figures = dualt.estimate_transition(*plain(), "spade").diagnostics
+    assert figures.condition_number is None
+    assert figures.to_dict()["condition_number"] is None
     assert codes("spade", plain()) == []
 
 
@@ -235,12 +223,11 @@ def test_figures_are_computed_when_they_are_asked_for(monkeypatch):
     assert estimate.diagnostics.agreement == pytest.approx(0.8)
 
 
-@pytest.mark.parametrize(("n_classes", "allowed"), [(1_001, {"dgetrf", "dgecon"}), (4_001, set())])
-def test_the_work_for_many_classes_is_bounded(n_classes, allowed, monkeypatch):
+def test_the_work_for_many_classes_is_bounded(monkeypatch):
     """Singular values take minutes there: nothing that is told of an estimate or a given matrix asks for them."""
     from scipy import linalg
 
-    called = set()
+    n_classes, called = 1_001, set()
     decompositions = {"cond", "svd", "svdvals", "matrix_rank", "pinv", "lstsq", "eig", "eigh", "eigvals", "eigvalsh"}
     decompositions |= {"inv", "solve", "det", "slogdet", "qr", "cholesky", "lu_factor", "dgetrf", "dgecon"}
 
@@ -261,9 +248,9 @@ def test_the_work_for_many_classes_is_bounded(n_classes, allowed, monkeypatch):
     estimate = dualt.estimate_transition(probs, labels % n_classes, "spade")
     assert 0 < estimate.noise_rate < 0.2
     assert "few-labels" in [notice.code for notice in estimate.warnings]
-    assert called == allowed
+    assert not called
     dualt.find_label_issues(probs[:50], labels[:50], estimate.transition)
-    assert called == allowed
+    assert not called
 
 
 def test_no_row_is_off_by_more_than_two_by_chance():

@@ -20,7 +20,7 @@ def probs(
         typer.Argument(metavar="DATA", help="A table (.csv, .tsv, .parquet, .jsonl) or images in a folder per class."),
     ],
     output: Annotated[
-        Path, output_option(help="Ids, labels and probabilities as .csv or .parquet, or these alone as .npy.")
+        Path, output_option(help="Ids, labels and mean probabilities as .csv or .parquet; or each model's as .npy.")
     ],
     learning: Learning,
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
@@ -31,7 +31,8 @@ def probs(
 ) -> None:
     """Make the probabilities that the other commands read: out of fold, so that no model has seen what it judges.
 
-    They are the mean of several models that suit the data and err differently; --text and --features may go together.
+    They are the mean of several models that suit the data and err differently; -o probs.npy keeps those of each model,
+    and `dualt issues probs.npy LABELS` uses them all. --text and --features may go together.
     Rows without a label get the probabilities of models fitted on all others.
 
     Example: `dualt probs data.csv --label label --text title -o probs.csv`
@@ -45,7 +46,9 @@ def probs(
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
     beside = {name: values for name, values in raw.beside.items() if name != learning.text}
-    save_probabilities(output, found.pred_probs, found.class_names, beside)
+    # In an array there is room for every model: `dualt issues` then hears them as several voices.
+    each = output.suffix.lower() == ".npy" and len(found.members) > 1
+    save_probabilities(output, found.members if each else found.pred_probs, found.class_names, beside)
     content = {
         "class_names": list(found.class_names),
         "model": " ".join(found.model.split()),

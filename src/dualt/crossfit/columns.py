@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from datetime import datetime, timezone
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +38,7 @@ def columns_of(table: Any, n_known: int | None = None) -> Columns:
         names, parts = list(range(array.shape[1])), list(array.T)
     if not parts:
         raise InputError("Expected at least one column to learn from, got none.")
-    columns, categorical = zip(*(_encoded(np.asarray(part), n_known) for part in parts), strict=True)
+    columns, categorical = zip(*(_encode(part, n_known) for part in parts), strict=True)
     for name, values in zip(names, columns, strict=True):
         if np.isinf(values).any():
             row = int(np.argmax(np.isinf(values)))
@@ -54,41 +52,32 @@ def as_texts(column: NDArray[Any]) -> list[str]:
     return ["" if gone else str(value) for value, gone in zip(column.tolist(), missing, strict=True)]
 
 
-def _encoded(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float64], bool]:
+def _encode(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float64], bool]:
+    """Return a column as numbers, dates as seconds, or else category codes, the most frequent first."""
     if column.ndim != 1:
-        raise InputError(
-            f"Expected one number or category per row and column, got entries of shape {column.shape[1:]}."
-        )
+        raise InputError(f"Expected one number or category per row and column, got entries of {column.shape[1:]}.")
     if column.dtype.kind in "biuf":
         return column.astype(np.float64), False
-    if column.dtype.kind in "Mm":
-        moments = column.astype("datetime64[s]" if column.dtype.kind == "M" else "timedelta64[s]")
-        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64)), False
-    texts = as_texts(column)
-    for parse in (float, _seconds):
-        known = _numbers(texts[:n_known], parse)
-        if known is not None:
-            others = [_numbers([text], parse) for text in texts[len(known) :]]
-            return np.array([*known, *(np.nan if one is None else one[0] for one in others)]), False
-    return _codes(texts, n_known), True
+    import pandas as pd
+
+    if column.dtype.kind == "m":
+        return pd.Series(column).dt.total_seconds().to_numpy(np.float64), False
+    if column.dtype.kind == "M":
+        return _seconds(pd.Series(column)), False
+    # A missing entry is NaN among numbers and dates, and a category of its own among categories.
+    texts = pd.Series(as_texts(column), dtype=object)
+    known = texts.mask(texts.str.strip().str.lower().isin(_MISSING), None)
+    for parse in (pd.to_numeric, _seconds):
+        with suppress(ValueError, TypeError):
+            parse(known[:n_known])
+            return np.asarray(parse(known, errors="coerce"), np.float64), False
+    ranks = texts[:n_known].value_counts().rank(method="first", ascending=False) - 1
+    return np.minimum(texts.map(ranks).to_numpy(np.float64), _MOST_CATEGORIES), True
 
 
-def _numbers(texts: list[str], number: Callable[[str], float]) -> NDArray[np.float64] | None:
-    """Parse texts as numbers, NaN where one is missing; None if any is not a number."""
-    try:
-        return np.array([np.nan if text.strip().lower() in _MISSING else number(text) for text in texts])
-    except ValueError:
-        return None
+def _seconds(dates: Any, errors: Any = "raise") -> NDArray[np.float64]:
+    """Parse dates such as 2024-01-31, with or without a time, as seconds since 1970."""
+    import pandas as pd
 
-
-def _seconds(text: str) -> float:
-    """Parse a date such as 2024-01-31, with or without a time, as seconds since 1970."""
-    moment = datetime.fromisoformat(text.strip())
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def _codes(texts: list[str], n_known: int | None) -> NDArray[np.float64]:
-    """Return category codes, the most frequent first; an empty cell is a category of its own."""
-    counts = Counter(sorted(texts[:n_known]))
-    ranks = {name: min(rank, _MOST_CATEGORIES) for rank, (name, _) in enumerate(counts.most_common())}
-    return np.array([ranks.get(text, np.nan) for text in texts], np.float64)
+    passed = pd.to_datetime(dates, format="ISO8601", utc=True, errors=errors) - pd.Timestamp(0, tz="UTC")
+    return np.asarray(passed.dt.total_seconds(), np.float64)

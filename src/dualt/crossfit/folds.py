@@ -24,15 +24,7 @@ OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 
 def out_of_fold_probabilities(
-    classifier: Any,
-    features: Any,
-    labels: NDArray[np.intp],
-    *,
-    cv: Any = 5,
-    groups: Any = None,
-    n_jobs: int | None = None,
-    random_state: int | None = 0,
-    weights: Mapping[str, NDArray[np.float64]] | None = None,
+    classifier: Any, features: Any, labels: NDArray[np.intp], *, cv: Any = 5, random_state: int | None = 0
 ) -> NDArray[np.float64]:
     """Return P(label | x) for every row, from clones of `classifier` fitted on the other folds.
 
@@ -46,17 +38,17 @@ def out_of_fold_probabilities(
         Class numbers from 0. A class that a fold's training rows lack gets probability 0 there.
     cv
         Number of folds, or a scikit-learn splitter.
-    groups : (n_samples,)
-        Rows of one group stay in one fold.
-    n_jobs
-        How many folds are fitted at once, by joblib; -1 uses all cores.
     random_state
         Shuffles the folds.
-    weights
-        A weight of every row, under the name that the classifier's `fit` takes it by.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> out_of_fold_probabilities(GaussianNB(), [[0], [1], [0], [1], [0], [1]], np.array([0, 1] * 3), cv=3).round(2)[:2]
+    array([[1., 0.],
+           [0., 1.]])
     """
-    folds = make_folds(labels, cv, groups, random_state)
-    return fit_folds(check_classifier(classifier), features, labels, folds, n_jobs=n_jobs, weights=weights)
+    return fit_folds(check_classifier(classifier), features, labels, make_folds(labels, cv, None, random_state))
 
 
 def check_classifier(classifier: Any) -> Any:
@@ -65,8 +57,9 @@ def check_classifier(classifier: Any) -> Any:
         name = classifier.__name__
         raise InputError(f"Expected a classifier, got the class {name}. Pass an instance: {name}().")
     missing = [name for name in ("get_params", "fit", "predict_proba") if not hasattr(classifier, name)]
-    if missing == ["predict_proba"] and _stacks(classifier):
-        return classifier
+    last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
+    if hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None:
+        return classifier  # a stacking classifier with its default last step has probabilities once it is fitted
     if missing == ["predict_proba"]:
         raise InputError(
             f"Expected a classifier with predict_proba, got {type(classifier).__name__}."
@@ -76,12 +69,6 @@ def check_classifier(classifier: Any) -> Any:
         got = f"{type(classifier).__name__}, which has no {' and no '.join(missing)}"
         raise InputError(f"Expected a scikit-learn classifier, got {got}.")
     return classifier
-
-
-def _stacks(classifier: Any) -> bool:
-    """Whether this is a stacking classifier with its default last step, which has probabilities once it is fitted."""
-    last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
-    return hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None
 
 
 def fit_folds(
@@ -98,32 +85,22 @@ def fit_folds(
     """Return the probabilities of each fold's test rows, from a clone fitted on its training rows.
 
     `labels` are class numbers; the classifier is fitted on the `classes` they stand for, which its options may name.
+    `weights` of all rows go to the classifier's `fit` under their names.
     """
-    classes = np.arange(int(labels.max()) + 1) if classes is None else classes
-    probs = np.zeros((len(labels), len(classes)))
-    fitted = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_predict_fold)(classifier, features, labels, classes, *fold, weights or {}) for fold in folds
-    )
+    known = np.arange(int(labels.max()) + 1) if classes is None else classes
+
+    def predict(train: Rows, test: Rows) -> tuple[list[int], Any]:
+        own = {name: values[train] for name, values in (weights or {}).items()}
+        fitted = clone(classifier).fit(_safe_indexing(features, train), known[labels[train]], **own)
+        return class_numbers(fitted, known), fitted.predict_proba(_safe_indexing(features, test))
+
+    probs = np.zeros((len(labels), len(known)))
+    fitted = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(predict)(*fold) for fold in folds)
     for done, ((_, test), (columns, found)) in enumerate(zip(folds, fitted, strict=True), start=1):
         probs[np.ix_(test, columns)] = found
         if on_progress is not None:
             on_progress("fitting", done, len(folds))
     return probs
-
-
-def _predict_fold(
-    classifier: Any,
-    features: Any,
-    labels: NDArray[np.intp],
-    classes: NDArray[Any],
-    train: Rows,
-    test: Rows,
-    weights: Mapping[str, NDArray[np.float64]],
-) -> tuple[list[int], Any]:
-    """Return the class numbers that a clone fitted on `train` knows, and their probabilities on `test`."""
-    own = {name: values[train] for name, values in weights.items()}
-    fitted = clone(classifier).fit(_safe_indexing(features, train), classes[labels[train]], **own)
-    return class_numbers(fitted, classes), fitted.predict_proba(_safe_indexing(features, test))
 
 
 def class_numbers(fitted: Any, classes: NDArray[Any]) -> list[int]:
@@ -144,10 +121,9 @@ def group_numbers(groups: Any, n_rows: int) -> NDArray[np.intp]:
     given = as_array(groups, "one group per row", InputError)
     if given.shape != (n_rows,):
         raise InputError(f"Expected one group per row, {n_rows:,}, got shape {given.shape}.")
-    missing = is_missing(given)
+    there = ~is_missing(given)
     numbers = np.arange(n_rows)
-    texts = given[~missing].astype(str)
-    numbers[~missing] = n_rows + np.unique(texts, return_inverse=True)[1]
+    numbers[there] = n_rows + np.unique(given[there].astype(str), return_inverse=True)[1]
     return numbers
 
 
@@ -162,78 +138,52 @@ def make_folds(
 
     `duplicates` numbers rows so that copies share a number: they stay in one fold, unless a splitter or groups decide.
     """
-    folds = []
-    for number, fold in enumerate(_split(labels, cv, groups, random_state, duplicates)):
-        train, test = (_row_numbers(rows, len(labels), number) for rows in fold)
-        both = np.intersect1d(train, test)
-        if len(both):
-            raise InputError(
-                f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
-                f" {number} of cv={cv!r:.40}. Leave its test rows out of its training rows."
-            )
-        if len(test):
-            folds.append((train, test))
+    if isinstance(cv, (int, np.integer)):
+        if cv < 2:
+            raise InputError(f"Expected at least two folds, got cv={cv}.")
+        n_splits = min(int(cv), len(labels))
+        if groups is not None:
+            folds = list(_grouped(labels, n_splits, groups, random_state))
+        else:
+            folds = list(_stratified(labels, n_splits, random_state, duplicates))
+    else:
+        try:
+            folds = list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
+        except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
+            raise InputError(f"Cannot divide the rows by cv={cv!r:.40}: {str(error).rstrip('.')}.") from None
+        folds = [_checked_fold(number, fold, len(labels)) for number, fold in enumerate(folds)]
+    folds = [fold for fold in folds if len(fold[1])]
     times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(labels))
-    if not times.all():
-        raise InputError(
-            f"Expected folds that test every row, got {np.count_nonzero(times == 0):,} rows that cv={cv!r:.40} tests"
-            f" nowhere, row {int(np.argmin(times))} first. Use StratifiedKFold, KFold or GroupKFold."
-        )
-    if times.max() > 1:
-        row = int(np.argmax(times > 1))
+    if (times != 1).any():
+        row = int(np.argmax(times != 1))
         raise InputError(
             f"Expected folds that test every row once, got row {row} in {times[row]} folds of cv={cv!r:.40}."
             " Use StratifiedKFold, KFold or GroupKFold."
         )
-    for train, _ in folds:
-        if len(np.unique(labels[train])) < 2:
-            raise InputError(
-                "Expected labels of at least two classes to learn from outside every fold, got a fold that leaves one."
-                " Are the groups, or the folds, the classes?"
-            )
+    if any(len(np.unique(labels[train])) < 2 for train, _ in folds):
+        raise InputError(
+            "Expected labels of at least two classes to learn from outside every fold, got a fold that leaves one."
+            " Are the groups, or the folds, the classes?"
+        )
     return folds
 
 
-def _row_numbers(rows: Any, n_rows: int, fold: int) -> Rows:
-    """Return the rows of a fold, given as numbers from 0 or as a mask."""
-    numbers = np.asarray(rows)
-    if numbers.dtype == bool and numbers.shape == (n_rows,):
-        return np.flatnonzero(numbers)
-    if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n_rows):
-        bad = numbers.min() if numbers.dtype.kind in "iu" and numbers.min() < 0 else numbers.max()
-        raise InputError(f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad} in fold {fold}.")
-    return numbers.astype(np.intp)
-
-
-def _split(
-    labels: NDArray[np.intp],
-    cv: Any,
-    groups: Any,
-    random_state: int | None,
-    duplicates: NDArray[np.intp] | None,
-) -> Iterable[Fold]:
-    if not isinstance(cv, (int, np.integer)):
-        try:
-            return list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
-        except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
-            raise InputError(f"Cannot divide the rows by cv={cv!r:.40}: {str(error).rstrip('.')}.") from None
-    if cv < 2:
-        raise InputError(f"Expected at least two folds, got cv={cv}.")
-    n_splits = min(int(cv), len(labels))
-    if groups is not None:
-        return _grouped(labels, n_splits, groups, random_state)
-    if duplicates is not None:
-        firsts, copy_of = np.unique(duplicates, return_index=True, return_inverse=True)[1:]
-        if n_splits <= len(firsts) < len(labels):  # the first of its copies goes into a fold, the others follow
-            fold_of = np.empty(len(firsts), np.intp)
-            for number, (_, test) in enumerate(_split(labels[firsts], n_splits, None, random_state, None)):
-                fold_of[test] = number
-            rows = fold_of[copy_of]
-            return [(np.flatnonzero(rows != fold), np.flatnonzero(rows == fold)) for fold in range(n_splits)]
-    # Every class with two members or more is known to the training rows of every fold.
-    if np.bincount(labels)[np.unique(labels)].min() < n_splits:
-        return _dealt(labels, n_splits, random_state)
-    return StratifiedKFold(n_splits, shuffle=True, random_state=random_state).split(labels, labels)  # type: ignore[no-any-return]
+def _checked_fold(number: int, fold: Any, n_rows: int) -> Fold:
+    """Return the rows of a user's fold as numbers, disjoint and within the data."""
+    parts = [np.flatnonzero(rows) if rows.dtype == bool else rows for rows in map(np.asarray, fold)]
+    for rows in parts:
+        bad = rows[(rows < 0) | (rows >= n_rows)] if rows.dtype.kind in "iu" else rows
+        if bad.size:
+            raise InputError(
+                f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad[0]} in fold {number}."
+            )
+    both = np.intersect1d(*parts)
+    if len(both):
+        raise InputError(
+            f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold {number}."
+            " Leave its test rows out of its training rows."
+        )
+    return parts[0].astype(np.intp), parts[1].astype(np.intp)
 
 
 def _grouped(labels: NDArray[np.intp], n_splits: int, groups: Any, random_state: int | None) -> Iterable[Fold]:
@@ -245,15 +195,29 @@ def _grouped(labels: NDArray[np.intp], n_splits: int, groups: Any, random_state:
         )
     splitter = StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a class with fewer members than folds
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds
         try:
             return list(splitter.split(labels, labels, groups))
         except ValueError as error:
             raise InputError(f"Cannot divide the groups: {str(error).rstrip('.')}. Ask for fewer folds.") from None
 
 
-def _dealt(labels: NDArray[np.intp], n_splits: int, random_state: int | None) -> list[Fold]:
-    """Return folds dealt class by class like cards, for data with a class of fewer members than folds."""
+def _stratified(
+    labels: NDArray[np.intp], n_splits: int, random_state: int | None, duplicates: NDArray[np.intp] | None
+) -> Iterable[Fold]:
+    if duplicates is not None:
+        firsts, copy_of = np.unique(duplicates, return_index=True, return_inverse=True)[1:]
+        if n_splits <= len(firsts) < len(labels):  # the first of its copies goes into a fold, the others follow
+            fold_of = np.empty(len(firsts), np.intp)
+            for number, (_, test) in enumerate(_stratified(labels[firsts], n_splits, random_state, None)):
+                fold_of[test] = number
+            rows = fold_of[copy_of]
+            return [(np.flatnonzero(rows != fold), np.flatnonzero(rows == fold)) for fold in range(n_splits)]
+    if np.bincount(labels)[np.unique(labels)].min() >= n_splits:
+        splitter = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
+        return splitter.split(labels, labels)  # type: ignore[no-any-return]
+    # Some class has fewer members than folds: deal the rows class by class, like cards, so that every class with two
+    # members or more is known to the training rows of every fold.
     order = np.random.default_rng(random_state).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     tests = [np.sort(order[fold::n_splits]) for fold in range(n_splits)]

@@ -58,19 +58,13 @@ def text_families(
     random_state: int | None,
     n_known: int | None = None,
 ) -> list[Family]:
-    """Return models of one or more columns of texts, with other columns beside them or without.
-
-    Logistic regression on the TF-IDF of words and of character n-grams; complement naive Bayes on the same;
-    nearest neighbours, and a kernel logistic regression, in a reduced space.
-    """
+    """Return models of one or more columns of texts, with other columns beside them or without."""
     n_rows = n_known or len(texts[0])
     least = 2 if n_rows > 500 else 1
-    words = TfidfVectorizer(sublinear_tf=True, min_df=least, max_features=_WORDS)
-    characters = TfidfVectorizer(
-        analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, min_df=least, max_features=_WORDS
-    )
+    weigh = partial(TfidfVectorizer, sublinear_tf=True, min_df=least, max_features=_WORDS)
+    both = make_union(weigh(), weigh(analyzer="char_wb", ngram_range=(2, 4)))
     try:
-        found = [_fitted(make_union(words, characters), column, n_known) for column in texts]
+        found = [_fitted(both, column, n_known) for column in texts]
     except ValueError as error:
         raise InputError(f"Expected texts with words in them: {str(error).rstrip('.')}.") from None
     words_only = sparse.hstack(found, format="csr")
@@ -119,13 +113,11 @@ def table_families(
     )  # fmt: skip
     small = boosting(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
     large = boosting(max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=rarest >= _STOPPING_LABELS)
-    if quick and n_rows >= _BOOSTING_ROWS:
-        return [Family(columns.values, [small])]
     families = [Family(encoded, _logistic(0.001, 0.01, 0.1, 1))]
-    if quick:
-        return families
     if n_rows >= _BOOSTING_ROWS:
-        families.append(Family(columns.values, [small, large]))
+        families.append(Family(columns.values, [small] if quick else [small, large]))
+    if quick:
+        return families[-1:]
     if n_rows <= _FOREST_ROWS:
         families.append(_forest(columns.values, random_state))
         dense = _dense(encoded)
@@ -200,30 +192,30 @@ def fit_family(
     The most regularised classifier within a standard error of the least out-of-fold log-loss is taken: noisy labels
     reward overfitting. More regularised ones are tried first, until the loss grows.
     """
-    judged = [fold for fold in folds if labels[fold[1][0]] >= 0]  # rows without a label have no loss
-    compared = judged if sum(len(test) for _, test in judged) <= _ALL_FOLDS_COMPARE else judged[:1]
+
+    def fit(classifier: Any, some: Sequence[Fold], progress: OnProgress | None = None) -> NDArray[np.float64]:
+        options: dict[str, Any] = {"classes": np.arange(n_classes), "n_jobs": n_jobs, "on_progress": progress}
+        return fit_folds(classifier, family.features, labels, some, **options)
+
+    if len(family.classifiers) == 1:
+        return family.classifiers[0], fit(family.classifiers[0], folds, on_progress)
+    n_folds = sum(labels[test[0]] >= 0 for _, test in folds)  # the last may be that of rows without a label
+    compared = folds[: n_folds if np.count_nonzero(labels >= 0) <= _ALL_FOLDS_COMPARE else 1]
     rows = np.concatenate([test for _, test in compared])
     tried: list[tuple[NDArray[np.float64], Any, NDArray[np.float64]]] = []
     for classifier in family.classifiers:
-        if len(family.classifiers) == 1:
-            break
-        probs = fit_folds(classifier, family.features, labels, compared, classes=np.arange(n_classes), n_jobs=n_jobs)
+        probs = fit(classifier, compared)
         losses = -np.log(np.maximum(probs[rows, labels[rows]], _LEAST))
         tried.append((losses, classifier, probs))
         if on_progress is not None:
             on_progress("choosing a model", len(tried), len(family.classifiers))
         if len(tried) > 1 and losses.mean() > tried[-2][0].mean():
             break
-    if tried:
-        least = min((losses for losses, _, _ in tried), key=np.mean)
-        enough = least.mean() + least.std() / np.sqrt(len(rows))
-        _, classifier, probs = next(one for one in tried if one[0].mean() <= enough)
-        left = [fold for fold in folds if not any(fold is other for other in compared)]
-    else:
-        classifier, probs, left = family.classifiers[0], np.zeros((len(labels), n_classes)), list(folds)
-    if left:
-        options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
-        probs = probs + fit_folds(classifier, family.features, labels, left, classes=np.arange(n_classes), **options)
+    least = min((losses for losses, _, _ in tried), key=np.mean)
+    enough = least.mean() + least.std() / np.sqrt(len(rows))
+    _, classifier, probs = next(one for one in tried if one[0].mean() <= enough)
+    if len(compared) < len(folds):
+        probs = probs + fit(classifier, folds[len(compared) :], on_progress)
     return classifier, probs
 
 

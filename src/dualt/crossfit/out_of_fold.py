@@ -199,10 +199,9 @@ def cross_fit(
     np.int64(0)
     """
     random_state = None if random_state is None else check_scikit_seed(random_state)
-    index = index_of(data)
-    if groups is not None:
-        groups = align_labels(data, groups, "groups")
-    index, labels = index_of(labels) if index is None else index, align_labels(data, labels)
+    index = index_of(labels) if index_of(data) is None else index_of(data)
+    groups = None if groups is None else align_labels(data, groups, "groups")
+    labels = align_labels(data, labels)
     name = getattr(labels, "name", None)
     if is_frame(data) and name is not None and name in list(data.columns):
         raise InputError(f"Expected columns to learn from, got the labels {name!r} among them. Leave that column out.")
@@ -221,7 +220,11 @@ def cross_fit(
     fold_of = np.full(n_rows, -1)
     for number, (_, test) in enumerate(folds):
         fold_of[test] = number
-    warn_singleton_classes(targets[rows], class_names)
+    single = [class_names[label] for label in np.flatnonzero(np.bincount(targets[rows]) == 1)]
+    if single:
+        shown = ", ".join(map(repr, single[:8])) + (", …" if len(single) > 8 else "")
+        message = f"Only one row is labelled {shown}: a model that has not seen it cannot know the class."
+        warnings.warn(message, DualtWarning, stacklevel=2)
     if len(rows) < n_rows:
         folds.append((rows, np.flatnonzero(targets < 0)))
     options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
@@ -361,10 +364,9 @@ def _copies(kind: Kind, data: Any, texts: list[list[str]], columns: Columns | No
     """
     keys: list[Any]
     if kind == "text":
-        keys = [
-            " ".join(sorted({*re.findall(r"[^\W\d_]+", " ".join(parts).casefold())}))
-            for parts in zip(*texts, strict=True)
-        ]
+        whole = [" ".join(parts).casefold() for parts in zip(*texts, strict=True)]
+        # Texts without words have nothing in common.
+        keys = [" ".join(sorted({*re.findall(r"[^\W\d_]+", text)})) or row for row, text in enumerate(whole)]
         if columns is not None:
             keys = [(key, values.tobytes()) for key, values in zip(keys, columns.values, strict=True)]
     elif kind == "images":
@@ -375,9 +377,6 @@ def _copies(kind: Kind, data: Any, texts: list[list[str]], columns: Columns | No
         return None
     numbers: dict[Any, int] = {}
     found = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.intp)
-    if kind == "text" and columns is None and "" in numbers:  # texts without words have nothing in common
-        empty = np.flatnonzero(found == numbers[""])
-        found[empty] = len(keys) + empty
     return None if 2 * len(numbers) < len(keys) else found
 
 
@@ -417,14 +416,3 @@ def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any
     codes = np.full(len(given), -1, np.intp)
     codes[~missing] = coder.encode(there)
     return codes, coder.names, np.unique(there) if there.ndim == 1 else np.arange(coder.n_classes)
-
-
-def warn_singleton_classes(labels: NDArray[np.intp], names: Sequence[str]) -> None:
-    """Warn about classes with a single label: without it no model knows the class."""
-    single = [names[label] for label in np.flatnonzero(np.bincount(labels) == 1).tolist()]
-    if single:
-        shown = ", ".join(map(repr, single[:8])) + (", …" if len(single) > 8 else "")
-        message = (
-            f"Only one row is labelled {shown}: a model that has not seen it cannot know the class, so it looks wrong."
-        )
-        warnings.warn(message, DualtWarning, stacklevel=3)

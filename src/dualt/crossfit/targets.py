@@ -20,32 +20,6 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
     Where labels may be `missing` (None, NaN, an empty string), their class number is −1; else they are refused.
     `classifier` is the name of the class that is fitted, for errors.
     """
-    y = _one_per_example(y, classifier)
-    unlabelled = is_missing(y)
-    if unlabelled.any() and not missing:
-        row = int(unlabelled.argmax())
-        raise LabelsError(f"Expected a label for every example, got {y[row]} at row {row}. Drop that row.")
-    there = y[~unlabelled]
-    if not len(there):
-        raise LabelsError("Expected at least one label, got none.")
-    if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn's check only warns about it
-        row = int(np.isinf(y).argmax())
-        raise LabelsError(f"Expected labels that are classes, got {y[row]} at row {row}. Drop that row.")
-    try:
-        if there.dtype.kind == "O" and unlabelled.any():  # what is left may be plain numbers or strings
-            there = np.array(there.tolist())
-        check_classification_targets(there)
-        classes, numbers = np.unique(there, return_inverse=True)
-    except (TypeError, ValueError) as error:  # mixed or continuous labels, in scikit-learn's words
-        raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error
-    if len(classes) < 2:
-        raise InputError(f"Expected labels of at least two classes, got one class: {classes.tolist()[0]!r}.")
-    codes = np.full(len(y), -1, np.intp)
-    codes[~unlabelled] = numbers
-    return classes, codes
-
-
-def _one_per_example(y: Any, classifier: str) -> NDArray[Any]:
     if y is None:
         raise InputError(f"{classifier} requires y to be passed, but the target y is None.")
     y = as_array(y, "one label per example", LabelsError)
@@ -58,4 +32,24 @@ def _one_per_example(y: Any, classifier: str) -> NDArray[Any]:
             f"Expected one label per example, of shape (n_samples,), got {y.shape}. For one-hot rows pass their"
             f" argmax; for examples with several classes at once (multi-label) fit one {classifier} per class."
         )
-    return np.asarray(y)
+    unlabelled = is_missing(y)
+    infinite = np.isinf(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)  # scikit-learn only warns about these
+    refused = infinite if missing else infinite | unlabelled
+    if refused.any():
+        row = int(refused.argmax())
+        raise LabelsError(f"Expected a label for every example, got {y[row]} at row {row}. Drop that row.")
+    if unlabelled.all():
+        raise LabelsError("Expected at least one label, got none.")
+    there = y[~unlabelled]
+    try:
+        if there.dtype.kind == "O" and unlabelled.any():  # what is left may be plain numbers or strings
+            there = np.array(there.tolist())
+        check_classification_targets(there)
+        classes, numbers = np.unique(there, return_inverse=True)
+    except (TypeError, ValueError) as error:  # mixed or continuous labels, in scikit-learn's words
+        raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error
+    if len(classes) < 2:
+        raise InputError(f"Expected labels of at least two classes, got one class: {classes.tolist()[0]!r}.")
+    codes = np.full(len(y), -1, np.intp)
+    codes[~unlabelled] = numbers
+    return classes, codes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,10 +13,6 @@ from dualt.estimators.t import AnchorChoice, Anchors, find_anchors
 from dualt.results.fit import Fit, Matrix
 from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
-
-# Most pairs of hundreds of classes never occur together, and a sparse product skips them.
-_MANY_CLASSES, _SPARSE = 300, 0.2
-_BAND = 64
 
 
 def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5) -> Fit:
@@ -49,29 +44,7 @@ def _resample(anchors: Anchors, counts: NDArray[np.int64], rng: np.random.Genera
 
 
 def _product(t_club: NDArray[Any], counts: NDArray[np.int64]) -> Matrix:
-    """Return T♣ @ T♠ in the precision of the probabilities, rows exactly on the simplex.
-
-    A band of rows at a time, whose products stay in a core's cache.
-    """
-    times_spade = _times_spade(counts, t_club.dtype)
-    product = np.empty(t_club.shape)
-    for low in range(0, len(product), _BAND):
-        band = product[low : low + _BAND]
-        band[:] = times_spade(t_club[low : low + _BAND])
-        band /= band.sum(axis=1, keepdims=True)
+    """Return T♣ @ T♠ in the precision of the probabilities, rows exactly on the simplex."""
+    product: Matrix = (t_club @ normalize_counts(counts).astype(t_club.dtype)).astype(np.float64)
+    product /= product.sum(axis=1, keepdims=True)
     return product
-
-
-def _times_spade(counts: NDArray[np.int64], dtype: np.dtype[Any]) -> Callable[[NDArray[Any]], Any]:
-    """Return the product with T♠, a sparse one where most of many pairs of classes never occur together."""
-    n_classes, totals = len(counts), counts.sum(axis=1)
-    filled = np.flatnonzero(counts) if n_classes > _MANY_CLASSES and totals.all() else np.empty(0, np.intp)
-    if len(filled) == 0 or len(filled) > _SPARSE * counts.size:
-        t_spade = normalize_counts(counts).astype(dtype)
-        return lambda rows: rows @ t_spade
-    predicted, given = np.divmod(filled, n_classes)
-    shares = (counts.ravel()[filled] / totals[predicted]).astype(dtype)
-    from scipy.sparse import csr_array
-
-    sparse = csr_array((shares, (predicted, given)), shape=counts.shape)
-    return lambda rows: rows @ sparse

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dualt.audit import Audit, as_audit, check_order, correct_by_audit, corrected_fit
@@ -142,23 +142,18 @@ def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, 
     """Estimate from a `NoisyPosterior`, whose first pass several estimators share."""
     if estimator is None:
         estimator = DEFAULT_ESTIMATOR if posterior.members is None else DEFAULT_WITH_MEMBERS
-    function = _registered(estimator, options).function
-    if "determined" in (getattr(function, "__kwdefaults__", None) or {}):
-        options = {"determined": posterior.determined, **options}
-    fit = function(posterior, **options)
-    return TransitionEstimate(estimator, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
-
-
-def _registered(estimator: str, options: Mapping[str, Any]) -> EstimatorEntry:
-    """Return the estimator of that name, if it is one and has these options."""
     if not isinstance(estimator, str) or estimator not in ESTIMATORS:
         raise UnknownNameError("estimator", str(estimator), ESTIMATORS)
-    allowed = set(getattr(ESTIMATORS[estimator].function, "__kwdefaults__", None) or {})
+    function = ESTIMATORS[estimator].function
+    allowed = getattr(function, "__kwdefaults__", None) or {}
     for name in options:
         if name not in allowed:
             known = ", ".join(sorted(allowed)) or "none"
             raise InputError(f"Estimator {estimator!r} has no option {name!r}. Its options: {known}.")
-    return ESTIMATORS[estimator]
+    if "determined" in allowed:
+        options = {"determined": posterior.determined, **options}
+    fit = function(posterior, **options)
+    return TransitionEstimate(estimator, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
 
 
 def estimate_verified(
@@ -176,5 +171,4 @@ def estimate_verified(
     """
     result = correct_by_audit(posterior, estimate.transition, as_audit(verified))
     name = f"{estimate.estimator} + {len(result)} verified"
-    fit = corrected_fit(result)
-    return TransitionEstimate(name, posterior.coder.names, fit, posterior.summary, posterior.out_of_fold)
+    return replace(estimate, estimator=name, fit=corrected_fit(result))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +40,7 @@ def t_estimator(
     )
 
 
-@dataclass(frozen=True)
-class Anchors:
+class Anchors(NamedTuple):
     """Anchor rows (n_classes, n_classes), the number of the best of them per class, and how to resample them."""
 
     rows: NDArray[Any]
@@ -52,26 +50,19 @@ class Anchors:
 
 def find_anchors(summary: PosteriorSummary, *, anchor: str, quantile: float, top_k: int) -> Anchors:
     """Return the anchors of every class."""
-    if anchor == "max":
-        return _best(summary, 1)
-    if anchor == "top-mean":
-        return _best(summary, top_k)
+    if anchor not in get_args(AnchorChoice):
+        raise UnknownNameError("anchor", anchor, get_args(AnchorChoice))
     if anchor == "quantile":
         return _below_quantile(summary, check_fraction(quantile, "quantile"))
-    raise UnknownNameError("anchor", anchor, ["max", "quantile", "top-mean"])
-
-
-def _best(summary: PosteriorSummary, top_k: int) -> Anchors:
-    """Return the mean of the `top_k` best rows of each class."""
-    stored = summary.anchor_index.shape[1]
-    if not (isinstance(top_k, int) and 1 <= top_k <= stored):
+    stored, best = summary.anchor_index.shape[1], 1 if anchor == "max" else top_k
+    if not (isinstance(best, int) and 1 <= best <= stored):
         raise InputError(
             f"Expected top_k from 1 to {stored} (the summary keeps {stored} anchors per class), got {top_k}."
         )
     return Anchors(
-        rows=_mean_of_first(summary, top_k, summary.anchor_index >= 0),
+        rows=_mean_of_first(summary, best, summary.anchor_index >= 0),
         index=summary.anchor_index[:, 0],
-        resample=partial(_resample_best, summary, top_k),
+        resample=partial(_resample_best, summary, best),
     )
 
 
@@ -81,8 +72,6 @@ def _mean_of_first(summary: PosteriorSummary, top_k: int, available: NDArray[np.
     # A resample that draws none of the stored rows falls back on the worst of them.
     last = int((summary.anchor_index >= 0).sum(axis=1).min()) - 1
     chosen[~chosen.any(axis=1), last] = True
-    if top_k == 1:
-        return _normalize(summary.anchor_rows[np.arange(len(chosen)), chosen.argmax(axis=1)])
     return _normalize(np.einsum("ck,ckj->cj", chosen.astype(summary.anchor_rows.dtype), summary.anchor_rows))
 
 

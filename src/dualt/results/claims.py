@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.results.diagnostics import Diagnostics, information
+from dualt.results.diagnostics import information
 from dualt.transition import NEAR_SINGULAR
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _SURE, _UNINFORMATIVE = 3.0, 0.02
 # Below this rate a decimal is printed.
 _FEW = 0.02
 _FEW_LABELS, _LOW_ANCHOR_CONFIDENCE, _IN_SAMPLE_AGREEMENT = 30, 0.4, 0.98
+# Classes that a notice names.
+_LISTED = 5
 # A row moved this much by chance alone (mean Σ|T − T̂|, between 0 and 2) says little.
 _MUCH_CHANCE = 0.35
 # Half of Σ|mean probability − share of the label|, near zero for a classifier fitted on these labels.
@@ -145,21 +147,14 @@ def notices(estimate: TransitionEstimate) -> Iterator[Notice]:
             f"{estimate.doubt[0].upper()}{estimate.doubt[1:]}.",
             "Do not use the matrix: train a better classifier first.",
         )
-    yield from _about_classes(figures, names, estimator)
-    if _exceeds(figures.condition_number, NEAR_SINGULAR):
+    yield from _about_classes(estimate)
+    condition = figures.condition_number
+    if condition is not None and not condition <= NEAR_SINGULAR:  # nor is NaN
         yield Notice(
             "near-singular",
-            f"The matrix is near singular (condition number {figures.condition_number:.1e}).",
+            f"The matrix is near singular (condition number {condition:.1e}).",
             "Some classes leave the same labels, and their true class cannot be recovered. Merge them, or check the"
             " labels of a few examples by hand.",
-        )
-    swapped = np.flatnonzero(estimate.transition.argmax(axis=1) != np.arange(len(names)))
-    if len(swapped):
-        yield Notice(
-            "off-diagonal-row",
-            f"Examples of class {_listed(swapped, names)} are given another label more often than their own.",
-            "Check that the columns of the probabilities are in the order of the classes, and that the"
-            " classifier is not at chance.",
         )
     if estimate.out_of_fold is False and estimator in _COUNT_LABELS:
         yield Notice(
@@ -190,29 +185,40 @@ def notices(estimate: TransitionEstimate) -> Iterator[Notice]:
         )
 
 
-def _about_classes(figures: Diagnostics, names: Sequence[str], estimator: str) -> Iterator[Notice]:
-    absent = np.flatnonzero(figures.label_counts == 0)
-    if len(absent):
-        yield Notice(
-            "class-without-labels",
-            f"No row is given the label {_listed(absent, names)}.",
+def _about_classes(estimate: TransitionEstimate) -> Iterator[Notice]:
+    figures, names, estimator = estimate.diagnostics, estimate.class_names, estimate.estimator
+    labels, predicted = figures.label_counts, figures.predicted_counts
+    low_anchors = (figures.anchor_confidence < _LOW_ANCHOR_CONFIDENCE) & (predicted > 0)
+    for code, concerned, message, advice in (
+        (
+            "class-without-labels", labels == 0, "No row is given the label {}.",
             "Nothing can be said about such a class: leave it out, or collect labels for it.",
-        )
-    few = np.flatnonzero((figures.label_counts > 0) & (figures.label_counts < _FEW_LABELS))
-    if len(few):
-        yield Notice(
-            "few-labels",
-            f"Fewer than {_FEW_LABELS} rows are given the label {_listed(few, names)}.",
+        ),
+        (
+            "few-labels", (labels > 0) & (labels < _FEW_LABELS),
+            f"Fewer than {_FEW_LABELS} rows are given the label {{}}.",
             "Read those rows with their intervals, or collect more labels.",
-        )
-    never = np.flatnonzero(figures.predicted_counts == 0)
-    if len(never):
-        yield Notice(
-            "class-never-predicted",
-            f"No row has its largest probability in class {_listed(never, names)}.",
-            "Next to nothing was counted for such a class, and its row of the matrix is a guess. Train the classifier"
-            " longer, or collect more labels of it.",
-        )
+        ),
+        (
+            "class-never-predicted", predicted == 0, "No row has its largest probability in class {}.",
+            "Its row of the matrix is a guess. Train the classifier longer, or collect more labels of the class.",
+        ),
+        (
+            "low-anchor-confidence", low_anchors & (estimator in ("t", "dual-t")),
+            f"Even the surest example of class {{}} has a probability below {_LOW_ANCHOR_CONFIDENCE:.0%}.",
+            f"{estimator} reads anchors, and overstates the noise there: prefer an estimator that counts.",
+        ),
+        (
+            "off-diagonal-row", estimate.transition.argmax(axis=1) != np.arange(len(names)),
+            "Examples of class {} are given another label more often than their own.",
+            "Are the columns of the probabilities in the order of the classes? Is the classifier better than chance?",
+        ),
+    ):  # fmt: skip
+        classes = np.flatnonzero(concerned)
+        if len(classes):
+            listed = ", ".join(repr(names[place]) for place in classes[:_LISTED])
+            more = f" and {len(classes) - _LISTED} more" if len(classes) > _LISTED else ""
+            yield Notice(code, message.format(f"{listed}{more}"), advice)
     if figures.share_distance > _OTHER_SHARES:
         yield Notice(
             "other-shares",
@@ -221,21 +227,3 @@ def _about_classes(figures: Diagnostics, names: Sequence[str], estimator: str) -
             "Was the classifier fitted with class weights, to resampled rows or to other data? Use one that was fitted"
             " to these labels as they are. RobustClassifier takes such weights into account.",
         )
-    unsure = np.flatnonzero((figures.anchor_confidence < _LOW_ANCHOR_CONFIDENCE) & (figures.predicted_counts > 0))
-    if len(unsure) and estimator in ("t", "dual-t"):
-        yield Notice(
-            "low-anchor-confidence",
-            f"Even the surest example of class {_listed(unsure, names)} has a probability below"
-            f" {_LOW_ANCHOR_CONFIDENCE:.0%}.",
-            f"{estimator} reads anchors, and overstates the noise there: prefer one that counts, or a better"
-            " classifier.",
-        )
-
-
-def _exceeds(condition_number: float | None, limit: float) -> bool:
-    return condition_number is not None and not condition_number <= limit  # nor is NaN
-
-
-def _listed(classes: NDArray[np.intp], names: Sequence[str], limit: int = 5) -> str:
-    shown = ", ".join(repr(names[c]) for c in classes[:limit])
-    return shown if len(classes) <= limit else f"{shown} and {len(classes) - limit} more"

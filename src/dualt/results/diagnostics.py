@@ -12,8 +12,8 @@ from dualt.results.fit import Fit
 from dualt.rows.scaling import fit_power, has_other_shares, share_distance
 from dualt.rows.summary import PosteriorSummary
 
-# Singular values, or an LU decomposition, take about a second up to this many classes.
-_EXACT_UP_TO, _ESTIMATED_UP_TO = 1_000, 4_000
+# Singular values take about a second up to this many classes.
+_MOST_CLASSES = 1_000
 _BAND_ENTRIES = 1 << 17
 FIGURES = (
     "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
@@ -22,17 +22,12 @@ FIGURES = (
 
 
 def condition_number(matrix: NDArray[np.float64]) -> float | None:
-    """Return the condition number; above 1,000 classes an estimate from an LU decomposition, above 4,000 None."""
-    if len(matrix) <= _EXACT_UP_TO:
-        found = float(np.linalg.cond(matrix))
-        # Of a singular matrix, rounding leaves a huge number on one processor and none on another.
-        return found if found < 1 / np.finfo(np.float64).eps else float("inf")
-    if len(matrix) > _ESTIMATED_UP_TO:
+    """Return the condition number; None above 1,000 classes, where it would take many seconds."""
+    if len(matrix) > _MOST_CLASSES:
         return None
-    from scipy.linalg import lapack
-
-    reciprocal, _ = lapack.dgecon(lapack.dgetrf(matrix)[0], np.abs(matrix).sum(axis=0).max())
-    return 1 / float(reciprocal) if reciprocal > 0 else float("inf")
+    found = float(np.linalg.cond(matrix))
+    # Of a singular matrix, rounding leaves a huge number on one processor and none on another.
+    return found if found < 1 / np.finfo(np.float64).eps else float("inf")
 
 
 def information(counts: NDArray[np.int64]) -> float:
