@@ -17,8 +17,7 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 import dualt
-from dualt.nn.methods import METHODS, Batch, Method, Network, RegisteredMethod
-from dualt.nn.recipe import Recipe
+from dualt.nn.methods import METHODS, Batch, Method, Network
 
 
 class GeneralizedCrossEntropy(Method):
@@ -37,7 +36,7 @@ class GeneralizedCrossEntropy(Method):
 
 def main() -> None:
     """Register the method, and train it beside cross entropy on digits with wrong labels."""
-    METHODS["own-gce"] = RegisteredMethod(GeneralizedCrossEntropy, Recipe(epochs=100, learning_rate=0.01))
+    METHODS["own-gce"] = GeneralizedCrossEntropy
     images, digits = load_digits(return_X_y=True)
     x, test_x, clean, test_y = train_test_split(images / 16, digits, test_size=0.3, random_state=0)
     noisy = dualt.noise.corrupt(clean, dualt.noise.symmetric(10, 0.4), random_state=0)

@@ -205,7 +205,7 @@ def table(tmp_path_factory):
 @pytest.mark.parametrize(
     "mistake",
     [
-        "--network mlpp", "--network lenet", "--estimator tt", "--set weights=none.safetensors", "--device gpuu",
+        "--network mlpp", "--network lenet", "--estimator tt", "--set weights=none.safetensors", "--set device=gpuu",
         "--set precision=f8", "--set optimizer=adm", "--epochs 0", "--set batch_size=0", "--set learning_rate=-1",
         "--set patience=0", "--set folds=1000", "--set width=0", "--set width=nan", "--set width=inf",
         "--set width=wide", "--set momentum=2", "--method gce --set q=7",
@@ -493,13 +493,3 @@ def test_what_tables_and_networks_do_not_share(tmp_path):
     (tmp_path / "m" / "model.json").write_text('{"rows": 3}')
     with pytest.raises(FileError, match="Expected a model that dualt train wrote"):
         run("predict", tmp_path / "m", tmp_path / "data.csv", "-o", tmp_path / "p.csv")
-
-
-def test_the_defaults_of_the_options_are_those_of_the_configuration():
-    from inspect import signature
-
-    from dualt.nn.config import TrainingConfig
-
-    parameters = signature(train).parameters
-    for name in ("method", "estimator", "recipe", "epochs", "device", "n_jobs", "random_state"):
-        assert parameters[name].default == getattr(TrainingConfig, name), name

@@ -76,11 +76,10 @@ def train(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other setting of dualt.nn.config.TrainingConfig (folds=3, batch_size=64, augment=shift, ...), or"
+            help="Any other setting of dualt.nn.config.TrainingConfig (folds=3, batch_size=64, device=cuda, ...), or"
             " an option of the method (volume_weight=1e-3) or the network (width=0.5).",
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     n_jobs: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = None,
     random_state: RandomState = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -105,7 +104,7 @@ def train(
     if network is None and Path(data).suffix.lower() in TABLES:
         of_networks = {
             "--size": size, "--noise": noise, "--method": method != "auto", "--recipe": recipe != "default",
-            "--epochs": epochs, "--set": settings, "--device": device != "auto", "--resume": resume,
+            "--epochs": epochs, "--set": settings, "--resume": resume,
         }  # fmt: skip
         wrong = [name for name, given in of_networks.items() if given]
         if wrong:
@@ -121,7 +120,7 @@ def train(
     _train_network(
         data, folder, {"label": label, "id_column": id_column, "size": size}, data_dir, noise, transition,
         parse_settings(settings or []), resume=resume, overwrite=overwrite, as_json=as_json, method=method,
-        estimator=estimator, network=network or "mlp", recipe=recipe, epochs=epochs, device=device, n_jobs=n_jobs,
+        estimator=estimator, network=network or "mlp", recipe=recipe, epochs=epochs, n_jobs=n_jobs,
         random_state=random_state,
     )  # fmt: skip
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from dualt.nn.loop import Precision
-    from dualt.nn.methods import RegisteredMethod
     from dualt.nn.recipe import Optimizer, Recipe
     from dualt.nn.samples import Augment
     from dualt.results import TransitionEstimate
@@ -127,10 +126,9 @@ class TrainingConfig:
         from dualt.nn.methods import METHODS, check_options
         from dualt.nn.samples import AUGMENTATIONS
 
-        if self.recipe not in ("default", "paper"):
-            raise InputError(f"Expected recipe 'default' or 'paper', got {self.recipe!r}.")
-        if self.precision not in ("float32", "bf16"):
-            raise InputError(f"Expected precision 'float32' or 'bf16', got {self.precision!r}.")
+        for name, (one, other) in {"recipe": ("default", "paper"), "precision": ("float32", "bf16")}.items():
+            if getattr(self, name) not in (one, other):
+                raise InputError(f"Expected {name} {one!r} or {other!r}, got {getattr(self, name)!r}.")
         if self.method == AUTO:
             if self.method_options:
                 raise InputError("Expected a named method for method_options, got method 'auto'.")
@@ -180,23 +178,18 @@ def recipe_of(config: TrainingConfig, stage: str, n_samples: int) -> Recipe:
 
 
 def _unchanged_recipe(config: TrainingConfig, method: str, n_samples: int) -> Recipe:
+    """Return the given or published recipe, or one with enough steps for the data, and batches to match.
+
+    Adam with a one-cycle schedule, because without batch norm a good learning rate for SGD depends on the data.
+    """
     from dualt.nn.methods import find_method
+    from dualt.nn.recipe import Recipe
 
     entry, recipes = find_method(method), config.recipes or {}
     if method in recipes or config.recipe == "paper":
         return recipes.get(method, entry.recipe)
-    return default_recipe(n_samples, entry, config.batch_size)
-
-
-def default_recipe(n_samples: int, entry: RegisteredMethod, batch_size: int | None = None) -> Recipe:
-    """Return a recipe for small and large data: enough steps, and batches to match.
-
-    Adam with a one-cycle schedule, because without batch norm a good learning rate for SGD depends on the data.
-    """
-    from dualt.nn.recipe import Recipe
-
     smallest, largest = _BATCH_SIZES
-    size = batch_size or min(largest, max(smallest, n_samples // _BATCHES))
+    size = config.batch_size or min(largest, max(smallest, n_samples // _BATCHES))
     steps_per_epoch = max(1, -(-n_samples // size))
     epochs = min(_EPOCHS[1], max(_EPOCHS[0], -(-_STEPS // steps_per_epoch)))
     return Recipe(
@@ -206,7 +199,7 @@ def default_recipe(n_samples: int, entry: RegisteredMethod, batch_size: int | No
         weight_decay=_DECAY / n_samples,
         batch_size=size,
         schedule="one-cycle",
-        ramp=max(2, round(entry.ramp * epochs)) if entry.recipe.ramp else 0,
+        ramp=max(2, round(entry.ramp_share * epochs)) if entry.recipe.ramp else 0,
     )
 
 

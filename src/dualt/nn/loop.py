@@ -45,16 +45,13 @@ def train(
 ) -> Trained:
     """Train `networks` in place with `method`, and return them with the weights that `recipe` reports.
 
+    A loss that is not finite raises a TrainingError; the checkpoint of the epoch before is kept.
+
     Parameters
     ----------
     networks
         As many as `method.n_networks`; they are moved to the device of the data.
-    method
-        A batch in, one loss per network out.
-    data
-        Parts on the device to train on.
-    recipe
-        Optimizer, schedule, what to report.
+    method, data, recipe
     random_state
         Seed of batches, dropout, augmentation and the method's own draws. Each epoch has its own streams.
     precision
@@ -63,19 +60,12 @@ def train(
         Number of CPU threads; `None` leaves torch's setting.
     augment
         Applied to the samples of every training batch.
-    checkpoint
-        File written after every epoch.
+    checkpoint, resume
+        File written after every epoch, and whether to continue from it if it exists.
     n_epochs
         Stop after this many epochs of the recipe's schedule.
-    resume
-        Continue from `checkpoint` if it exists.
     on_epoch
         Called with the record of every epoch.
-
-    Raises
-    ------
-    TrainingError
-        If a loss is not finite. The checkpoint of the epoch before is kept.
     """
     if len(networks) != method.n_networks:
         raise InputError(f"Expected {method.n_networks} networks for this method, got {len(networks)}.")
@@ -95,7 +85,9 @@ def train(
     calls = [_with_precision(network, precision) for network in shard(networks, world)]
     at_rest = partial(evaluating, networks)
     with limited_threads(n_jobs):
-        while len(history) < (n_epochs or recipe.epochs) and not _out_of_patience(history, recipe.patience):
+        while len(history) < (n_epochs or recipe.epochs):
+            if recipe.patience and len(history) and len(history) - 1 - history.best_epoch >= recipe.patience:
+                break
             epoch, began = len(history), perf_counter()
             with seeded(stream_seed(random_state, f"dropout/{epoch}") + world.rank):
                 loss = _run_epoch(epoch, calls, method, optimizer, data.train, recipe, random_state, augment, at_rest)
@@ -137,7 +129,7 @@ def _run_epoch(
         method.begin_epoch(networks, part, ramp)
     total, n_steps = 0.0, 0
     batches = batch_limits(len(part.labels), recipe.batch_size)
-    for number, (start, stop) in enumerate(batches[: recipe.max_batches]):
+    for number, (start, stop) in enumerate(batches):
         recipe.set_schedule(optimizer, epoch, number, len(batches))
         rows = order[start:stop]
         plain = part.inputs.take(rows)
@@ -174,10 +166,6 @@ def batch_limits(total: int, batch_size: int) -> list[tuple[int, int]]:
     if len(starts) > 1 and total - starts[-1] == 1:
         starts.pop()
     return list(zip(starts, [*starts[1:], total], strict=True))
-
-
-def _out_of_patience(history: History, patience: int | None) -> bool:
-    return patience is not None and len(history) > 0 and len(history) - 1 - history.best_epoch >= patience
 
 
 def _with_precision(network: nn.Module, precision: Precision) -> Network:

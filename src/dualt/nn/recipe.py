@@ -33,8 +33,6 @@ class Recipe:
     optimizer
         `"sgd"` or `"adam"`.
     learning_rate, momentum, weight_decay, batch_size
-    max_batches
-        Batches after which an epoch ends; `None`: all of them.
     schedule
         `"steps"`: by epochs, as milestones and `linear_from` say. `"one-cycle"`: by steps, the rate rises linearly to
         `learning_rate` over the first fifth and falls to zero along a cosine.
@@ -57,7 +55,6 @@ class Recipe:
     momentum: float = 0.0
     weight_decay: float = 1e-4
     batch_size: int = 128
-    max_batches: int | None = None
     schedule: Schedule = "steps"
     milestones: tuple[int, ...] = ()
     linear_from: int | None = None
@@ -66,7 +63,7 @@ class Recipe:
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "max_batches", "patience"):
+        for name in ("epochs", "batch_size", "patience"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"Expected {name} of at least 1, got {getattr(self, name)}.")
         for name, known in _CHOICES.items():

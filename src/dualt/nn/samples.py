@@ -39,16 +39,7 @@ def torch_device(name: str) -> torch.device:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Samples that can be taken by their indices, as float32 on the device.
-
-    Attributes
-    ----------
-    n_samples
-    shape
-        Of one sample.
-    take
-        Returns the samples of a tensor of indices.
-    """
+    """Samples, each of `shape`; `take` returns those of a tensor of indices, as float32 on the device."""
 
     n_samples: int
     shape: tuple[int, ...]

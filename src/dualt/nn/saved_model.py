@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from dualt.errors import DualtError, FileError, InputError
+from dualt.errors import FileError, InputError
 from dualt.files import make_folder
 from dualt.nn.networks import build_network
 from dualt.nn.prediction import predict_probs
@@ -22,21 +22,17 @@ from dualt.nn.tensor_files import below, mismatch, read_tensors, write_tensors
 from dualt.validation import check_class_names
 
 MODEL_FILE = "model.safetensors"
+_LARGEST = np.finfo(np.float32).max
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Networks, how samples become their inputs, and how their outputs become classes.
+    """Networks whose probabilities are averaged, how samples become their inputs, and their outputs classes.
 
     Attributes
     ----------
-    networks
-        Their probabilities are averaged.
-    network
-        Name in `dualt.nn.networks.NETWORKS`, or `None` for the user's own network.
-    options
-        Of the network.
-    input_shape, class_names
+    network, options
+        Name in `dualt.nn.networks.NETWORKS`, or `None` for the user's own network; and its options.
     mean, std
         For standardising samples.
     about
@@ -107,54 +103,36 @@ class Model:
             raise FileError(f"{error} Expected a folder that dualt train wrote.") from None
         try:
             content: dict[str, Any] = dict(header["model"])
-            name, options, about = content["network"], dict(content["options"]), dict(content["about"])
+            name, options = content["network"], dict(content["options"])
             shape = tuple(int(size) for size in content["input_shape"])
             class_names = check_class_names(content["class_names"], len(content["class_names"]))
-            mean, std = (_per_channel(content[key], shape[0]) for key in ("mean", "std"))
-            features = content["feature_names"]
-            columns = None if features is None else tuple(map(str, features))
-            n_networks, on_bytes = int(content["n_networks"]), bool(content["on_bytes"])
+            mean, std = (np.asarray(content[key], np.float64) for key in ("mean", "std"))
+            columns = None if content["feature_names"] is None else tuple(map(str, content["feature_names"]))
+            about, n_networks, on_bytes = dict(content["about"]), int(content["n_networks"]), bool(content["on_bytes"])
+            if not {mean.size, std.size} <= {1, shape[0]} or not np.abs([*mean.flat, *std.flat]).max() <= _LARGEST:
+                raise ValueError("mean or std is not one finite number for each feature or channel")
             if n_networks < 1 or min(shape) < 1 or not isinstance(name, str | None):
                 raise ValueError("a network, its number or its input shape is wrong")
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise FileError(f"Expected a model that dualt train wrote in {path}, got another file ({error}).") from None
         if name is None and network is None:
             raise InputError(f"The model in {folder} has a network of its own: pass the function that builds it.")
-        builder: Any = name if network is None else network
-        build = partial(build_network, builder, shape, len(class_names), **options)
-        networks = [
-            _built(build, below(weights, f"{number}."), path, ours=network is None) for number in range(n_networks)
-        ]
+        build = partial(build_network, name if network is None else network, shape, len(class_names), **options)
+        parts = [below(weights, f"{number}.") for number in range(min(n_networks, len(weights) + 1))]
+        try:
+            if network is None:  # a header may claim any size: compare before memory is taken
+                with torch.device("meta"):
+                    expected = build().state_dict()
+                wrong = next(filter(None, (mismatch(expected, own) for own in parts)), None)
+                if wrong is not None:
+                    raise RuntimeError(wrong)
+            networks = [build() for _ in parts]
+            for built, own in zip(networks, parts, strict=True):
+                built.load_state_dict(own)
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise InputError(f"The weights in {path} have another architecture: {reason}") from None
         return cls(networks, name, options, shape, class_names, mean, std, about, columns, on_bytes)
-
-
-def _per_channel(values: Any, n_channels: int) -> NDArray[np.float64]:
-    numbers = np.asarray(values, np.float64)
-    if numbers.size not in (1, n_channels) or not (np.abs(numbers) <= np.finfo(np.float32).max).all():
-        raise ValueError("mean or std is not one finite number for each feature or channel")
-    return numbers
-
-
-def _built(build: Callable[[], nn.Module], weights: Mapping[str, Tensor], path: Path, *, ours: bool) -> nn.Module:
-    """Build a network and load its weights.
-
-    A header may claim any size. So our own networks are first built without memory (on the meta device) and compared
-    with the weights.
-    """
-    try:
-        if ours:
-            with torch.device("meta"):
-                wrong = mismatch(build().state_dict(), weights)
-            if wrong is not None:
-                raise ValueError(wrong)
-        network = build()
-        network.load_state_dict(weights)
-    except (RuntimeError, TypeError, ValueError, ArithmeticError) as error:
-        if isinstance(error, DualtError):
-            raise
-        reason = str(error).strip().splitlines()[-1].strip()
-        raise InputError(f"The weights in {path} have another architecture: {reason}") from None
-    return network
 
 
 def _check_finite(samples: NDArray[Any]) -> None:

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 from dualt.errors import InputError, UnknownNameError
-from dualt.nn.methods import (
-    ce,
-    co_teaching,
-    decoupling,
-    dividemix,
-    elr,
-    forward,
-    gce,
-    mentornet,
-    mixup,
-    revision,
-    reweighting,
-    total_variation,
-    volminnet,
-)
 from dualt.nn.methods.base import Batch, Method, Network, check_labels_possible
-from dualt.nn.recipe import Recipe
+from dualt.nn.methods.ce import CrossEntropy
+from dualt.nn.methods.co_teaching import CoTeaching
+from dualt.nn.methods.decoupling import Decoupling
+from dualt.nn.methods.dividemix import DivideMix
+from dualt.nn.methods.elr import EarlyLearning
+from dualt.nn.methods.forward import Forward
+from dualt.nn.methods.gce import GeneralizedCrossEntropy
+from dualt.nn.methods.mentornet import MentorNet
+from dualt.nn.methods.mixup import Mixup
+from dualt.nn.methods.revision import Revision
+from dualt.nn.methods.reweighting import Reweighting
+from dualt.nn.methods.total_variation import TotalVariation
+from dualt.nn.methods.volminnet import VolMinNet
 
 __all__ = [
-    "METHODS",
-    "Batch",
-    "Method",
-    "Network",
-    "RegisteredMethod",
-    "build_method",
-    "check_labels_possible",
-    "check_options",
-    "find_method",
+    "METHODS", "Batch", "Method", "Network", "build_method", "check_labels_possible", "check_options", "find_method",
     "options_of",
-]
+]  # fmt: skip
 
-
-# Parameters that a method's constructor may have, as named in the error if one is missing.
+# A constructor with a parameter `transition`, `n_classes` or `n_samples` gets the matrix, the number of classes or the
+# size of the training part; other parameters are options.
+METHODS: dict[str, type[Method]] = {
+    "ce": CrossEntropy,
+    "mixup": Mixup,
+    "decoupling": Decoupling,
+    "mentornet": MentorNet,
+    "co-teaching": CoTeaching,
+    "forward": Forward,
+    "reweighting": Reweighting,
+    "revision": Revision,
+    "gce": GeneralizedCrossEntropy,
+    "elr": EarlyLearning,
+    "dividemix": DivideMix,
+    "volminnet": VolMinNet,
+    "total-variation": TotalVariation,
+}
+# What the error says if one of these is missing.
 _NEEDS = {
     "transition": "a transition matrix: estimate one, or pass one",
     "n_classes": "the number of classes: pass n_classes",
@@ -48,44 +52,7 @@ _NEEDS = {
 }
 
 
-@dataclass(frozen=True)
-class RegisteredMethod:
-    """A method, its published recipe, and the method whose networks it refines, if any.
-
-    A constructor with a parameter `transition`, `n_classes` or `n_samples` gets the matrix, the number of classes or
-    the size of the training part; other parameters are options. `ramp` is the share of the epochs that a ramp takes in
-    the default recipe, if the method's own recipe has one.
-    """
-
-    build: Callable[..., Method]
-    recipe: Recipe
-    starts_from: str | None = None
-    ramp: float = 0.3
-
-    @property
-    def takes_transition(self) -> bool:
-        """Whether the method is built with a matrix."""
-        return "transition" in inspect.signature(self.build).parameters
-
-
-METHODS: dict[str, RegisteredMethod] = {
-    "ce": RegisteredMethod(ce.CrossEntropy, ce.RECIPE),
-    "mixup": RegisteredMethod(mixup.Mixup, mixup.RECIPE),
-    "decoupling": RegisteredMethod(decoupling.Decoupling, decoupling.RECIPE),
-    "mentornet": RegisteredMethod(mentornet.MentorNet, mentornet.RECIPE),
-    "co-teaching": RegisteredMethod(co_teaching.CoTeaching, co_teaching.RECIPE),
-    "forward": RegisteredMethod(forward.Forward, forward.RECIPE),
-    "reweighting": RegisteredMethod(reweighting.Reweighting, reweighting.RECIPE, starts_from="ce"),
-    "revision": RegisteredMethod(revision.Revision, revision.RECIPE, starts_from="reweighting"),
-    "gce": RegisteredMethod(gce.GeneralizedCrossEntropy, gce.RECIPE),
-    "elr": RegisteredMethod(elr.EarlyLearning, elr.RECIPE),
-    "dividemix": RegisteredMethod(dividemix.DivideMix, dividemix.RECIPE, ramp=0.9),
-    "volminnet": RegisteredMethod(volminnet.VolMinNet, volminnet.RECIPE),
-    "total-variation": RegisteredMethod(total_variation.TotalVariation, total_variation.RECIPE),
-}
-
-
-def find_method(name: str) -> RegisteredMethod:
+def find_method(name: str) -> type[Method]:
     """Return the method of that name."""
     if name not in METHODS:
         raise UnknownNameError("method", name, METHODS)
@@ -94,7 +61,7 @@ def find_method(name: str) -> RegisteredMethod:
 
 def options_of(name: str) -> list[str]:
     """Return the names of the options of the method `name`."""
-    return [each for each in inspect.signature(find_method(name).build).parameters if each not in _NEEDS]
+    return [each for each in inspect.signature(find_method(name)).parameters if each not in _NEEDS]
 
 
 def check_options(name: str, options: Iterable[str]) -> None:
@@ -106,12 +73,7 @@ def check_options(name: str, options: Iterable[str]) -> None:
 
 
 def build_method(
-    name: str,
-    transition: Any = None,
-    *,
-    n_classes: int | None = None,
-    n_samples: int | None = None,
-    **options: Any,
+    name: str, transition: Any = None, *, n_classes: int | None = None, n_samples: int | None = None, **options: Any
 ) -> Method:
     """Return a method: with the matrix where it takes one, for `n_classes` where it learns one.
 
@@ -126,7 +88,7 @@ def build_method(
     tensor([0.6667, 0.6667, 0.6667])
     """
     check_options(name, options)
-    build = find_method(name).build
+    build = find_method(name)
     given = {"transition": transition, "n_classes": n_classes, "n_samples": n_samples}
     needed = {key: value for key, value in given.items() if key in inspect.signature(build).parameters}
     for key, value in needed.items():

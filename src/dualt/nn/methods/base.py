@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -62,11 +63,26 @@ class Method(nn.Module, ABC):
         What it was built with, besides a matrix; a checkpoint is resumed only with the same options.
     transition
         The matrix that it was given, or `None`.
+    recipe
+        As published; by default that of cross entropy in the paper.
+    starts_from
+        Name of the method whose networks it refines, if any.
+    ramp_share
+        Share of the epochs that the ramp takes in the default recipe, if the published one has a ramp.
+    takes_transition
+        Whether its constructor has a parameter `transition`.
     """
 
+    recipe: ClassVar[Recipe] = Recipe(epochs=100, learning_rate=0.01, milestones=(50,))
+    starts_from: ClassVar[str | None] = None
+    ramp_share: ClassVar[float] = 0.3
+    takes_transition: ClassVar[bool] = False
     n_networks = 1
     options: Mapping[str, Any] = {}
     transition: Tensor | None
+
+    def __init_subclass__(cls) -> None:
+        cls.takes_transition = "transition" in inspect.signature(cls).parameters
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,6 +127,8 @@ class LearningMethod(Method):
     pulls them, the matrix is half-way between the identity and uniform noise.
     """
 
+    recipe = Recipe(epochs=80, learning_rate=0.01, momentum=0.9, milestones=(30, 60))
+
     def __init__(self, n_classes: int, penalty_weight: float) -> None:
         super().__init__()
         if not (isinstance(penalty_weight, (int, float)) and 0 <= penalty_weight < math.inf):
@@ -147,6 +165,8 @@ class SelectionMethod(Method):
     The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal; it rises linearly to that value
     over the ramp of the recipe.
     """
+
+    recipe = SELECTION_RECIPE
 
     def __init__(self, transition: Any) -> None:
         super().__init__()

@@ -8,9 +8,6 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.nn.methods.base import Batch, Method, Network
-from dualt.nn.recipe import Recipe
-
-RECIPE = Recipe(epochs=100, learning_rate=0.01, milestones=(50,))
 
 
 class CrossEntropy(Method):

@@ -10,8 +10,6 @@ from torch.nn import functional as F  # noqa: N812
 from dualt.nn.losses.selection import disagreement
 from dualt.nn.methods.base import SELECTION_RECIPE, Batch, Method, Network
 
-RECIPE = SELECTION_RECIPE
-
 
 class Decoupling(Method):
     """Cross entropy over the samples that the two networks put in different classes.
@@ -23,6 +21,7 @@ class Decoupling(Method):
     Malach and Shalev-Shwartz, Decoupling "when to update" from "how to update", NeurIPS 2017.
     """
 
+    recipe = SELECTION_RECIPE
     n_networks = 2
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:

@@ -17,10 +17,6 @@ from dualt.nn.prediction import batch_probs
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
 
-# The ramp of the recipe covers ten epochs of warm-up by cross entropy and sixteen in which the guesses gain weight.
-RECIPE = Recipe(
-    epochs=300, learning_rate=0.02, momentum=0.9, weight_decay=5e-4, batch_size=64, milestones=(150,), ramp=27
-)
 _WARM_UP = 10 / 26
 # A component narrower than this would be a single sample; as in the authors' code.
 _LEAST_VARIANCE = 5e-4
@@ -53,6 +49,11 @@ class DivideMix(Method):
     Li, Socher and Hoi, DivideMix: learning with noisy labels as semi-supervised learning, ICLR 2020.
     """
 
+    # The ramp of the recipe covers ten epochs of warm-up by cross entropy and sixteen in which the guesses gain weight.
+    recipe = Recipe(
+        epochs=300, learning_rate=0.02, momentum=0.9, weight_decay=5e-4, batch_size=64, milestones=(150,), ramp=27
+    )
+    ramp_share = 0.9
     n_networks = 2
     clean: Tensor
     prior: Tensor

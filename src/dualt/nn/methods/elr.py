@@ -12,7 +12,6 @@ from dualt.errors import InputError
 from dualt.nn.methods.base import Batch, Method, Network
 from dualt.nn.recipe import Recipe
 
-RECIPE = Recipe(epochs=120, learning_rate=0.02, momentum=0.9, weight_decay=1e-3, milestones=(40, 80))
 # The agreement between target and prediction stays this far from 1. The authors clip the predictions instead.
 _MARGIN = 1e-4
 
@@ -32,6 +31,7 @@ class EarlyLearning(Method):
     Liu et al., Early-learning regularization prevents memorization of noisy labels, NeurIPS 2020.
     """
 
+    recipe = Recipe(epochs=120, learning_rate=0.02, momentum=0.9, weight_decay=1e-3, milestones=(40, 80))
     targets: Tensor
 
     def __init__(self, n_samples: int, n_classes: int, *, weight: float = 3.0, memory: float = 0.7) -> None:

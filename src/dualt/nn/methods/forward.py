@@ -10,8 +10,6 @@ from dualt.nn.losses import forward_loss
 from dualt.nn.methods.base import Batch, Network, TransitionMethod
 from dualt.nn.recipe import Recipe
 
-RECIPE = Recipe(epochs=200, learning_rate=0.01, milestones=(50, 100, 150))
-
 
 class Forward(TransitionMethod):
     """−log (softmax(f(x)) @ transition)[label].
@@ -20,6 +18,8 @@ class Forward(TransitionMethod):
     ----------
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
     """
+
+    recipe = Recipe(epochs=200, learning_rate=0.01, milestones=(50, 100, 150))
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean forward loss of the batch."""

@@ -12,8 +12,6 @@ from dualt.nn.losses.corrected import cross_entropies
 from dualt.nn.methods.base import Batch, Method, Network
 from dualt.nn.recipe import Recipe
 
-RECIPE = Recipe(epochs=120, learning_rate=0.01, momentum=0.9, milestones=(40, 80))
-
 
 class GeneralizedCrossEntropy(Method):
     """(1 − softmax(f(x))[label]^q) / q; q → 0 is cross entropy, q = 1 absolute error.
@@ -24,6 +22,8 @@ class GeneralizedCrossEntropy(Method):
     ----------
     Zhang and Sabuncu, Generalized cross entropy loss for training deep neural networks with noisy labels, NeurIPS 2018.
     """
+
+    recipe = Recipe(epochs=120, learning_rate=0.01, momentum=0.9, milestones=(40, 80))
 
     def __init__(self, q: float = 0.7) -> None:
         super().__init__()

@@ -8,9 +8,7 @@ from torch import Tensor
 
 from dualt.nn.losses.corrected import cross_entropies
 from dualt.nn.losses.selection import small_loss_selection
-from dualt.nn.methods.base import SELECTION_RECIPE, Batch, Network, SelectionMethod
-
-RECIPE = SELECTION_RECIPE
+from dualt.nn.methods.base import Batch, Network, SelectionMethod
 
 
 class MentorNet(SelectionMethod):

@@ -11,8 +11,6 @@ from dualt.nn.losses.selection import mixup, mixup_loss
 from dualt.nn.methods.base import Batch, Method, Network
 from dualt.nn.recipe import Recipe
 
-RECIPE = Recipe(epochs=200, learning_rate=0.1, momentum=0.9, milestones=(100, 150), report="last-ten")
-
 
 class Mixup(Method):
     """Every sample is mixed with a partner, in a share drawn once per batch from Beta(alpha, alpha).
@@ -21,6 +19,8 @@ class Mixup(Method):
     ----------
     Zhang et al., mixup: beyond empirical risk minimization, ICLR 2018.
     """
+
+    recipe = Recipe(epochs=200, learning_rate=0.1, momentum=0.9, milestones=(100, 150), report="last-ten")
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()

@@ -12,8 +12,6 @@ from dualt.nn.losses import revised_loss, revised_transition
 from dualt.nn.methods.base import Batch, Network, TransitionMethod
 from dualt.nn.recipe import Recipe
 
-RECIPE = Recipe(epochs=200, optimizer="adam", learning_rate=5e-7)
-
 
 class Revision(TransitionMethod):
     """Reweighting with transition + slack, the slack learned; starts from the Reweighting network.
@@ -22,6 +20,9 @@ class Revision(TransitionMethod):
     ----------
     Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
     """
+
+    recipe = Recipe(epochs=200, optimizer="adam", learning_rate=5e-7)
+    starts_from = "reweighting"
 
     def __init__(self, transition: Any) -> None:
         super().__init__(transition)

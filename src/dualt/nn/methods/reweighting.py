@@ -10,8 +10,6 @@ from dualt.nn.losses import reweighted_loss
 from dualt.nn.methods.base import Batch, Network, TransitionMethod
 from dualt.nn.recipe import Recipe
 
-RECIPE = Recipe(epochs=200, learning_rate=0.01, momentum=0.9, milestones=(40, 80))
-
 
 class Reweighting(TransitionMethod):
     """β · cross entropy with β = p_y / (p @ transition)_y held constant; starts from the CE network.
@@ -20,6 +18,9 @@ class Reweighting(TransitionMethod):
     ----------
     Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
     """
+
+    recipe = Recipe(epochs=200, learning_rate=0.01, momentum=0.9, milestones=(40, 80))
+    starts_from = "ce"
 
     def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
         """Return the mean reweighted loss of the batch."""

@@ -8,10 +8,6 @@ import torch
 from torch import Tensor
 
 from dualt.nn.methods.base import Batch, LearningMethod, Network
-from dualt.nn.methods.volminnet import RECIPE as VOLMINNET
-
-# The two methods differ only in what they add to the forward loss.
-RECIPE = VOLMINNET
 
 
 class TotalVariation(LearningMethod):

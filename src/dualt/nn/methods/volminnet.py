@@ -8,9 +8,6 @@ import torch
 from torch import Tensor
 
 from dualt.nn.methods.base import Batch, LearningMethod, Network
-from dualt.nn.recipe import Recipe
-
-RECIPE = Recipe(epochs=80, learning_rate=0.01, momentum=0.9, milestones=(30, 60))
 
 
 class VolMinNet(LearningMethod):
