@@ -117,7 +117,8 @@ class Model:
             raise FileError(f"Expected a model that dualt train wrote in {path}, got another file ({error}).") from None
         if name is None and network is None:
             raise InputError(f"The model in {folder} has a network of its own: pass the function that builds it.")
-        build = partial(build_network, name if network is None else network, shape, len(class_names), **options)
+        builder: Any = name if network is None else network
+        build = partial(build_network, builder, shape, len(class_names), **options)
         parts = [below(weights, f"{number}.") for number in range(min(n_networks, len(weights) + 1))]
         try:
             if network is None:  # a header may claim any size: compare before memory is taken
