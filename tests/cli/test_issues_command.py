@@ -47,23 +47,6 @@ def test_issues_are_written_ranked_and_guarded(folder):
     assert "about" in result.output
 
 
-@pytest.mark.parametrize("suffix", ["json", "parquet"])
-def test_issues_are_written_in_other_formats(folder, suffix):
-    result = run("issues", "probs.npy", "labels.npy", "-o", f"issues.{suffix}", "--json")
-    assert result.exit_code == 0, result.output
-    expected = json.loads(result.output)["issues"]
-    if suffix == "json":
-        assert json.loads((folder / "issues.json").read_text())["issues"] == expected
-    else:
-        assert pd.read_parquet("issues.parquet")["index"].tolist() == [row["index"] for row in expected]
-
-
-def test_json_has_the_same_count_everywhere(folder):
-    result = run("issues", "probs.npy", "labels.npy", "--json")
-    content = json.loads(result.stdout)
-    assert content["flagged"] == len(content["issues"]) == round(content["expected_count"])
-
-
 def test_the_options_of_estimate_choose_the_matrix(folder):
     """`--estimator`, `--set` and `--verified` mean what they mean to `dualt estimate`, whose matrix gives the count."""
     np.save("mixed.npy", np.load("probs.npy") * 0.9 + np.random.default_rng(1).dirichlet(np.ones(3), 300) * 0.1)
@@ -90,22 +73,6 @@ def test_a_cluster_reads_the_files(folder):
                    for more in ([], ["--dask", "local"]))  # fmt: skip
     assert there["expected_count"] == pytest.approx(here["expected_count"])
     assert [row["index"] for row in there["issues"]] == [row["index"] for row in here["issues"]]
-
-
-@pytest.mark.parametrize(("options", "flagged"), [(["--top", "5"], 5), (["--threshold", "0.5"], None)])
-def test_budget_and_threshold(folder, options, flagged):
-    content = json.loads(run("issues", "probs.npy", "labels.npy", "--json", *options).stdout)
-    assert content["flagged"] == (flagged or sum(i["probability_right"] < 0.5 for i in content["issues"]))
-
-
-@pytest.mark.parametrize("look_at", [["--images", "images.npy"], ["--text", "texts.txt"], []])
-def test_the_report_is_one_safe_page(folder, look_at):
-    result = run("issues", "probs.npy", "labels.npy", "--classes", "names.txt", "--report", "page.html", *look_at)
-    assert result.exit_code == 0, result.output
-    page = (folder / "page.html").read_text()
-    assert page.lower().startswith("<!doctype html>")
-    assert "text 1 <script>" not in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What `dualt issues` claims of the share of wrong labels: no more than `dualt estimate` does."""
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -60,17 +59,6 @@ def test_a_given_matrix_is_taken_at_its_word(folder):
     assert shown("issues", "--transition", "matrix.npy").startswith("About 40 of 200 labels look wrong.")
 
 
-def test_machines_are_told_how_far_the_count_can_be_trusted(folder):
-    names = ("summary", "noise_rate_interval", "warnings")
-    for options in ([], ["-e", "spade", "--level", "0.8"]):
-        told, expected = (json.loads(shown(command, *options, "--json")) for command in ("issues", "estimate"))
-        assert [told[name] for name in names] == [expected[name] for name in names]
-        shown("issues", *options, "-o", "issues.json")
-        assert json.loads(Path("issues.json").read_text()) == told
-    told = json.loads(shown("issues", "--transition", "matrix.npy", "--json"))
-    assert [told[name] for name in names] == [None, None, []]
-
-
 def test_labels_without_a_likelier_class_are_doubtful(folder):
     """Of unsure examples, a label may be more probably wrong than others and yet the likeliest."""
     text = shown("issues", "--transition", "matrix.npy", "--top", "60", "-o", "issues.csv")
@@ -83,13 +71,6 @@ def test_labels_without_a_likelier_class_are_doubtful(folder):
     np.save("labels.npy", np.load("probs.npy").argmax(axis=1))
     text = shown("issues", "--transition", "matrix.npy", "--top", "3")
     assert text.count("doubtful") == 4
-
-
-def test_no_table_is_empty(folder):
-    np.save("matrix.npy", [[1, 0], [0, 1]])
-    text = shown("issues", "--transition", "matrix.npy", "--top", "3")
-    assert "Most suspect row" in text
-    assert "Where they are" not in text
 
 
 def test_where_none_is_flagged_no_table_is_shown(folder):

@@ -105,12 +105,13 @@ def images_true(true):
 
 @pytest.mark.parametrize("output", ["p.npy", "p.csv"])
 def test_made_probabilities_lead_to_issues(true, output):
-    said = run("probs", "tickets.csv", "--label", "queue", "--features", "x_*", "--id", "ticket", "-o", output)
+    raw = ["tickets.csv", "--label", "queue", "--features", "x_*", "--quick"]
+    said = run("probs", *raw, "--id", "ticket", "-o", output)
     (step,) = steps(said)
     assert step == ["issues", output, *(["tickets.csv"] if output == "p.npy" else []), "--label", "queue", "--id",
                     "ticket"]  # fmt: skip
     found = json.loads(run(*step, "--json").stdout)
-    alone = json.loads(run("issues", "tickets.csv", "--label", "queue", "--features", "x_*", "--json").stdout)
+    alone = json.loads(run("issues", *raw, "--json").stdout)
     assert [row["index"] for row in found["issues"]] == [row["index"] for row in alone["issues"]]
 
 

@@ -91,34 +91,6 @@ def test_columns_may_be_listed_and_need_no_common_name(table):
     assert [row["index"] for row in one["issues"]] == [row["index"] for row in other["issues"]]
 
 
-def test_estimate_takes_the_same_table(table):
-    write(table, "data.csv")
-    clear = table.dropna(subset="label")
-    write(clear, "clear.csv")
-    options = ["--label", "label", "--probs", "p_*", "--json"]
-    whole, dropped = (run("estimate", name, *options) for name in ("data.csv", "clear.csv"))
-    assert json.loads(whole.stdout)["transition"] == json.loads(dropped.stdout)["transition"]
-
-
-def test_verified_rows_are_rows_of_the_file(table):
-    write(table, "data.csv")
-    rows = np.flatnonzero(table["label"].notna())[::3]
-    lines = [f"{row},{table['label'][row]},{table['label'][row]}" for row in rows]
-    Path("audit.csv").write_text("\n".join(["index,given,true", *lines]))
-    result = run("estimate", "data.csv", *OPTIONS[:2], *OPTIONS[-2:], "--verified", "audit.csv", "--json")
-    assert result.exit_code == 0, result.output
-
-
-def test_probabilities_of_two_decimals_are_accepted(table):
-    rounded = table.round({f"p_{name}": 2 for name in NAMES})
-    sums = rounded[[f"p_{name}" for name in NAMES]].sum(axis=1)
-    assert (sums - 1).abs().max() > 0.005
-    write(rounded, "data.csv")
-    result = run("issues", "data.csv", *OPTIONS, "--json")
-    assert result.exit_code == 0, result.output
-    assert {row["index"] for row in json.loads(result.stdout)["issues"]} == {*table.attrs["wrong"]}
-
-
 def test_a_matrix_is_matched_by_name(table):
     write(table, "data.csv")
     run("estimate", "data.csv", *OPTIONS[:2], "--probs", "p_*", "-o", "t.json")

@@ -168,24 +168,6 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
     assert not Path("p.csv").exists()
 
 
-@pytest.mark.parametrize("command", ["issues", "estimate"])
-def test_an_id_that_the_table_has_not_is_missed_there(table, command):
-    named = ["--label", "label", "--text", "title"]
-    run("probs", "data.csv", *named, "-o", "p.npy")
-    for data in (["data.csv"], ["p.npy", "data.csv"]):
-        message = refused(command, *data, *named, "--id", "skv")
-        assert "error: Unknown column of data.csv 'skv'. Did you mean 'sku'?" in message
-
-
-def test_what_the_library_warns_of_is_a_line_for_people(table):
-    table.loc[7, "label"] = "alone"
-    table.to_csv("data.csv", index=False)
-    command = ["issues", "data.csv", "--label", "label", "--text", "title"]
-    lines = run(*command).stderr.splitlines()
-    assert [line[:34] for line in lines[:1]] == ["Only one row is labelled 'alone': "]
-    assert not any("Warning" in line or "cross_fit" in line for line in lines)
-
-
 def test_a_model_that_knows_nothing_says_so(table):
     table.assign(noise=np.random.default_rng(1).normal(size=120)).to_csv("noise.csv", index=False)
     result = run("issues", "noise.csv", "--label", "label", "--features", "noise")
@@ -291,3 +273,39 @@ def test_the_probabilities_of_several_models(tmp_path, monkeypatch):
     assert (clean != given)[[row["index"] for row in one["issues"]]].mean() > 0.9
     assert one["issues"][0]["id"] == f"n{one['issues'][0]['index']}"
     assert "file of LABELS" in refused("estimate", "both.npy")
+
+
+def numbers(page):
+    return json.loads(Path(page).read_text(encoding="utf-8").split('id="numbers">')[1].split("</script>")[0])
+
+
+def test_labels_that_look_alike_are_named_and_merged_and_the_review_has_them_as_written(table):
+    table["label"] = table["label"].where(table.index % 9 != 0, table["label"].str.upper() + " ")
+    table.loc[[7, 8], "label"] = "n/a"
+    table.to_csv("data.csv", index=False)
+    options = ["issues", "data.csv", "--label", "label", "--text", "title", "--id", "sku", "--quick", "--json"]
+    result = run(*options)
+    assert "'CAFÉ ☕ '" in result.stderr
+    assert "differ only by case, accents or blanks. Merge them with --merge-labels." in result.stderr
+    assert "'n/a' (2) look like missing labels" in result.stderr
+    assert "Several rows have the same id in 'sku', and are named by row number instead: '0000'" in result.stderr
+    assert result.stderr.index("differ only") < result.stderr.index("no probabilities"), "before anything is estimated"
+    found = json.loads(run(*options, "--merge-labels", "--report", "page.html", "--top", "40").stdout)
+    assert found["class_names"] == sorted(WORDS)
+    (rows,) = numbers("page.html")["lists"]
+    assert rows["old"] == [table["label"][row] for row in rows["index"]]
+
+
+def test_the_page_shows_the_columns_that_were_learned_from_or_asked_for(table):
+    options = ["issues", "data.csv", "--label", "label", "--features", "x_*", "--id", "sku", "--quick"]
+    said = run(*options, "--report", "page.html").stdout
+    command = "dualt apply-review data.csv suspects-review.csv --label label --id sku -o data-corrected.csv"
+    assert command in said
+    assert command in Path("page.html").read_text(encoding="utf-8")
+    assert "<title>Labels of data.csv</title>" in Path("page.html").read_text(encoding="utf-8")
+    (rows,) = numbers("page.html")["lists"]
+    assert rows["fields"] == ["x_1", "x_2"]
+    assert [cells[1] for cells in rows["cells"]] == [table["x_2"][row] for row in rows["index"]]
+    assert all(one != other for one, other in zip(rows["given"], rows["suggested"], strict=True))
+    run(*options, "--report", "page.html", "--show", "user, title")
+    assert numbers("page.html")["lists"][0]["fields"] == ["user", "title"]

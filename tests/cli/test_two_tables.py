@@ -60,20 +60,6 @@ def test_ids_in_another_order_are_refused(tables, command):
     )
 
 
-def test_ids_of_parts_are_compared_over_all_parts(tables):
-    probs, labels = tables
-    for part, rows in enumerate((slice(0, 60), slice(60, N))):
-        probs[rows].to_csv(f"probs-{part}.csv", index=False)
-        labels[rows].to_parquet(f"labels-{part}.parquet", index=False)
-    asked = ["issues", "probs-*.csv", "labels-*.parquet", "--label", "label", "--id", "uid", "--json"]
-    found = json.loads(run(*asked).stdout)["issues"]
-    assert found
-    assert all(row["id"] == f"u{row['index']}" for row in found)
-    labels[60:][::-1].to_parquet("labels-1.parquet", index=False)
-    said = run(*asked, code=2).stderr
-    assert "probs-*.csv and labels-*.parquet, got 'u60' and 'u119' at row 60" in said
-
-
 def test_whole_numbers_of_a_data_frame_are_the_same_ids(tables):
     probs, labels = tables
     probs.assign(uid=range(N)).to_csv("p.csv", index=False)
@@ -84,26 +70,10 @@ def test_whole_numbers_of_a_data_frame_are_the_same_ids(tables):
     run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uid")
 
 
-def test_ids_that_only_look_like_numbers_are_told_apart(tables):
-    probs, labels = tables
-    names = [f"m{row // 2}" + ".0" * (row % 2) for row in range(N)]
-    probs.assign(uid=names).to_csv("p.csv", index=False)
-    swapped = np.arange(N).reshape(-1, 2)[:, ::-1].ravel()
-    labels.assign(uid=np.array(names)[swapped]).to_csv("l.csv", index=False)
-    said = run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uid", code=2).stderr
-    assert "'m0' and" in said
-
-
 def test_ids_of_one_table_alone_name_its_rows(tables):
     tables[0].drop(columns="uid").to_csv("p.csv", index=False)
     found = json.loads(run("issues", "p.csv", "l.csv", "--label", "label", "--id", "uid", "--json").stdout)["issues"]
     assert all(row["id"] == f"u{row['index']}" for row in found)
-
-
-def test_a_misspelt_column_of_ids_is_refused(tables):
-    tables[0].drop(columns="uid").to_csv("p.csv", index=False)
-    said = run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uit", code=2).stderr
-    assert "Unknown column of l.csv 'uit'" in said
 
 
 def test_class_names_do_not_move_columns_that_have_names(tables):
@@ -124,10 +94,3 @@ def test_class_names_do_not_move_columns_that_have_names(tables):
     found = json.loads(run("estimate", *named, "--json").stdout)
     assert found["class_names"] == ["Katze", "Hund", "Fuchs"]
     assert found["transition"] == wanted["transition"]
-
-
-def test_class_names_do_not_move_columns_that_were_learnt(tables):
-    tables[1].assign(word=tables[1]["label"] + "s").to_csv("t.csv", index=False)
-    Path("names.txt").write_text("fox\ndog\ncat\n")
-    named = ["estimate", "t.csv", "--label", "label", "--text", "word", "--json"]
-    assert run(*named, "--classes", "names.txt").stdout == run(*named).stdout

@@ -102,3 +102,16 @@ def test_axe_finds_nothing_serious(open_report, axe, names, scheme, width):
         if each["impact"] in ("serious", "critical")
     ]
     assert not grave, json.dumps(grave, indent=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_a_page_of_an_audit(open_report, axe, scheme):
+    data = report(60, LONG, texts(60)) | {"audit": np.arange(0, 60, 7), "notes": {0: ["ann: basal"]}}
+    page = open_report(data, color_scheme=scheme)
+    page.keyboard.press("1")
+    page.keyboard.press("k")
+    assert page.locator(".notes").inner_text() == "ann: basal"
+    page.evaluate(axe)
+    violations = page.evaluate("axe.run().then(({ violations }) => violations)")
+    assert not [each["id"] for each in violations if each["impact"] in ("serious", "critical")]

@@ -32,7 +32,7 @@ def demo(as_json: Json = False) -> None:
     from dualt import noise
     from dualt.classifier import RobustClassifier
     from dualt.crossfit import out_of_fold_probabilities
-    from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, estimate_posterior
+    from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, comparable, estimate_posterior
     from dualt.issues import find_posterior_issues
     from dualt.rows import as_posterior
     from dualt.transition import l1_error
@@ -46,11 +46,8 @@ def demo(as_json: Json = False) -> None:
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     posterior = as_posterior(out_of_fold_probabilities(model, features, noisy), noisy)
     known = {name: {"clean_labels": clean} for name, entry in ESTIMATORS.items() if entry.needs_clean_labels}
-    estimates = {
-        name: estimate_posterior(posterior, name, **known.get(name, {}))
-        for name, entry in ESTIMATORS.items()
-        if not entry.needs_members
-    }
+    names = [*comparable(10), *known]
+    estimates = {name: estimate_posterior(posterior, name, **known.get(name, {})) for name in names}
     errors = {name: l1_error(estimate.transition, truth, normalize=True) for name, estimate in estimates.items()}
     found = find_posterior_issues(posterior, estimates[DEFAULT_ESTIMATOR])
     wrong, flagged = noisy != clean, found.is_issue
