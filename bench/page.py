@@ -31,7 +31,7 @@ COMMANDS = {
     "training": "bench/training.py",
     "methods": "bench/methods.py",
     "floor": "bench/floor.py --seeds 104 105",
-    "families": "bench/families.py --all",
+    "families": "bench/families.py",
     "several_models": "bench/several_models.py",
     "audit": "bench/audit.py",
     "votes": "bench/votes.py",
