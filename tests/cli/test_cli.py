@@ -118,3 +118,9 @@ def test_the_command_line_stays_small():
         options += sum(parameter.param_type_name == "option" for parameter in command.params)
     assert options <= 140
     assert len(list(Path(dualt.cli.__file__).parent.glob("*.py"))) <= 16
+
+
+def test_help_loads_no_heavy_library():
+    code = "import sys, dualt.cli; print([m for m in ('numpy', 'pandas', 'torch', 'sklearn') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

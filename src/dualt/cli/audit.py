@@ -16,9 +16,6 @@ from dualt.cli.options import Classes, Data, Jobs, Json, LabelColumn, Learning, 
 from dualt.cli.terminal import print_json, say
 from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
 from dualt.files import check_readable, keep_backup
-from dualt.io.load import FORMATS
-from dualt.io.tables import TABLES
-from dualt.validation import check_fraction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,6 +80,8 @@ def audit(
     Example: `dualt audit data.csv --label label --text title --size 200 -o audit.csv --report audit.html`
     """
     from dualt.audit import Sheet
+    from dualt.io.tables import TABLES
+    from dualt.validation import check_fraction
 
     if more is not None and size is not None:
         raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
@@ -146,6 +145,9 @@ def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
+    from dualt.io.load import FORMATS
+    from dualt.io.tables import TABLES
+
     if probs is None:
         return Data(labels, **named)
     if glob.glob(str(probs)):  # noqa: PTH207
