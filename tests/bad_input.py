@@ -51,7 +51,7 @@ _CASES = {
     "logits": Bad(ProbabilitiesError, r"-1\.5 at row 0, column 1.*softmax", PROBS * 4 - [0, 1.9]),
     "positive logits": Bad(ProbabilitiesError, r"got 3 at row 0.*softmax", 3 * PROBS),
     "1-D": Bad(ProbabilitiesError, r"got shape \(3,\).*column_stack", PROBS[:, 0]),
-    "3-D": Bad(ProbabilitiesError, r"got shape \(3, 2, 1\)", PROBS[:, :, None]),
+    "4-D": Bad(ProbabilitiesError, r"got shape \(3, 2, 1, 1\)", PROBS[:, :, None, None]),
     "predictions": Bad(ProbabilitiesError, r"got shape \(3,\).*predict_proba.*spade", np.array([0, 1, 1])),
     "names of predictions": Bad(ProbabilitiesError, r"dtype <U3.*come second.*spade", np.array(["cat", "dog", "cat"])),
     "swapped": Bad(ProbabilitiesError, "the labels: they come second", LABELS, PROBS),

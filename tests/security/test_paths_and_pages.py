@@ -1,8 +1,4 @@
-"""Names and texts out of files stay names and texts: on disk, in the page, in a spreadsheet, on the terminal.
-
-More of it: archives and keys that lead out, and downloads (HTTPS and checksums only), in `tests/datasets`; the page
-in `tests/report`; cells in `tests/test_cells.py`.
-"""
+"""Names and texts out of files stay names and texts: on disk, in the page, in a spreadsheet, on the terminal."""
 
 import csv
 import json
@@ -14,12 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dualt.audit import read_audit
 from dualt.cli import app
 from dualt.errors import FileError
 from dualt.files import atomic_write
-from dualt.io import load_labels, load_probabilities
-from dualt.issues import read_review
 from dualt.report import image_previews, text_previews
 
 
@@ -38,16 +31,6 @@ def test_a_link_planted_under_the_temporary_name_is_not_followed(tmp_path, monke
 def test_nobody_else_can_read_a_file_before_it_is_whole(tmp_path):
     with atomic_write(tmp_path / "out.csv") as stream:
         assert os.fstat(stream.fileno()).st_mode & 0o077 == 0
-
-
-@pytest.mark.parametrize("reader", [load_labels, load_probabilities, read_audit, read_review])
-def test_a_pipe_or_a_device_is_not_read(tmp_path, reader):
-    """It may never end."""
-    os.mkfifo(tmp_path / "pipe.csv")
-    (tmp_path / "zero.csv").symlink_to("/dev/zero")
-    for name in ("pipe.csv", "zero.csv"):
-        with pytest.raises(FileError, match="device or a pipe"):
-            reader(tmp_path / name)
 
 
 def test_a_link_in_a_folder_of_images_shows_no_other_file(tmp_path):
