@@ -283,6 +283,20 @@ def test_a_phone_shows_it_without_sideways_scrolling(open_report, names):
     assert tally(page).startswith("1 of 40")
 
 
+def test_a_screen_reader_hears_where_it_is(open_report):
+    page = open_report(report(comparison=compared()))
+    page.keyboard.press("j")
+    active = page.locator(".list").get_attribute("aria-activedescendant")
+    option = page.locator(f"#{active}")
+    assert option.get_attribute("aria-selected") == "true"
+    assert option.get_attribute("aria-posinset") == "2"
+    page.keyboard.press("x")
+    assert "kept as" in page.get_by_role("status").inner_text()
+    unnamed = page.locator("button, select, [role=grid], [role=listbox], progress").evaluate_all("""(nodes) =>
+        nodes.filter((node) => !(node.ariaLabel || node.labels?.length || node.innerText.trim())).length""")
+    assert unnamed == 0
+
+
 def test_paper_gets_rows_but_no_buttons(open_report):
     page = open_report(report(200), color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
