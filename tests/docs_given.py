@@ -63,25 +63,43 @@ def readme_shards(run):
 
 def filled_audit(run):
     """The column "true" of audit.csv, as a person fills it in."""
-    with Path("audit.csv").open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
-        rows = [{**row, "true": CLEAN[int(row["index"])]} for row in reader]
-    with Path("audit.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, reader.fieldnames)
-        writer.writeheader()
-        writer.writerows(rows)
+    fill_audit(lambda row: CLEAN[int(row["index"])])
 
 
 def filled_howto_audit(run):
     """The same with the true classes of true.npy."""
     true = np.load("true.npy")
+    fill_audit(lambda row: true[int(row["index"])])
+
+
+def fill_audit(answer):
+    """Write what a person finds out about the rows of audit.csv."""
     with Path("audit.csv").open(encoding="utf-8", newline="") as stream:
         reader = csv.DictReader(stream)
-        rows = [{**row, "true": true[int(row["index"])]} for row in reader]
+        rows = [{**row, "true": answer(row)} for row in reader]
     with Path("audit.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, reader.fieldnames)
         writer.writeheader()
         writer.writerows(rows)
+
+
+def vote_table(run):
+    """The labels of three people for texts of two kinds, a row per vote."""
+    rng = np.random.default_rng(0)
+    words = {"animal": "fox hen owl cat dog cow", "drink": "tea milk beer wine rum gin"}
+    with Path("votes.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["id", "who", "label", "text"])
+        for number in range(150):
+            true, other = list(words)[:: 1 if number % 2 else -1]
+            text = " ".join(rng.choice(words[true].split(), 5))
+            for who, errors in (("Ann", 0.1), ("Bo", 0.2), ("Cy", 0.3)):
+                writer.writerow([number, who, other if rng.random() < errors else true, text])
+
+
+def filled_vote_audit(run):
+    """Their true classes: even numbers are drinks."""
+    fill_audit(lambda row: "animal" if int(row["id"]) % 2 else "drink")
 
 
 def tiny_data(run):
