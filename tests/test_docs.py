@@ -118,6 +118,22 @@ def test_commands_of_a_sketch_exist_with_their_options(block):
         assert {word for word in words if word.startswith("-")} <= known
 
 
+def options_of(command):
+    below = getattr(command, "commands", {}).values()
+    own = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return own.union({"--help"}, *map(options_of, below))
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_options_that_a_page_names_exist(page):
+    """Also those in running text: `dualt issues … --report` is an option of `dualt issues`."""
+    commands = get_command(app).commands
+    for name, words in re.findall(r"\bdualt ([a-z][a-z-]+)([^`|#\n]*)", read(page)):
+        if name in commands:
+            named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", words))
+            assert named <= options_of(commands[name]), f"dualt {name}{words}"
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
 def test_links_point_to_files(page):
     for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", re.sub(r"```.*?```", "", read(page), flags=re.DOTALL)):
