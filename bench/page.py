@@ -35,6 +35,7 @@ COMMANDS = {
     "several_models": "bench/several_models.py",
     "audit": "bench/audit.py",
     "votes": "bench/votes.py",
+    "votes_choice": "bench/votes.py --choice",
     "audit_coverage": "bench/audit_coverage.py",
     "scale": "bench/scale.py",
     "files": "bench/scale.py --issues",

@@ -1,6 +1,7 @@
 """Several annotators' votes beside crowd-kit and cleanlab: consensus, annotators' quality, matrices, audits, and cost.
 
     python bench/votes.py [--audits 12] [--votes 1000000]
+    python bench/votes.py --choice      for each set, the constants that the other sets choose
 
 Votes are read from $DUALT_VOTES, else ../shared/data/votes beside the repository (`item`, `annotator`, `vote`, `clean`,
 −1 unknown, perhaps `features`), and from the folder of `worlds.py` (LabelMe, CIFAR-10N, rules of TREC and YouTube). The
@@ -16,6 +17,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,12 +35,13 @@ from sklearn.preprocessing import StandardScaler
 from worlds import REAL
 
 import dualt
-from dualt.votes.model import fit_votes
+from dualt.votes import model
 
 ROOT = Path(__file__).resolve().parent.parent
 VOTES = Path(os.environ.get("DUALT_VOTES") or ROOT.parent / "shared" / "data" / "votes")
 ALL = 99
 SIZES = (1, 2, 3, 5, ALL)
+CONSTANTS = [*product((1.0, 3.0, 10.0), (3, 4, 6), (0.2, 0.3, 0.4, 0.5, 0.6))]  # POOLING, ENOUGH_VOICES, OVERLAP
 FEW = 10  # annotators with fewer votes have no quality to compare with
 
 
@@ -233,7 +236,7 @@ def left_out(problem: Problem) -> dict[str, dict[str, float]]:
     drawn = np.random.default_rng(0).random(len(problem.item)) < 0.1
     train = problem._replace(item=problem.item[~drawn], who=problem.who[~drawn], vote=problem.vote[~drawn])
     n_people, n_items, k = int(problem.who.max()) + 1, len(problem.clean), problem.n_classes
-    fit = fit_votes(train.item, train.who, train.vote, n_items, n_people, k)
+    fit = model.fit_votes(train.item, train.who, train.vote, n_items, n_people, k)
     theirs = np.broadcast_to(fit.common, fit.matrices.shape).copy()
     errors = crowd_kit(DawidSkene, train)[1].errors_.fillna(0)  # index (worker, label given), columns true class
     for worker, own in errors.groupby(level=0):
@@ -257,7 +260,7 @@ def audited(problem: Problem, n_audits: int, *, classifier: bool) -> dict[str, f
     """Return how often the intervals of 100 audited rows hold."""
     known = np.flatnonzero(problem.known)
     probs = pd.DataFrame(problem.probs, np.arange(len(problem.clean))) if classifier else None
-    share, n_votes = true_quality(problem)
+    share, _ = true_quality(problem)
     found: list[tuple[float, float, float, float]] = []
     for seed in range(n_audits):
         drawn = np.random.default_rng(seed).choice(known, min(100, len(known) // 2), replace=False)
@@ -268,14 +271,59 @@ def audited(problem: Problem, n_audits: int, *, classifier: bool) -> dict[str, f
         rest = np.setdiff1d(known, drawn)
         truth = np.mean([labels[item] != problem.clean[item] for item in rest]) * (1 - len(drawn) / len(labels))
         low, high = votes.noise_rate_interval
-        table = votes.annotators
+        table = votes.annotators.dropna()
         own = np.asarray(table.name, np.intp)
-        judged = n_votes[own] > 0
-        holds = ((table.low - 1e-9 <= share[own]) & (share[own] <= table.high + 1e-9))[judged].mean()
-        width = (table.high - table.low)[n_votes[own] >= FEW].mean()
+        holds = ((table.low - 1e-9 <= share[own]) & (share[own] <= table.high + 1e-9)).mean()
+        width = (table.high - table.low).mean()
         found.append((float(low <= truth <= high), high - low, float(holds), float(width)))
     names = ("rate holds", "rate width", "quality holds", "quality width")
     return dict(zip(names, np.nanmean(found, axis=0), strict=True))
+
+
+def by_constants(problem: Problem, *, classifier: bool) -> Iterator[tuple[float, float]]:
+    """Yield (accuracy, log loss) with each of CONSTANTS."""
+    n_items, n_people = len(problem.clean), int(problem.who.max()) + 1
+    voices = np.bincount(problem.item, minlength=n_items) + classifier
+    probs = problem.probs if classifier else None
+    fitted, kept = None, (model.POOLING, model.ENOUGH_VOICES)
+    for *constants, overlap in CONSTANTS:
+        if fitted != constants:
+            fitted, (model.POOLING, model.ENOUGH_VOICES) = constants, constants
+            votes = problem.item, problem.who, problem.vote
+            fit = model.fit_votes(*votes, n_items, n_people, problem.n_classes, probs=probs, overlap=0)
+            logits = np.log(np.maximum(fit.posterior, 1e-300))
+        found = scores(problem, model.tempered(logits, voices, overlap), None)
+        yield found["accuracy"], found["log loss"]
+    model.POOLING, model.ENOUGH_VOICES = kept
+
+
+def choice() -> None:
+    """Print for each set the constants with the least log loss on the others, relative to a set's mean."""
+    names, figures = [], []
+    for name, whole in problems():
+        own = [
+            [*by_constants(problem, classifier=classifier)]
+            for problem in (whole.thinned(size) for size in sizes_of(whole) if size > 1)
+            for classifier in ((False, True) if problem.probs is not None else (False,))
+        ]
+        names.append(name)
+        figures.append(np.mean(own, axis=0))
+    accuracy, loss = np.moveaxis(np.array(figures), 2, 0)
+    relative = loss / loss.mean(axis=1, keepdims=True)
+    ours = CONSTANTS.index((model.POOLING, model.ENOUGH_VOICES, model.OVERLAP))
+    best = [int(np.delete(relative, place, axis=0).mean(axis=0).argmin()) for place in range(len(names))]
+    head("set: accuracy · log loss", "pooling, voices, overlap by the other sets", "with these", "as they are")
+    for place, (name, chosen) in enumerate(zip(names, best, strict=True)):
+        cells = [f"{accuracy[place, one]:.3f} · {loss[place, one]:.3f}" for one in (chosen, ours)]
+        row(name, ", ".join(f"{value:g}" for value in CONSTANTS[chosen]), *cells)
+    rows = np.arange(len(names))
+    row("mean", "", *(f"{accuracy[rows, own].mean():.3f} · {loss[rows, own].mean():.3f}" for own in (best, ours)))
+
+
+def sizes_of(problem: Problem) -> list[int]:
+    """Return how many votes per item to try."""
+    per_item = len(problem.item) / len(np.unique(problem.item))
+    return [size for size in SIZES if size < per_item or size == ALL]
 
 
 def million(n_votes: int) -> str:
@@ -324,16 +372,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--audits", type=int, default=12)
     parser.add_argument("--votes", type=int, default=1_000_000)
+    parser.add_argument("--choice", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    print(machine())
+    print(machine() + "\n")
+    if options.choice:
+        choice()
+        return
     records, without, with_audit = [], [], []
     for name, whole in problems():
-        per_item = len(whole.item) / len(np.unique(whole.item))
-        for size in SIZES:
-            if size < per_item or size == ALL:
-                problem = whole.thinned(size)
-                records += [(name, size, method, found) for method, found in compared(problem, size)]
+        for size in sizes_of(whole):
+            records += [(name, size, method, found) for method, found in compared(whole.thinned(size), size)]
         if "rules" not in name:
             without.append(left_out(whole))
         problem = whole.thinned(ALL)
@@ -353,7 +402,7 @@ def main() -> None:
         cells = [[own[method].get(group, np.nan) for own in without if method in own] for group in groups]
         row(method, *(float(np.nanmean(own)) for own in cells))
     print("\nWith 100 random items verified, how often 95% intervals hold:\n")
-    head("set", "rate of the consensus", "width", "quality of annotators", "width, 10 votes or more")
+    head("set", "rate of the consensus", "width", "quality of annotators with 10 checked votes", "width")
     for name, classifier, found in with_audit:
         row(name + " + classifier" * classifier, *found.values())
     row("mean", *(float(np.nanmean([found[key] for *_, found in with_audit])) for key in with_audit[0][2]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,6 @@ from dualt.errors import InputError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from dualt.issues import LabelIssues
     from dualt.votes import Votes
 
 _LISTED = 12
@@ -67,42 +67,41 @@ def votes(
 
     table, columns, about = _read(data, {"item": item, "annotator": annotator, "label": label}, items, text, features)
     item = columns.get("item") or table.index.name
+    voices = None
     if probs is not None:
         voices = _probabilities(probs, item)
-    else:
-        voices = None if about is None else _learned(table, columns, about, text, features, n_jobs)
+    elif about is not None:
+        voices = _learned(table, columns, about, text, features, n_jobs)
     found = combine_votes(table, voices, **columns)
     files = {name: path for name, path in (("verified", verified), ("settled", settled)) if path is not None}
     if files:
         known: dict[str, Any] = {name: _true_classes(path, item, found, name) for name, path in files.items()}
         found = combine_votes(table, voices, **columns, **known)
-    consensus = _consensus(found, item or "item", label or "label", about, columns)
     if output is not None:
+        names = {"item": item or "item", "label": label or "label"}
+        consensus = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
+        if about is not None:
+            taken = [*consensus.columns, *columns.values(), "annotator", "label"]
+            consensus = consensus.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
         write_table(output, consensus)
     if annotators is not None:
         write_table(annotators, found.annotators.round(4))
     chosen = found.next_items(next_items)
     if report is not None:
-        texts = about.loc[list(found.items), text].astype(str).tolist() if about is not None and text else None
-        _issues(found, chosen, texts).to_report(report)
+        texts = None if about is None or text is None else about.loc[list(found.items), text].astype(str).tolist()
+        _write_page(report, found, chosen, texts)
     if as_json:
         print_json(_content(found, chosen))
         return
     _show(found)
-    show_next(console(), _next_steps((output, annotators, report), item, label, text, audited=verified is not None))
-
-
-def _next_steps(
-    written: tuple[Path | None, ...], item: str | None, label: str | None, text: str | None, *, audited: bool
-) -> dict[str, str]:
-    steps = {f"Written: {path}": "" for path in written if path is not None}
-    if written[0] is None:
+    steps = {f"Written: {path}": "" for path in (output, annotators, report) if path is not None}
+    if output is None:
         steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
-    elif not audited:
-        own = shlex.join(["--label", label or "label", "--id", item or "item", *(["--text", text] if text else [])])
-        drawn = f"dualt audit {shlex.quote(str(written[0]))} {own} --design uniform --size 100 -o audit.csv"
-        steps[drawn] = "check 100 items drawn at random, then add --verified audit.csv"
-    return steps
+    elif verified is None:
+        own = ["--label", label or "label", "--id", item or "item", *(["--text", text] if text else [])]
+        drawn = shlex.join(["dualt", "audit", str(output), *own, "--design", "uniform", "--size", "100"])
+        steps[f"{drawn} -o audit.csv"] = "check 100 items drawn at random, then add --verified audit.csv"
+    show_next(console(), steps)
 
 
 def _read(
@@ -122,8 +121,8 @@ def _read(
         about = (table if items is None else read_table(items)).drop_duplicates(item).set_index(item)
     if item is None or columns["annotator"] or {*COLUMNS["annotator"]} & {*table.columns}:
         return table, columns | {"item": item}, about
-    own = {text, *(_matching(features, [*table.columns]) if features and items is None else [])}
-    return table.set_index(item).drop(columns=[name for name in own if name in table.columns]), {}, about
+    shown = [] if about is None or items is not None else [*([text] if text else []), *_matching(features, about)]
+    return table.set_index(item).drop(columns=shown), {}, about
 
 
 def _true_classes(path: Path, item: str | None, found: Votes, what: str) -> dict[Any, str]:
@@ -162,12 +161,7 @@ def _probabilities(path: Path, item: str | None) -> Any:
 
 
 def _learned(
-    table: DataFrame,
-    columns: dict[str, Any],
-    about: DataFrame,
-    text: str | None,
-    features: str | None,
-    jobs: int,
+    table: DataFrame, columns: dict[str, Any], about: DataFrame, text: str | None, features: str | None, jobs: int
 ) -> Any:
     """Return out-of-fold probabilities of models trained on the consensus of the votes."""
     import pandas as pd
@@ -185,78 +179,57 @@ def _learned(
     missing = labels.index.difference(about.index)
     if len(missing):
         raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
+    names = _matching(features, about)
     about = about.loc[labels.index]
-    names = [] if features is None else _matching(features, [*about.columns])
-    chosen = about[[*([text] if text else []), *names]]
-    for name in names:
-        numbers = pd.to_numeric(chosen[name], errors="coerce")
-        if numbers.notna().all():
-            chosen = chosen.assign(**{name: numbers})
+    examples: Any = about[[*([text] if text else []), *names]] if names else about[text].tolist()
+    options: Any = {"text": text} if names else {"kind": "text"}
     with progress() as advance:
-        if names:
-            found = cross_fit(chosen, labels.to_numpy(), text=text, n_jobs=jobs, on_progress=advance)
-        else:
-            found = cross_fit(chosen[text].tolist(), labels.to_numpy(), kind="text", n_jobs=jobs, on_progress=advance)
+        found = cross_fit(examples, labels.to_numpy(), n_jobs=jobs, on_progress=advance, **options)
     return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
 
 
-def _matching(pattern: str, names: list[str]) -> list[str]:
+def _matching(pattern: str | None, table: DataFrame) -> list[str]:
     """Return the columns that a pattern such as 'x_*' or a list such as 'price,colour' names."""
-    from fnmatch import fnmatchcase
-
-    found = [name for one in pattern.split(",") for name in names if fnmatchcase(name, one.strip())]
-    if not found:
-        raise InputError(f"Expected columns that match {pattern!r}, got {', '.join(names)}.")
+    wanted = [] if pattern is None else [one.strip() for one in pattern.split(",")]
+    found = [name for one in wanted for name in table.columns if fnmatchcase(name, one)]
+    if wanted and not found:
+        raise InputError(f"Expected columns that match {pattern!r}, got {', '.join(table.columns)}.")
     return found
 
 
-def _consensus(found: Votes, item: str, label: str, about: DataFrame | None, columns: dict[str, Any]) -> DataFrame:
-    """Return the consensus under the user's own column names, with what the items are."""
-    frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns={"item": item, "label": label})
-    if about is None:
-        return frame
-    beside = about.loc[list(found.items)].reset_index(drop=True)
-    taken = {*frame.columns, "annotator", "label", *(name for name in columns.values() if name)}
-    return frame.join(beside[[name for name in beside.columns if name not in taken]])
-
-
-def _issues(found: Votes, chosen: Any, texts: list[str] | None) -> LabelIssues:
-    """Return the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
+def _write_page(path: Path, found: Votes, chosen: Any, texts: list[str] | None) -> None:
+    """Write the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
     import numpy as np
 
     from dualt.issues import LabelIssues
 
-    given, n_classes = found.posterior.argmax(axis=1), len(found.class_names)
-    others = np.where(np.eye(n_classes, dtype=bool)[given], -1, found.posterior)
-    quality, ballots = found.annotators.quality.to_numpy(), found.ballots
-    said: list[list[str]] = [[] for _ in found.items]
-    for place, who, vote in zip(ballots.item, ballots.annotator, ballots.vote, strict=True):
-        said[place].append(f"{ballots.annotators[who]} ({quality[who]:.0%}): {found.class_names[vote]}")
-    shown = [
-        "\n".join(filter(None, (text, " · ".join(own))))
-        for text, own in zip(texts or [""] * len(said), said, strict=True)
-    ]
-    return LabelIssues(
-        given=given,
+    listed = np.isin(found.items, chosen)
+    others = np.where(np.eye(len(found.class_names), dtype=bool)[found.codes], -1, found.posterior)
+    quality, said = found.annotators.quality.to_numpy(), {}
+    for row, who, vote in zip(*found.ballots[:3], strict=True):
+        if listed[row]:
+            giver = f"{found.ballots.annotators[who]} ({quality[who]:.0%})"
+            said.setdefault(int(row), []).append(f"{giver}: {found.class_names[vote]}")
+    LabelIssues(
+        given=found.codes,
         probability_right=found.probability.astype(np.float32),
         suggested=others.argmax(axis=1),
         suggested_probability=others.max(axis=1).astype(np.float32),
-        by_pair=np.eye(n_classes)[given].T @ found.posterior,
-        is_issue=np.isin(found.items, chosen),
+        by_pair=np.eye(len(found.class_names))[found.codes].T @ found.posterior,
+        is_issue=listed,
         class_names=found.class_names,
         transition=np.asarray(found.consensus.transition),
         transition_estimate=found.consensus,
         ids=[str(name) for name in found.items],
-        texts=shown,
-    )
+        texts=texts,
+    ).to_report(path, title="Several annotators", notes=said, annotators=found)
 
 
 def _content(found: Votes, chosen: Any) -> dict[str, Any]:
-    low, high = found.noise_rate_interval
     people = found.annotators.astype(object).where(found.annotators.notna(), None)
     return {
         "n_items": len(found.items), "n_votes": len(found.ballots.item), "class_names": list(found.class_names),
-        "noise_rate": found.noise_rate, "noise_rate_interval": [low, high],
+        "noise_rate": found.noise_rate, "noise_rate_interval": list(found.noise_rate_interval),
         "annotators": people.astype({"name": str}).to_dict("records"), "next_items": [str(name) for name in chosen],
         "consensus_transition": found.consensus.transition.tolist(),
         "warnings": [{"code": one.code, "message": one.message, "advice": one.advice} for one in found.warnings],
