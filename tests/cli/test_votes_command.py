@@ -1,6 +1,7 @@
 """`dualt votes`: from a table of votes or an export to the consensus, and on to the other commands."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -46,32 +47,51 @@ def truth(tmp_path, monkeypatch):
 LONG = ("votes.csv", "--item", "id", "--annotator", "who", "--label", "class")
 
 
-def test_the_consensus_goes_on_into_the_other_commands(truth):
-    shown = run("votes", *LONG, "--text", "text", "-o", "consensus.csv", "--annotators", "people.csv",
+@pytest.fixture
+def export(truth):
+    """export.json: the same votes as Label Studio writes them."""
+    tasks = [
+        {"id": item, "data": {"text": group.text.iloc[0]}, "annotations": [
+            {"completed_by": {"email": who}, "result": [{"value": {"choices": [label]}}]}
+            for who, label in zip(group.who, group["class"], strict=True)
+        ]}
+        for item, group in pd.read_csv("votes.csv").groupby("id", sort=False)
+    ]  # fmt: skip
+    Path("export.json").write_text(json.dumps(tasks), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("votes", "item", "label"),
+    [(LONG, "id", "class"), (("export.json",), "item", "label")],
+    ids=["csv", "label-studio"],
+)
+def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, votes, item, label):
+    shown = run("votes", *votes, "--text", "text", "-o", "consensus.csv", "--annotators", "people.csv",
                 "--report", "page.html", "--next", 10)  # fmt: skip
     assert "of the consensus looks wrong (at least" in shown
-    assert "dualt audit consensus.csv --label class --id id --text text --design uniform" in shown
+    assert f"dualt audit consensus.csv --label {label} --id {item} --text text --design uniform" in shown
     consensus = pd.read_csv("consensus.csv")
-    assert consensus.columns.tolist() == ["id", "class", "probability", "votes", "agreement", "text"]
-    assert (consensus["class"].to_numpy() == truth[consensus.id]).mean() > 0.95
-    people = pd.read_csv("people.csv")
-    assert people.sort_values("quality").name.tolist() == ["cy", "bob", "ann"]
-    assert "cy (" in Path("page.html").read_text(encoding="utf-8")
-    run("issues", "consensus.csv", "--label", "class", "--text", "text", "--id", "id")
-    run(
-        "audit",
-        "consensus.csv",
-        "--label",
-        "class",
-        "--id",
-        "id",
-        "--design",
-        "uniform",
-        "--size",
-        60,
-        "-o",
-        "audit.csv",
+    assert consensus.columns.tolist() == [item, label, "probability", "votes", "agreement", "text"]
+    assert (consensus[label].to_numpy() == truth[consensus[item]]).mean() > 0.95
+    assert pd.read_csv("people.csv").sort_values("quality").name.tolist() == ["cy", "bob", "ann"]
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert f"dualt apply-review consensus.csv --label {label} --id {item} suspects-review.csv" in page
+    run("issues", "consensus.csv", "--label", label, "--text", "text", "--id", item, "--top", 10, "-o", "found.csv")
+    found = pd.read_csv("found.csv").rename(columns={item: "id"})
+    review = pd.DataFrame(
+        {"index": found["index"], "id": found["id"], "old": found.given, "new": truth[found["id"]].to_numpy()}
     )
+    review.to_csv("review.csv", index=False)
+    run("apply-review", "consensus.csv", "review.csv", "--label", label, "--id", item, "-o", "corrected.csv")
+    corrected = pd.read_csv("corrected.csv")
+    right = consensus[label].mask(consensus[item].isin(review["id"]), truth[consensus[item]].to_numpy())
+    pd.testing.assert_frame_equal(corrected, consensus.assign(**{label: right}))
+
+
+def test_an_audit_of_the_consensus_bounds_its_rate(truth):
+    run("votes", *LONG, "-o", "consensus.csv")
+    run("audit", "consensus.csv", "--label", "class", "--id", "id", "--design", "uniform", "--size", 60,
+        "-o", "audit.csv")  # fmt: skip
     audit = pd.read_csv("audit.csv", dtype=str, keep_default_na=False)
     audit.assign(true=truth[audit.id].to_numpy()).to_csv("audit.csv", index=False)
     found = json.loads(run("votes", *LONG, "--verified", "audit.csv", "--json"))
@@ -82,22 +102,25 @@ def test_the_consensus_goes_on_into_the_other_commands(truth):
     assert json.loads(run("votes", *LONG, "--verified", "rows.csv", "--json")) == found
 
 
-def test_a_column_per_annotator_and_an_export_give_the_same(truth):
+def test_the_page_shows_votes_and_annotators(truth, browser):
+    run("votes", *LONG, "--text", "text", "--report", "page.html", "--next", 10)
+    page = browser.new_page()
+    page.goto(Path("page.html").resolve().as_uri())
+    page.locator(".notes li").first.wait_for()
+    assert all(
+        re.match(r"(ann|bob|cy) \(right \d+% of the time\): ", note)
+        for note in page.locator(".notes li").all_inner_texts()
+    )
+    page.locator("#annotators summary").first.click()
+    assert page.locator("#annotators details[open] tbody tr").count() == 3
+    assert page.locator("#annotators details").count() == 3
+    page.close()
+
+
+def test_a_column_per_annotator_and_an_export_give_the_same(truth, export):
     plain = json.loads(run("votes", *LONG, "--json"))
-    wide = json.loads(run("votes", "wide.csv", "--item", "id", "--json"))
-    assert wide["noise_rate"] == pytest.approx(plain["noise_rate"])
-    votes = pd.read_csv("votes.csv")
-    tasks = [
-        {"id": item, "data": {"text": group.text.iloc[0]}, "annotations": [
-            {"completed_by": who, "result": [{"value": {"choices": [label]}}]}
-            for who, label in zip(group.who, group["class"], strict=True)
-        ]}
-        for item, group in votes.groupby("id", sort=False)
-    ]  # fmt: skip
-    Path("export.json").write_text(json.dumps(tasks), encoding="utf-8")
-    run("votes", "export.json", "--text", "text", "-o", "consensus.csv")
-    assert {"item", "label", "text"} < {*pd.read_csv("consensus.csv").columns}
-    assert json.loads(run("votes", "export.json", "--json"))["noise_rate"] == pytest.approx(plain["noise_rate"])
+    for votes in (("wide.csv", "--item", "id"), ("export.json",)):
+        assert json.loads(run("votes", *votes, "--json"))["noise_rate"] == pytest.approx(plain["noise_rate"])
 
 
 def test_probabilities_are_matched_by_item(truth):

@@ -78,18 +78,15 @@ def votes(
         known: dict[str, Any] = {name: _true_classes(path, item, found, name) for name, path in files.items()}
         found = combine_votes(table, voices, **columns, **known)
     if output is not None:
-        names = {"item": item or "item", "label": label or "label"}
-        consensus = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
-        if about is not None:
-            taken = [*consensus.columns, *columns.values(), "annotator", "label"]
-            consensus = consensus.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
-        write_table(output, consensus)
+        write_table(output, _consensus(found, {"item": item or "item", "label": label or "label"}, columns, about))
     if annotators is not None:
         write_table(annotators, found.annotators.round(4))
     chosen = found.next_items(next_items)
+    own = shlex.join([str(output or "consensus.csv"), "--label", label or "label", "--id", item or "item"])
     if report is not None:
-        texts = None if about is None or text is None else about.loc[list(found.items), text].astype(str).tolist()
-        _write_page(report, found, chosen, texts)
+        _write_page(
+            report, found, chosen, about, text, f"dualt apply-review {own} suspects-review.csv -o corrected.csv"
+        )
     if as_json:
         print_json(_content(found, chosen))
         return
@@ -98,9 +95,9 @@ def votes(
     if output is None:
         steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
     elif verified is None:
-        own = ["--label", label or "label", "--id", item or "item", *(["--text", text] if text else [])]
-        drawn = shlex.join(["dualt", "audit", str(output), *own, "--design", "uniform", "--size", "100"])
-        steps[f"{drawn} -o audit.csv"] = "check 100 items drawn at random, then add --verified audit.csv"
+        shown = f" --text {shlex.quote(text)}" if text else ""
+        drawn = f"dualt audit {own}{shown} --design uniform --size 100 -o audit.csv"
+        steps[drawn] = "check 100 items drawn at random, then add --verified audit.csv"
     show_next(console(), steps)
 
 
@@ -123,6 +120,15 @@ def _read(
         return table, columns | {"item": item}, about
     shown = [] if about is None or items is not None else [*([text] if text else []), *_matching(features, about)]
     return table.set_index(item).drop(columns=shown), {}, about
+
+
+def _consensus(found: Votes, names: dict[str, str], columns: dict[str, Any], about: DataFrame | None) -> DataFrame:
+    """Return the consensus under the user's own column names, with what is known of the items."""
+    frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
+    if about is None:
+        return frame
+    taken = [*frame.columns, *columns.values(), "annotator", "label"]
+    return frame.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
 
 
 def _true_classes(path: Path, item: str | None, found: Votes, what: str) -> dict[Any, str]:
@@ -197,32 +203,29 @@ def _matching(pattern: str | None, table: DataFrame) -> list[str]:
     return found
 
 
-def _write_page(path: Path, found: Votes, chosen: Any, texts: list[str] | None) -> None:
+def _write_page(path: Path, found: Votes, chosen: Any, about: DataFrame | None, text: str | None, command: str) -> None:
     """Write the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
     import numpy as np
 
     from dualt.issues import LabelIssues
 
-    listed = np.isin(found.items, chosen)
-    others = np.where(np.eye(len(found.class_names), dtype=bool)[found.codes], -1, found.posterior)
-    quality, said = found.annotators.quality.to_numpy(), {}
+    given, listed = found.codes, np.isin(found.items, chosen)
+    others = np.where(np.eye(len(found.class_names), dtype=bool)[given], -1, found.posterior)
+    second = {int(row): (int(others[row].argmax()), float(others[row].max())) for row in np.flatnonzero(listed)}
+    quality, notes = found.annotators.quality.to_numpy(), {row: [] for row in second}
     for row, who, vote in zip(*found.ballots[:3], strict=True):
         if listed[row]:
-            giver = f"{found.ballots.annotators[who]} ({quality[who]:.0%})"
-            said.setdefault(int(row), []).append(f"{giver}: {found.class_names[vote]}")
-    LabelIssues(
-        given=found.codes,
-        probability_right=found.probability.astype(np.float32),
-        suggested=others.argmax(axis=1),
-        suggested_probability=others.max(axis=1).astype(np.float32),
-        by_pair=np.eye(len(found.class_names))[found.codes].T @ found.posterior,
-        is_issue=listed,
-        class_names=found.class_names,
-        transition=np.asarray(found.consensus.transition),
-        transition_estimate=found.consensus,
-        ids=[str(name) for name in found.items],
-        texts=texts,
-    ).to_report(path, title="Several annotators", notes=said, annotators=found)
+            giver = f"{found.ballots.annotators[who]} (right {quality[who]:.0%} of the time)"
+            notes[int(row)].append(f"{giver}: {found.class_names[vote]}")
+    right = found.probability.astype(np.float32)
+    by_pair = np.eye(len(found.class_names))[given].T @ found.posterior
+    matrix, ids = np.asarray(found.consensus.transition), [str(name) for name in found.items]
+    texts = about.loc[list(found.items), text].astype(str).tolist() if about is not None and text else None
+    issues = LabelIssues(
+        given, right, given, right, by_pair, listed, found.class_names, matrix, found.consensus, ids=ids, texts=texts
+    )
+    title = "Labels of several annotators"
+    issues.to_report(path, title=title, notes=notes, second=second, votes=found, command=command)
 
 
 def _content(found: Votes, chosen: Any) -> dict[str, Any]:

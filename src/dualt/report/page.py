@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
+    from dualt.votes import Votes
 
 MAX_LISTED = 10_000
 # A larger matrix is shown for its most confused classes, and one column gathers the others.
@@ -56,6 +57,7 @@ class ReportOptions(TypedDict, total=False):
     second: Mapping[int, tuple[int, float]] | None
     command: str | None
     written: Sequence[str] | None
+    votes: Votes | None
     ids: Sequence[Any] | None
     reviewed: Mapping[int | str, str] | None
     level: float
@@ -88,6 +90,7 @@ def render_report(
     second: Mapping[int, tuple[int, float]] | None = None,
     command: str | None = None,
     written: Sequence[str] | None = None,
+    votes: Votes | None = None,
     ids: Sequence[Any] | None = None,
     reviewed: Mapping[int | str, str] | None = None,
     level: float = 0.95,
@@ -126,6 +129,8 @@ def render_report(
         What to run on the download, shown below the list. Default: the command without the user's own names.
     written
         The labels as they are in the user's file, for the download, where they are not the names of their classes.
+    votes
+        Adds a table of annotators, with their matrices.
     ids
         The names of all examples, one per row: shown, searched, and written into the download.
     reviewed
@@ -180,6 +185,7 @@ def render_report(
         n_shown=len(classes),
         lists=lists,
         command=command,
+        votes=votes,
         comparison=comparison,
         distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
         level=f"{100 * level:g}%",

@@ -15,8 +15,8 @@ from dualt.transition import NEAR_SINGULAR
 if TYPE_CHECKING:
     from dualt.results.estimate import TransitionEstimate
 
-# Estimators that do not rest on the classifier: on the true labels, or on the features of the examples.
-_BY_OTHER_MEANS = ("oracle", "hoc")
+# Estimators that do not rest on the classifier: on true labels, the features of the examples, or several votes.
+_BY_OTHER_MEANS = ("oracle", "hoc", "votes")
 # Standard errors by which the agreement with the labels must differ from that of chance, and the share of the labels'
 # entropy that the predictions must explain otherwise.
 _SURE, _UNINFORMATIVE = 3.0, 0.02
