@@ -1,7 +1,6 @@
 """`dualt apply-review`: the same table comes back, other labels aside, and a review of other labels is refused."""
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -110,26 +109,6 @@ def test_every_format_comes_back_with_all_it_had(tmp_path, kind):
         assert after.schema_arrow.equals(before.schema_arrow, check_metadata=True)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-@pytest.mark.parametrize(("no", "yes"), [("False", "True"), ("0", "1")])
-def test_truth_values_stay_truth_values(kind, no, yes):
-    import pandas as pd
-
-    frame = pd.DataFrame({"id": ["a", "b", "c"], "late": [True, False, False]})
-    frame.to_parquet("mine.parquet") if kind == "parquet" else frame.to_json("mine.jsonl", orient="records", lines=True)
-    write_review(rows=[(0, yes, no), (2, no, yes)])
-    apply(f"mine.{kind}", f"out.{kind}", "--label", "late")
-    new = pd.read_parquet("out.parquet") if kind == "parquet" else pd.read_json("out.jsonl", lines=True)
-    pd.testing.assert_frame_equal(new, frame.assign(late=[False, False, True]))
-
-
-def test_numbers_are_written_as_the_column_writes_them(tmp_path):
-    (tmp_path / "mine.csv").write_text("id,label\na,0.0\nb,1.0\nc,\nd,2.0\n")
-    write_review(rows=[(0, "0", "2"), (3, "2", "1")])
-    apply("mine.csv", "out.csv", "--label", "label")
-    assert (tmp_path / "out.csv").read_text() == "id,label\na,2.0\nb,1.0\nc,\nd,1.0\n"
-
-
 def test_an_input_is_only_replaced_in_place_and_a_copy_is_kept(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("id,label\na,cat\nb,dog\n")
@@ -187,26 +166,6 @@ def test_rows_that_moved_are_found_by_their_ids(tmp_path):
         assert result.exit_code == 2, content
         assert message in result.output
     assert not (tmp_path / "no.csv").exists()
-
-
-def test_decisions_without_ids_of_their_own_are_not_moved(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text("id,label\na,cat\nb,dog\n,cat\n")
-    (tmp_path / "review.csv").write_text("index,old,new\n0,cat,dog\n")
-    apply("mine.csv", "out.csv", "--label", "label", "--id", "id")
-    assert (tmp_path / "out.csv").read_text() == "id,label\na,dog\nb,dog\n,cat\n"
-    path.write_text("id,label\nb,dog\na,cat\n")
-    (tmp_path / "review.csv").write_text("index,id,old,new\n0,a,cat,dog\n2,a,cat,cat\n")
-    result = run("apply-review", "mine.csv", "review.csv", "--label", "label", "--id", "id", "-o", "no.csv")
-    assert result.exit_code == 2
-    assert not (tmp_path / "no.csv").exists()
-
-
-def test_a_review_survives_a_spreadsheet_with_semicolons(tmp_path):
-    (tmp_path / "mine.csv").write_text("id,label\na,cat\nb,dog\n")
-    (tmp_path / "review.csv").write_text("\ufeffindex;id;old;new;note\n1;b;dog;cat;sure\n")
-    result = apply("mine.csv", "out.csv", "--label", "label", "--json")
-    assert json.loads(result.output)["changed"] == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,7 @@ from typer.testing import CliRunner
 
 import dualt
 from dualt import noise
-from dualt.audit.design import Plan
-from dualt.audit.sheet import Sheet
 from dualt.cli import app
-from dualt.cli.audit import _progress, _show
 
 
 @pytest.fixture
@@ -52,28 +48,6 @@ def test_verified_labels_bring_the_estimate_nearer_to_the_truth(folder):
     assert helped["estimator"].endswith("+ 400 verified")
     truth = noise.pair(3, 0.4)
     assert dualt.l1_error(helped["transition"], truth) < 0.7 * dualt.l1_error(plain["transition"], truth)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("index,given,true\n0,0,\n", "fill some in"),
-        ("index,old,new\n0,0,1\n", "header"),
-        ("index,given,true\n9999,0,1\n", "9999"),
-        ("index,given,true\nx,0,1\n", "whole number"),
-        ("index,given,true\n0,{other},1\n", "row 0"),
-        ('index,given,true\n1,"0,1\n', "never closed"),
-        ("index,given,true,probability\n0,0,1,0\n", "above 0 and at most 1"),
-        ("", "empty"),
-    ],
-)
-def test_bad_audits_get_one_clear_line(folder, content, message):
-    other = (int(np.load("labels.npy")[0]) + 1) % 3
-    (folder / "audit.csv").write_text(content.format(other=other))
-    result = run("estimate", "probs.npy", "labels.npy", "--verified", "audit.csv", "-o", "t.json")
-    assert result.exit_code == 2, result.output
-    assert message in result.output
-    assert not (folder / "t.json").exists()
 
 
 def sheet_rows(path="audit.csv"):
@@ -138,21 +112,6 @@ def test_all_of_few_labels_are_drawn_and_more_are_refused_by_the_name_of_the_opt
         assert result.exit_code == 2
         assert message in " ".join(result.stderr.split())
     assert run("audit", "few.npy", "-o", "some.csv", "--more", 60, *options).exit_code == 0
-
-
-def test_probabilities_that_are_no_file_are_missed_as_such(folder):
-    for labels in ("labels.npy", "."):
-        result = run("audit", labels, "--probs", "nope", "-o", "a.csv")
-        assert result.exit_code == 2
-        assert result.stderr == "error: No such file: nope.\n"
-
-
-@pytest.mark.parametrize(("target", "words"), [(0.0999, "101 verified labels: 1 is"), (0.05, "labels: 205 are")])
-def test_one_missing_label_is_one(target, words, capsys):
-    drawn = Plan.of(1000, "uniform").draw(100, 0)
-    sheet = replace(Sheet.of_draw(np.zeros(1000, int), drawn), true=np.full(100, "0"))
-    _show(_progress(Plan.of(1000, "uniform"), sheet, (0.1, 0.3), target))
-    assert f"{words} missing." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [[], ["--design", "uniform"]])
@@ -296,15 +255,6 @@ def test_rows_without_a_label_are_never_drawn_and_shift_nothing(tmp_path, monkey
     assert result.exit_code == 0, result.output
     low, high = json.loads(result.stdout)["noise_rate_interval"]
     assert low < wrong[np.arange(300) % 7 > 0].mean() < high
-
-
-def test_an_unclosed_quote_is_refused_by_every_command(folder):
-    Path("odd.csv").write_text('id,label\n0,a\n1,"b\n2,a\n3,b\n4,a\n')
-    for command in (["audit", "odd.csv"], ["issues", "odd.csv", "--text", "id"]):
-        result = run(*command, "--label", "label", "-o", "out.csv")
-        assert result.exit_code != 0
-        assert "never closed" in " ".join(result.output.split())
-    assert not Path("out.csv").exists()
 
 
 def test_probabilities_are_made_from_texts_and_the_page_shows_the_sample_alone(folder):

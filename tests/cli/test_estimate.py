@@ -4,7 +4,6 @@ import json
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -101,22 +100,3 @@ def test_the_picture_says_the_main_things(files):
     assert "300 rows, 3 classes, estimator spade" in result.stdout
     for word in ("ant", "bee", "cat", *comparable(3)):
         assert word in result.stdout
-
-
-def test_notices_come_in_plain_words_with_advice(files):
-    np.save(files / "labels.npy", np.zeros(N, int))
-    result = run(files / "probs.npy", files / "labels.npy", "-e", "spade")
-    assert "Worth knowing" in result.stdout
-    assert "No row is given the label '1', '2'." in result.stdout
-    assert "collect labels for it" in result.stdout
-
-
-@pytest.mark.parametrize("n_classes", [3, 30])
-def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, n_classes):
-    names = [f"[/{number}]" for number in range(n_classes)]
-    frame = pd.DataFrame(np.full((60, n_classes), 1 / n_classes), columns=names).assign(label=names[0])
-    frame.to_csv(tmp_path / "[bold]p.csv", index=False)
-    result = run(tmp_path / "[bold]p.csv", "--label", "label", "-e", "spade", "--compare")
-    assert result.exit_code == 0, result.exception
-    assert "[/0]" in result.stdout
-    assert "[bold]p.csv" in run(tmp_path / "[bold]p.csv", "--label", "label").stdout

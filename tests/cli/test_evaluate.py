@@ -184,15 +184,6 @@ def test_wrong_use_gets_one_line(folder, arguments, message):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("extra", [{}, {"id": np.arange(2000)}], ids=["alone", "beside others"])
-def test_columns_of_probabilities_may_be_named_as_those_of_probs(folder, extra):
-    names = np.array(["ant", "bee", "cat"])
-    write_table(Path("labels.csv"), {"label": names[np.load("labels.npy")]})
-    write_table(Path("p.csv"), {**extra, **{f"p_{name}": np.load("bad.npy")[:, k] for k, name in enumerate(names)}})
-    found = json.loads(run("evaluate", "p.csv", "labels.csv", "--transition", "t.npy", "--json").stdout)
-    assert found["agreement"] == pytest.approx((np.load("bad.npy").argmax(1) == np.load("labels.npy")).mean())
-
-
 def test_predictions_in_other_words_than_the_labels_are_refused(folder):
     write_table(Path("labels.csv"), {"label": np.array(["cat", "dog"])[np.arange(40) % 2]})
     write_table(Path("p.csv"), {"prediction": np.array(["Cat", "Dog"])[np.arange(40) % 2]})
@@ -221,9 +212,3 @@ def test_the_model_that_does_not_fit_is_named(folder):
     result = run(*asked[:4], "two.npy", "--against", "bad.npy")
     assert result.exit_code == 2
     assert not result.stderr.startswith("error: In ")
-
-
-def test_negative_class_numbers_are_classes(folder):
-    given = np.array([-1, 0, 1, 1])
-    found = dualt.noisy_accuracy(np.array([-1, 0, 1, -1]), given, noise.pair(3, 0.1))
-    assert found.agreement == 0.75

@@ -71,12 +71,3 @@ def test_labels_without_a_likelier_class_are_doubtful(folder):
     np.save("labels.npy", np.load("probs.npy").argmax(axis=1))
     text = shown("issues", "--transition", "matrix.npy", "--top", "3")
     assert text.count("doubtful") == 4
-
-
-def test_where_none_is_flagged_no_table_is_shown(folder):
-    text = shown("issues", "--threshold", "1e-9", "-o", "issues.csv", "--report", "page.html")
-    assert "None of the 200 labels is flagged." in text
-    for words in ("most suspect", "Most suspect", "The flagged labels are", "Review them"):
-        assert words not in text
-    assert "Written: issues.csv Written: page.html" in text
-    assert "Next" not in shown("issues", "--threshold", "1e-9")

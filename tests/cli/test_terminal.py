@@ -1,10 +1,6 @@
 """Terminals as they are: without UTF-8, with completion, and interrupted."""
 
-import os
-import subprocess
-import sys
 from io import StringIO
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,20 +10,6 @@ from typer.testing import CliRunner
 import dualt
 from dualt import io
 from dualt.cli import app, terminal
-
-
-def test_a_terminal_without_utf8_gets_ascii(tmp_path):
-    np.save(tmp_path / "p.npy", np.tile([[0.9, 0.1], [0.1, 0.9]], (40, 1)))
-    np.save(tmp_path / "l.npy", np.tile([0, 1], 40))
-    (tmp_path / "names.txt").write_text("naïve\nfox 🦊\n", encoding="utf-8")
-    command = [sys.executable, "-m", "dualt", "estimate", "p.npy", "l.npy", "--classes", "names.txt"]
-    here = str(Path(dualt.__file__).parents[1])
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": here}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    shown = ran.stdout.decode("ascii")
-    assert "na?ve" in shown
-    assert "true ? given" in shown
 
 
 def test_completion_can_be_installed():

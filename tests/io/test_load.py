@@ -247,13 +247,6 @@ def test_saved_labels_come_back(tmp_path, labels, name):
     assert load_labels(tmp_path / name).tolist() == labels
 
 
-def test_csv_cells_do_not_become_formulas(tmp_path):
-    save_labels(tmp_path / "y.csv", np.array(["=cmd()", "-1x"]))
-    assert (tmp_path / "y.csv").read_text() == "label\n'=cmd()\n'-1x\n"
-    save_labels(tmp_path / "y.csv", np.array([-1, 1]))
-    assert (tmp_path / "y.csv").read_text() == "label\n-1\n1\n"
-
-
 def test_labels_that_do_not_fit_the_file_are_refused_and_nothing_is_written(tmp_path):
     for name, labels, error, message in (
         ("y.txt", np.array(["two\nlines", "b"]), LabelsError, "fit a line"),

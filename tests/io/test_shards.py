@@ -396,19 +396,6 @@ def test_a_block_is_divided_where_that_costs_nothing(tmp_path, whole, monkeypatc
     np.testing.assert_array_equal(next(pickle.loads(pickle.dumps(divided[-1])).read())[0], whole[0][480:])
 
 
-def test_names_with_digits_of_other_scripts_are_sorted(tmp_path):
-    for name in ("1٣2.npy", "1a2.npy", "2.npy", "10.npy"):
-        np.save(tmp_path / name, np.zeros(1))
-    assert [path.name for path in find_shards(tmp_path)][-2:] == ["2.npy", "10.npy"]
-
-
-def test_blocks_of_files_travel_as_paths(tmp_path, whole):
-    opened = open_shards(*write_npy(tmp_path, *whole))
-    sent = pickle.dumps(opened.blocks[4])
-    assert len(sent) < 2000
-    assert NoisyPosterior.from_blocks([pickle.loads(sent)]).summary.n_samples == 240
-
-
 def test_one_npz_has_both(tmp_path, whole):
     path = tmp_path / "d.npz"
     np.savez(path, probs=whole[0], labels=whole[1], given=whole[1])
@@ -424,19 +411,6 @@ def test_a_command_opens_a_table_at_most_three_times(tmp_path, whole, kind, comm
     ran = CliRunner().invoke(app, [command, str(tmp_path / f"0.{kind}"), "--label", "given", "--json", *report])
     assert ran.exit_code == 0, ran.output
     assert len(opened_tables) <= 3
-
-
-def test_a_table_of_texts_is_opened_at_most_three_times(tmp_path, opened_tables):
-    rng = np.random.default_rng(0)
-    words = {"warm": ["red", "fire", "sun"], "cold": ["blue", "ice", "sea"]}
-    labels = rng.choice([*words], 120)
-    texts = [" ".join(rng.choice(words[label], 3)) for label in labels]
-    frame = pd.DataFrame({"id": np.arange(120) + 7, "text": texts, "label": labels})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    named = ["--label", "label", "--text", "text", "--id", "id"]
-    ran = CliRunner().invoke(app, ["issues", str(tmp_path / "t.csv"), *named, "--report", str(tmp_path / "r.html")])
-    assert ran.exit_code == 0, ran.output
-    assert 1 <= len(opened_tables) <= 3
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,6 @@ def test_guarded_cells_come_back_as_they_were(tmp_path):
     assert table.read_column(1).tolist() == ["=evil", "'tis", "-1"]
 
 
-def test_a_hash_starts_no_comment(tmp_path):
-    table = table_of(tmp_path, "x,label\n1,c#\n2,f#\n")
-    assert table.read_column(1).tolist() == ["c#", "f#"]
-
-
 @pytest.mark.parametrize(
     ("texts", "numbers"),
     [
@@ -168,11 +163,6 @@ def test_parquet_of_categories_and_of_missing_numbers(tmp_path):
     np.testing.assert_array_equal(table.read_numbers([1]), [[1], [np.nan], [3]])
 
 
-def test_parquet_columns_of_the_same_name_are_told_apart(tmp_path):
-    table = parquet(tmp_path, pa.table([pa.array([0.1]), pa.array([0.2]), pa.array([0.7])], names=["a", "b", "a"]))
-    np.testing.assert_array_equal(table.read_numbers([0, 1, 2]), [[0.1, 0.2, 0.7]])
-
-
 def test_damaged_parquet_is_refused(tmp_path):
     pq.write_table(pa.table({"a": np.arange(1000.0)}), tmp_path / "whole.parquet")
     content = (tmp_path / "whole.parquet").read_bytes()
@@ -231,12 +221,6 @@ def test_a_quoted_line_break_in_the_header_does_not_hide_the_delimiter(tmp_path)
 def test_a_label_that_is_no_number_is_missing_among_texts_in_json_lines(tmp_path):
     (tmp_path / "t.jsonl").write_text('{"label": "cat"}\n{"label": NaN}\n{"label": null}\n{"label": "dog"}\n')
     assert load_labels(tmp_path / "t.jsonl", missing=True).tolist() == ["cat", "", "", "dog"]
-
-
-def test_the_first_of_json_lines_may_lack_its_label(tmp_path):
-    (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"label": "cat", "text": "b"}\n{"text": "c", "label": "dog"}\n')
-    assert open_table(tmp_path / "t.jsonl").names == ("text", "label")
-    assert load_labels(tmp_path / "t.jsonl", missing=True).tolist() == ["", "cat", "dog"]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])

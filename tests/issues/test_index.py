@@ -69,30 +69,3 @@ def test_two_decimals_are_accepted_with_a_warning(data):
         rounded = dualt.find_label_issues(mixed.round(2), labels)
     exact = dualt.find_label_issues(mixed, labels)
     np.testing.assert_allclose(rounded.probability_right, exact.probability_right, atol=0.15)
-
-
-def test_two_decimals_of_many_classes_are_accepted_with_a_warning():
-    rng = np.random.default_rng(2)
-    labels = rng.integers(40, size=400)
-    probs = 0.7 * np.eye(40)[labels] + 0.3 * rng.dirichlet(np.ones(40), 400)
-    rounded = probs.round(2)
-    assert np.abs(rounded.sum(axis=1) - 1).max() > 0.06
-    with pytest.warns(dualt.errors.DualtWarning, match="two decimals"):
-        found = dualt.estimate_transition(rounded, labels)
-    np.testing.assert_allclose(found.transition, dualt.estimate_transition(probs, labels).transition, atol=0.02)
-    rounded[7, :3] = 0.3  # by more than rounding can explain
-    with pytest.raises(dualt.errors.ProbabilitiesError, match="sum to 1"):
-        dualt.estimate_transition(rounded, labels)
-
-
-def test_polars_frames(data):
-    polars = pytest.importorskip("polars")
-    probs, labels = data
-    frame = polars.from_pandas(probs.reset_index()).with_columns(label=polars.Series(labels.to_numpy()))
-    found = dualt.find_label_issues(frame[list(probs.columns)], frame["label"])
-    expected = dualt.find_label_issues(probs, labels)
-    assert found.class_names == expected.class_names
-    np.testing.assert_array_equal(found.ranking, expected.ranking)
-    assert (
-        dualt.estimate_transition(frame.select(probs.columns), frame.select("label")).class_names == found.class_names
-    )

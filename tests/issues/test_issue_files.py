@@ -68,9 +68,3 @@ def test_another_ending_is_refused(issues, tmp_path):
     with pytest.raises(FileError, match="does not exist"):
         issues.save(tmp_path / "nowhere" / "issues.csv")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_it_says_how_many_in_a_line(issues):
-    assert repr(issues) == (
-        f"LabelIssues(n_samples=10, expected_count={issues.expected_count:.1f}, flagged={len(issues.indices)})"
-    )

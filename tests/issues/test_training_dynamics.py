@@ -48,16 +48,6 @@ def test_logits_are_the_same_as_their_softmax():
     np.testing.assert_allclose(third.mean_probs[::-1], (powers[0] / powers[0].sum(axis=1, keepdims=True)), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("n_classes", "decimals"), [(10, 2), (2, 1), (60, 2), (400, 3)])
-def test_rounded_probabilities_are_no_logits(n_classes, decimals):
-    probs = np.random.default_rng(0).dirichlet(np.full(n_classes, 0.3), 500).round(decimals)
-    sums = probs.sum(axis=1, keepdims=True)
-    assert np.abs(sums - 1).max() > 0.0126 or n_classes == 2
-    dynamics = dualt.TrainingDynamics(500)
-    dynamics.record(0, probs)
-    np.testing.assert_allclose(dynamics.mean_probs, probs / sums, atol=1e-6)
-
-
 def test_logits_between_zero_and_one_are_logits():
     logits = np.random.default_rng(0).random((500, 10)).astype(np.float32)
     powers = np.exp(logits)
@@ -153,14 +143,6 @@ def test_bad_input_gets_one_clear_error(case):
     act, match = BAD[case]
     with pytest.raises(InputError, match=match):
         act(dualt.TrainingDynamics(7))
-
-
-def test_margins_of_a_tie():
-    dynamics = dualt.TrainingDynamics(1)
-    dynamics.record(0, [[0.5, 0.5]])
-    np.testing.assert_allclose(dynamics.mean_margins, [[0, 0]])
-    with pytest.raises(ProbabilitiesError):
-        dualt.TrainingDynamics(1).record(0, [["a", "b"]])
 
 
 def test_the_callback_of_our_own_loop():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from dualt import kernels
-from dualt.errors import DualtError, InputError, LabelsError
+from dualt.errors import DualtError, InputError
 from dualt.labels import LabelCoder
 from dualt.rows import summary
 from dualt.rows.summary import CONFIDENCE_UNIT, summarize
@@ -108,33 +108,6 @@ def test_the_kernel_reads_up_to_the_group_with_a_bad_row(dtype):
     assert_array_equal(sums, first * round(float(dtype(0.2)) / CONFIDENCE_UNIT))
 
 
-@compiled
-def test_the_kernel_stops_while_there_is_room_for_hits():
-    probs = np.full((200, 2), 0.5, np.float32)
-    probs[::50] = [0.9, 0.1]
-    scratch = {"counts": np.zeros(4, np.int64), "sums": np.zeros(2, np.int64), "hits": np.empty(130, np.int64)}
-    options = {"tolerance": 1e-2, "unit": CONFIDENCE_UNIT, **scratch}
-    labels = np.zeros(200, np.intp)
-    floor = np.array([0.8, 0.9], np.float32)
-    assert kernels.scan_rows(probs, labels, floor, **options) == (128, 3)
-    assert_array_equal(scratch["hits"][:3], [0, 100, 200])
-    assert kernels.scan_rows(probs, labels, np.full(2, -1, np.float32), **options) == (64, 128)
-
-
-@compiled
-@pytest.mark.parametrize("label", [-1, 3, 2**62, -(2**63)])
-def test_a_label_that_changes_after_its_check_is_not_counted(label):
-    """As in a mapped file that somebody writes to: the kernel must not touch what is not its own."""
-    probs = np.full((100, 3), 1 / 3, np.float32)
-    labels = np.zeros(100, np.intp)
-    labels[70] = label
-    own = {"counts": np.zeros(9, np.int64), "sums": np.zeros(3, np.int64), "hits": np.empty(500, np.int64)}
-    found = kernels.scan_rows(probs, labels, np.ones(3, np.float32), tolerance=1e-2, unit=CONFIDENCE_UNIT, **own)
-    assert found == (kernels.GROUP, 0)
-    with pytest.raises(LabelsError):
-        summarize(probs, labels, coder(3))
-
-
 def test_a_library_that_is_missing_damaged_old_or_not_wanted_is_not_used(tmp_path, monkeypatch):
     monkeypatch.delenv("DUALT_KERNELS", raising=False)
     monkeypatch.setattr(kernels, "_problem", "")
@@ -170,16 +143,6 @@ def test_a_library_that_is_required_and_missing_is_an_error(tmp_path, monkeypatc
         kernels._load(tmp_path / "text.so")
     if kernels.library:
         assert run_python("import dualt", DUALT_KERNELS="require").returncode == 0
-
-
-@compiled
-def test_nothing_but_the_kernels_is_seen_from_outside():
-    command = ["nm", "-D", "--defined-only", kernels.library._name]
-    names = subprocess.run(command, capture_output=True, text=True, check=False)
-    if names.returncode:
-        pytest.skip("no nm")
-    seen = {line.split()[-1].lstrip("_") for line in names.stdout.splitlines()}
-    assert seen == {"dualt_kernels_version", *kernels._SIGNATURES}
 
 
 @compiled

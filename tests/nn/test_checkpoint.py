@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import nn
 from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
 
 from dualt.errors import FileError, InputError
@@ -56,36 +55,6 @@ def test_interrupted_and_resumed_is_uninterrupted(method, tmp_path):
     assert_same_weights(resumed.method.state_dict().values(), whole.method.state_dict().values())
     without_time = [{**vars(r), "seconds": 0} for r in resumed.history.records]
     assert without_time == [{**vars(r), "seconds": 0} for r in whole.history.records]
-
-
-class ChannelsLast(nn.Module):
-    """A weight that is not laid out in memory in the order of its axes."""
-
-    def __init__(self):
-        super().__init__()
-        weight = torch.linspace(-1, 1, 40).reshape(2, 5, 2, 2)
-        self.weight = nn.Parameter(weight.to(memory_format=torch.channels_last))
-
-    def forward(self, x):
-        return x @ self.weight.mean(dim=2).reshape(2, 10).T
-
-
-@pytest.mark.parametrize("recipe", [RECIPES["ce"], OTHERS], ids=["sgd", "adam"])
-def test_what_an_optimizer_remembers_is_laid_out_as_the_weights_are(recipe, tmp_path):
-    """It goes by the order in memory: a resumed run would go on with the moments of other weights."""
-
-    def train_one(**options):
-        return train([ChannelsLast()], build_method("ce"), synthetic_data(), recipe, **options)
-
-    def interrupt(record):
-        if record.epoch == 1:
-            raise KeyboardInterrupt
-
-    path = tmp_path / "run.safetensors"
-    with pytest.raises(KeyboardInterrupt):
-        train_one(checkpoint=path, on_epoch=interrupt)
-    resumed = train_one(checkpoint=path, resume=True)
-    assert_same_weights(weights_of(resumed.networks), weights_of(train_one().networks))
 
 
 # A process that has loaded everything forks one for each method, which is killed in its third epoch.

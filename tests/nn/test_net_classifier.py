@@ -16,7 +16,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 import dualt
-from dualt.datasets.dataset import compute_moments
 from dualt.errors import DualtWarning, FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.classifier import RobustNetClassifier
 from dualt.nn.config import TrainingConfig
@@ -96,12 +95,6 @@ def test_the_same_pixels_give_the_same_classes_whatever_their_dtype(bytes_model)
         np.testing.assert_allclose(model.predict_proba(images.astype(np.float32) / 255), expected, atol=1e-4)
         with pytest.raises(InputError, match="float32 from 0 to 255"):
             model.predict(images.astype(np.float32))
-
-
-def test_numbers_that_were_not_divided_in_training_are_not_divided_later(bytes_model):
-    images, _, _ = bytes_model
-    model = RobustNetClassifier(method="ce", **QUICK).fit(images.astype(np.int64), load_digits().target[:300])
-    np.testing.assert_array_equal(model.predict_proba(images), model.predict_proba(images.astype(np.float32)))
 
 
 def test_images_come_with_or_without_their_channel(bytes_model):
@@ -228,13 +221,6 @@ def test_a_label_that_the_matrix_excludes_is_named(digits):
         RobustNetClassifier(transition=matrix, epochs=1).fit(x, given)
 
 
-def test_torch_stays_unseeded():
-    state = torch.random.get_rng_state()
-    rng = np.random.default_rng(0)
-    RobustNetClassifier(**QUICK).fit(rng.normal(size=(40, 3)), np.arange(40) % 2)
-    assert torch.equal(torch.random.get_rng_state(), state)
-
-
 def test_an_estimate_whose_classes_are_in_another_order_is_put_in_this_one(digits):
     x, given, _, _ = digits
     order = [3, 1, 4, 0, 5, 9, 2, 6, 8, 7]
@@ -246,49 +232,6 @@ def test_an_estimate_whose_classes_are_in_another_order_is_put_in_this_one(digit
     assert list(model.classes_) == sorted(names)
     place = [names.index(name) for name in model.classes_]
     np.testing.assert_allclose(model.transition_, estimate.transition[np.ix_(place, place)])
-
-
-def test_features_far_from_zero_are_told_apart(tmp_path):
-    """Seconds since 1970: float32 has steps of two minutes there."""
-    rng = np.random.default_rng(0)
-    y = np.arange(400) % 2
-    x = (1.7e9 + 60 * y + 10 * rng.normal(size=400))[:, None]
-    model = RobustNetClassifier(method="ce", **QUICK).fit(x, y)
-    assert model.score(x, y) > 0.97
-    model.save(tmp_path)
-    np.testing.assert_array_equal(RobustNetClassifier.load(tmp_path).predict_proba(x), model.predict_proba(x))
-
-
-def test_volumes_are_standardised_by_channel():
-    rng = np.random.default_rng(0)
-    y = np.arange(200) % 2
-    x = rng.normal(size=(200, 2, 4, 3, 3)) + y[:, None, None, None, None]
-    x[:, 0] = 1000 + 100 * x[:, 0]
-    inputs = as_inputs(x.astype(np.float32), *(np.array(m) for m in compute_moments(x))).take(torch.arange(200))
-    np.testing.assert_allclose(inputs.mean(dim=(0, 2, 3, 4)), 0, atol=1e-3)
-    np.testing.assert_allclose(inputs.std(dim=(0, 2, 3, 4)), 1, atol=1e-2)
-    build = lambda *_: nn.Sequential(nn.Conv3d(2, 4, 3), nn.Flatten(), nn.Linear(8, 2))  # noqa: E731
-    model = RobustNetClassifier(build, "ce", epochs=8, folds=2, random_state=0).fit(x, y)
-    assert model.score(x, y) > 0.9
-
-
-class Tied(nn.Module):
-    def __init__(self, shape, n_classes):
-        super().__init__()
-        self.first, self.second = nn.Linear(shape[0], shape[0]), nn.Linear(shape[0], shape[0])
-        self.second.weight = self.first.weight
-        self.last = nn.Linear(shape[0], n_classes)
-
-    def forward(self, x):
-        return self.last(torch.relu(self.second(torch.relu(self.first(x)))))
-
-
-def test_tied_weights_are_saved(tmp_path, digits):
-    x, given, x_test, _ = digits
-    model = RobustNetClassifier(Tied, "ce", epochs=2, folds=1, random_state=0).fit(x, given)
-    model.save(tmp_path)
-    loaded = RobustNetClassifier.load(tmp_path, Tied)
-    np.testing.assert_array_equal(loaded.predict_proba(x_test), model.predict_proba(x_test))
 
 
 @pytest.mark.parametrize("n_outputs", [9, 12])

@@ -57,14 +57,6 @@ def test_short_schedules_start_at_the_full_rate_and_skip_nothing(method, epochs,
     assert rates(METHODS[method].recipe.changed(epochs)) == pytest.approx(expected)
 
 
-def test_what_is_never_reached_stays_out_of_reach():
-    assert rates(Recipe(10, learning_rate=1.0, milestones=(20,), linear_from=30).changed(5)) == [1.0] * 5
-
-
-def test_a_short_ramp_still_starts_from_nothing():
-    assert [METHODS["mentornet"].recipe.changed(6).ramp_at(epoch) for epoch in range(3)] == [0, 1, 1]
-
-
 @st.composite
 def recipes(draw):
     epochs = draw(st.integers(1, 300))

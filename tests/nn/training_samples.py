@@ -29,11 +29,6 @@ def shaped_data(*shape):
     return TrainingData(*(None if part is None else shaped(part) for part in (data.train, data.validation, data.test)))
 
 
-def digits_data(rate=0.3, seed=0):
-    dataset = load_dataset("digits")
-    return as_training_data(dataset, noise.symmetric(10, rate), seed)
-
-
 def as_training_data(dataset, transition, seed):
     split = split_dataset(dataset, transition, random_state=seed)
 

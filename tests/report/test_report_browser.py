@@ -42,11 +42,6 @@ HOSTILE = (
 )
 
 
-def pairs(arguments):
-    rows = flagged(arguments)
-    return list(zip(rows.given.tolist(), rows.suggested.tolist(), strict=True))
-
-
 def reload(page):
     page.wait_for_timeout(100)  # storage is written by another process of the browser
     page.reload()
@@ -55,16 +50,6 @@ def reload(page):
 def fits(page):
     # Not innerWidth: a phone's browser zooms out, and widens that, when a page does not fit.
     return page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
-
-
-def test_a_cell_tells_its_exact_value_on_hover(open_report):
-    page = open_report(report())
-    page.locator("#heatmap tbody tr").nth(2).locator("td").nth(3).hover()
-    n_listed = sum((given, suggested) == (3, 2) for given, suggested in pairs(report()))
-    said = "True 2, given 3\n15.00%\n95% interval 14.00% to 16.25%"
-    assert page.locator("#tip").inner_text() == f"{said}\n{n_listed} to review: click"
-    page.locator("h1").hover()
-    assert page.locator("#tip").is_hidden()
 
 
 def test_arrow_keys_move_through_the_matrix(open_report):
@@ -183,17 +168,6 @@ def test_filters_by_pair_and_state(open_report):
     assert sieve(page, "Show").input_value() == "all"
 
 
-def test_no_pair_in_the_list_shows_an_empty_list(open_report):
-    page = open_report(report(40))
-    sieve(page, "Given").select_option("4")
-    sieve(page, "Suggested").select_option("7")
-    assert page.locator(".list [role=option]").count() == 0
-    assert page.locator(".list").get_attribute("aria-activedescendant") is None
-    assert page.locator(".card").is_hidden()
-    page.keyboard.press("a")
-    assert tally(page).startswith("0 of 40")
-
-
 def test_hostile_names_and_texts_stay_text(open_report, tmp_path):
     n_rows = len(HOSTILE)
     codes = np.arange(n_rows)
@@ -295,18 +269,6 @@ def test_a_screen_reader_hears_where_it_is(open_report):
     unnamed = page.locator("button, select, [role=grid], [role=listbox], progress").evaluate_all("""(nodes) =>
         nodes.filter((node) => !(node.ariaLabel || node.labels?.length || node.innerText.trim())).length""")
     assert unnamed == 0
-
-
-def test_paper_gets_rows_but_no_buttons(open_report):
-    page = open_report(report(200), color_scheme="dark")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.emulate_media(media="print", color_scheme="dark")
-    assert page.locator(".list [role=option]").count() == 60
-    assert page.locator("button:visible").count() == 0
-    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    page.emulate_media(media="screen")
-    page.locator(".list [aria-posinset='60']").wait_for(state="detached")
 
 
 def test_an_estimate_alone_has_no_list(open_report):

@@ -35,18 +35,6 @@ def test_a_key_that_names_a_class_chooses_it(open_report, names):
     assert marks(page)[: len(pressed)] == expected
 
 
-def test_a_command_whose_key_is_a_class_moves_to_another(open_report):
-    page = open_report(report(8, LETTERS))
-    help_text = page.locator(".keys").inner_text()
-    assert "+" in help_text
-    assert "=" in help_text
-    page.keyboard.press("+")
-    page.keyboard.press("=")
-    assert tally(page) == "2 of 8 reviewed: 1 changed, 1 kept."
-    page.keyboard.press("Backspace")
-    assert tally(page) == "1 of 8 reviewed: 1 changed, 0 kept."
-
-
 def test_classes_without_digits_answer_to_their_place_and_the_tenth_to_zero(open_report):
     names = [f"class {i}" for i in range(11)]
     page = open_report(report(8, names, issues=sample_issues(8, names, given=np.full(8, 10))))
@@ -196,11 +184,6 @@ def test_a_word_of_ones_own_outdoes_the_earlier_review_and_undo_brings_it_back(o
 def test_a_review_of_other_examples_is_refused(reviewed, message):
     with pytest.raises(InputError, match=message):
         render_report(**report(), reviewed=reviewed)
-
-
-def test_ids_of_another_number_are_refused():
-    with pytest.raises(InputError, match="ids, one per label, got 2"):
-        render_report(None, sample_issues(), ids=["a", "b"])
 
 
 def test_reviewed_rows_are_listed_last():

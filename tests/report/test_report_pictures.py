@@ -48,23 +48,6 @@ def test_a_picture_is_turned_as_its_camera_was_held(tmp_path):
     assert shown(tmp_path)[1].size == (600, 800)
 
 
-def test_what_is_transparent_is_white(tmp_path):
-    image = Image.new("LA", (6, 4), (0, 0))
-    image.putpixel((1, 1), (0, 255))
-    image.save(tmp_path / "0.tiff")
-    pixels = np.asarray(shown(tmp_path, "0.tiff")[1])
-    assert pixels[1, 1].tolist() == [0, 0, 0]
-    assert (np.delete(pixels.reshape(-1, 3), 7, axis=0) == 255).all()
-
-
-@pytest.mark.parametrize("values", [np.uint16([[0, 1000], [500, 250]]), np.float32([[0, 1], [0.5, np.nan]])])
-def test_numbers_beyond_a_byte_are_shown_from_black_to_white(tmp_path, values):
-    Image.fromarray(values).save(tmp_path / "0.tiff")
-    pixels = np.asarray(shown(tmp_path, "0.tiff")[1])[..., 0]
-    assert pixels[0].tolist() == [0, 255]
-    assert pixels[1, 0] == 127
-
-
 def test_a_page_of_many_pictures_has_smaller_ones(tmp_path, monkeypatch):
     monkeypatch.setattr("dualt.report.previews.TOTAL_LIMIT", 200_000)
     for number in range(10):

@@ -104,11 +104,6 @@ def test_a_picture_belongs_to_the_row_of_its_name(tmp_path, names, ids):
     assert previews.names == {2: names[2], 0: names[0]}
 
 
-def test_numbers_as_names_are_row_numbers_not_an_alphabet(tmp_path):
-    pictures = fill(tmp_path, [f"{i}.png" for i in range(12)])
-    assert bodies(image_previews(tmp_path, range(12), n_samples=12)) == {i: pictures[f"{i}.png"] for i in range(12)}
-
-
 def test_a_mere_count_of_files_is_not_enough(tmp_path):
     fill(tmp_path, ["b.png", "a.png"])
     with pytest.raises(InputError, match=r"named by their rows, got 'a\.png'\. Name the rows by their files"):
@@ -140,12 +135,6 @@ def test_what_is_no_image_is_refused(tmp_path, content):
     (tmp_path / "0.png").write_bytes(content)
     with pytest.raises(FileError, match=r"Cannot read the image .*0\.png: it is .*\. Replace or remove it"):
         image_previews(tmp_path, [0], n_samples=1)
-
-
-def test_too_many_megabytes_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("dualt.report.previews.TOTAL_LIMIT", 1000)
-    with pytest.raises(InputError, match="List fewer"):
-        image_previews(np.zeros((100, 8, 8), np.uint8), range(100), n_samples=100)
 
 
 def test_texts_come_from_lines_or_sequences(tmp_path):

@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 
-from dualt.errors import InputError
 from dualt.estimators import estimate_transition
 from dualt.issues import find_label_issues
 from dualt.noise import corrupt, pair
@@ -73,13 +72,6 @@ def test_the_flagged_labels_are_listed_most_suspect_first(noisy, estimate):
     assert rows["previews"][0] == f"text {rows['index'][0]}"
 
 
-def test_a_limit_is_told(noisy):
-    issues = find_label_issues(*noisy, estimator="spade", top=20)
-    page = render_report(issues.transition_estimate, issues, limit=5)
-    assert numbers(page)["lists"][0]["index"] == issues.ranking[:5].tolist()
-    assert "The 5 most suspect of 20 are listed." in page
-
-
 def test_a_matrix_of_the_users_own_needs_no_estimate(noisy):
     issues = find_label_issues(*noisy, pair(3, 0.3))
     page = render_report(None, issues.spread(np.arange(600) * 3, 1800))
@@ -96,11 +88,6 @@ def test_issues_write_their_own_page(noisy, estimate, tmp_path):
     issues.to_report(tmp_path / "issues.html", title="Mine", level=0.9)
     write_report(tmp_path / "page.html", estimate, issues, title="Mine", level=0.9)
     assert (tmp_path / "issues.html").read_bytes() == (tmp_path / "page.html").read_bytes()
-
-
-def test_nothing_to_report_is_refused():
-    with pytest.raises(InputError, match="got neither"):
-        render_report(None)
 
 
 def test_the_interval_on_the_page_is_that_of_the_estimate(noisy):

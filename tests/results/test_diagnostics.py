@@ -167,13 +167,6 @@ def test_of_a_class_that_is_never_predicted_nothing_is_claimed(estimator):
     assert "a guess" in notice.advice
 
 
-def test_few_labels_for_classes_says_what_is_few():
-    found = dualt.estimate_transition(*many_classes(100), "spade")
-    (notice,) = [notice for notice in found.warnings if notice.code == "few-labels-for-classes"]
-    n_counted = int(np.median(np.bincount(many_classes(100)[0].argmax(axis=1), minlength=50)))
-    assert f"{n_counted} examples per class (median) are few for 50 classes" in notice.message
-
-
 def test_notices_name_the_classes_and_say_what_to_do():
     probs, noisy = without_labels(0)
     estimate = dualt.estimate_transition(probs, noisy, "spade", class_names=["ant", "bee", "cat"])
@@ -182,12 +175,6 @@ def test_notices_name_the_classes_and_say_what_to_do():
     assert "'ant'" not in notice.message
     assert str(notice) == f"{notice.message} {notice.advice}"
     assert notice.advice.endswith(".")
-
-
-def test_long_lists_of_classes_are_cut():
-    estimate = dualt.estimate_transition(np.full((40, 20), 0.05), np.zeros(40, int), "spade")
-    (notice,) = [notice for notice in estimate.warnings if notice.code == "class-without-labels"]
-    assert "'5' and 14 more" in notice.message
 
 
 def test_figures_by_hand():

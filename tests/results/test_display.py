@@ -64,12 +64,6 @@ def test_names_are_escaped_and_nothing_is_loaded_or_run():
     assert not re.search(r"url\(|http|src=", text)
 
 
-def test_colours_are_tints_so_that_dark_pages_stay_readable():
-    text = estimate_of(3)._repr_html_()
-    assert set(re.findall(r"color: ([^;\"]+)", text)) == {"inherit"}
-    assert max(float(alpha) for alpha in re.findall(r"rgba\(59, 130, 246, ([\d.]+)\)", text)) <= 0.6
-
-
 def test_of_many_classes_the_noisiest_are_shown():
     estimate = estimate_of(30)
     page = Table(estimate._repr_html_())

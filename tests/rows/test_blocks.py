@@ -3,7 +3,6 @@
 Exactly so for the first pass; in later ones a row within rounding of a threshold may fall either way.
 """
 
-import pickle
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,8 +19,8 @@ from dualt.issues import find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.chunks import as_rows
-from dualt.rows.posterior import ArrayBlock, coder_for, ordered_map
-from dualt.rows.summary import merge_all, summarize
+from dualt.rows.posterior import ArrayBlock, coder_for
+from dualt.rows.summary import merge_all
 from dualt.transition import chunk_rows
 
 
@@ -259,13 +258,6 @@ def test_progress_tells_the_rows_of_every_pass():
     assert told[2:] == [(40, 100), (100, 100)]
 
 
-def test_ordered_map_keeps_the_order_and_raises():
-    for n_jobs in (1, 2, 5):
-        assert list(ordered_map(lambda number: number**2, range(100), n_jobs)) == [n**2 for n in range(100)]
-        with pytest.raises(ZeroDivisionError):
-            list(ordered_map(lambda number: 1 // (3 - number), range(100), n_jobs))
-
-
 def test_every_probability_in_half_precision_is_converted_exactly():
     halves = np.arange(0x3C01, dtype=np.uint16).view(np.float16)[:, None]  # from 0 to 1, with subnormals
     rows = as_rows(halves, np.dtype(np.float32))
@@ -274,9 +266,3 @@ def test_every_probability_in_half_precision_is_converted_exactly():
     with np.errstate(invalid="ignore"):
         swapped = halves.astype(">f2")
     np.testing.assert_array_equal(as_rows(swapped, np.dtype(np.float32)), rows)
-
-
-def test_blocks_can_be_sent_elsewhere():
-    probs, labels = sample(50, 3)
-    block = pickle.loads(pickle.dumps(ArrayBlock(probs, labels, "x")))
-    assert NoisyPosterior.from_blocks([block]).summary == summarize(probs, labels, coder_for([block]))

@@ -103,12 +103,6 @@ def test_estimators_that_fetch_rows(estimator):
     same(dualt.estimate_transition(lazily, labels, estimator), dualt.estimate_transition(probs, labels, estimator))
 
 
-def test_string_labels_of_an_array_name_the_classes():
-    labels = da.from_array(NAMES[LABELS], chunks=750)
-    found = dualt.estimate_transition(da.from_array(PROBS, chunks=(750, C)), labels, "spade")
-    same(found, dualt.estimate_transition(PROBS, NAMES[LABELS], "spade"))
-
-
 def test_unknown_sizes_and_empty_partitions():
     """Rows chosen by a condition: Dask does not know how many they are, and one partition has none."""
     chosen = (np.arange(N) % 3 > 0) & ((np.arange(N) < 600) | (np.arange(N) >= 1_200))
@@ -203,11 +197,6 @@ def test_unusable_input_is_refused(probs, labels, error, message):
         dualt.estimate_transition(da.from_array(probs, chunks=600), labels, "spade")
 
 
-def test_only_arrays_and_frames_are_probabilities():
-    with pytest.raises(ProbabilitiesError, match="Dask array or data frame, got Series"):
-        dualt.estimate_transition(dd.from_pandas(FRAME, npartitions=2)[NAMES[0]], LABELS)
-
-
 def test_without_dask_objects_dask_is_not_loaded():
     code = "import sys, dualt; dualt.estimate_transition([[.9, .1], [.2, .8]], [0, 1]); print('dask' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -284,13 +273,6 @@ def test_small_files_are_read_several_per_task(shards, monkeypatch):
         assert remote.summary == posterior.summary
         assert remote.out_of_fold is True
         np.testing.assert_array_equal(remote.take(np.array([2_999, 0]))[0], PROBS[[2_999, 0]])
-
-
-def test_verified_labels_may_be_names_where_the_given_ones_travel_as_numbers():
-    rows = np.random.default_rng(5).choice(N, 150, replace=False)
-    lazily = da.from_array(PROBS, chunks=(640, C))
-    named = dualt.estimate_transition(lazily, NAMES[LABELS], class_names=NAMES, verified=(rows, NAMES[CLEAN[rows]]))
-    same(named, dualt.estimate_transition(PROBS, NAMES[LABELS], class_names=NAMES, verified=(rows, NAMES[CLEAN[rows]])))
 
 
 def test_a_cluster_that_is_not_there_is_named(shards, monkeypatch):

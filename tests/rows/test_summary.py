@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt import kernels
-from dualt.errors import InputError
 from dualt.labels import LabelCoder
 from dualt.rows.summary import CONFIDENCE_UNIT, AnchorTracker, lowest_priority, priority, sample_rows, summarize
 from tests.strategies import posteriors
@@ -109,13 +108,6 @@ def test_layouts_and_types_give_the_same_summary():
         np.repeat(probs, 2, axis=0)[::2],
     ):
         assert summarize(other, labels, coder(probs)) == expected
-
-
-def test_summaries_of_other_classes_do_not_merge():
-    two = summarize(np.full((1, 2), 0.5), np.array([0]), LabelCoder(("a", "b"), by_name=False))
-    three = summarize(np.full((1, 3), 1 / 3), np.array([0]), LabelCoder(("a", "b", "c"), by_name=False))
-    with pytest.raises(InputError, match="2 and 3 classes"):
-        two.merge(three)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=10), st.integers(1, 60))
