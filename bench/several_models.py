@@ -1,6 +1,7 @@
 """What several models say that one does not: error of T, noise rate and ranking, by families of problems.
 
     python bench/several_models.py [--out several-models.json]
+    python bench/several_models.py --choose     what comes out when each family's constants are chosen by the others
 
 Problems are `family__name.npz` in the folder $DUALT_SEVERAL_MODELS (else ../shared/data/several-models beside the
 repository): `pred_probs` (models × rows × classes), `given`, `clean`. Families whose name starts with "overlap",
@@ -17,6 +18,7 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -24,21 +26,54 @@ from measure import machine
 from sklearn.metrics import average_precision_score
 
 import dualt
+from dualt.estimators import views
 
 ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS = Path(os.environ.get("DUALT_SEVERAL_MODELS") or ROOT.parent / "shared" / "data" / "several-models")
 OVERLAPPING = ("overlap", "binary", "many")
+# (levels of confidence, overlap of models) to choose from; the first is what `views` has.
+CHOICES = ((3, 0.1), (1, 0.1), (2, 0.1), (5, 0.1), (3, 0.0), (3, 0.2), (3, 0.3), (3, 0.5))
+
+
+def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the probabilities of each model, the given and the true labels of one problem."""
+    with np.load(path) as data:
+        members = data["pred_probs"].astype(np.float32)
+        return members / members.sum(axis=2, keepdims=True), data["given"].astype(int), data["clean"].astype(int)
+
+
+def choose() -> None:
+    """Print the error of T for each family where the class is determined, with constants chosen by the others."""
+    records = []
+    for path in sorted(PROBLEMS.glob("*__*.npz")):
+        family = path.stem.split("__", 1)[0]
+        if family.startswith(OVERLAPPING):
+            continue
+        members, given, clean = load(path)
+        n_classes, calibrated = members.shape[2], views.calibrate_members(list(members), given)
+        happened = dualt.estimate_transition(np.eye(n_classes)[clean], given, "spade").transition
+        found = {"default": dualt.estimate_transition(members.mean(axis=0), given).transition}
+        for levels, overlap in CHOICES:
+            with mock.patch.multiple(views, LEVELS=levels, OVERLAP=overlap):
+                found[f"{levels}, {overlap}"] = views.voices(calibrated, given).transition
+        errors = {name: np.abs(matrix - happened).sum() / n_classes for name, matrix in found.items()}
+        records.append({"family": family, **errors})
+    table = pd.DataFrame(records).groupby("family").mean()
+    settings = [f"{levels}, {overlap}" for levels, overlap in CHOICES]
+    table["chosen"] = [table.drop(family)[settings].mean().idxmin() for family in table.index]
+    table["left out"] = [row[row["chosen"]] for _, row in table.iterrows()]
+    table.loc["mean"] = table.mean(numeric_only=True)
+    print(f"{len(records)} problems, {machine()}.\n\nΣ|T − T̂| / C by (levels, overlap):\n")
+    print(f"| family | {' | '.join(settings)} | chosen by the others | left out | default |")
+    print(f"|{' --- |' * (len(settings) + 4)}")
+    for family, row in table.fillna({"chosen": ""}).iterrows():
+        cells = " | ".join(f"{row[name]:.3f}" for name in settings)
+        print(f"| {family} | {cells} | {row['chosen']} | {row['left out']:.3f} | {row['default']:.3f} |")
 
 
 def measure(path: Path) -> dict[str, Any]:
     """Return the figures of one problem."""
-    with np.load(path) as data:
-        members, given, clean = (
-            data["pred_probs"].astype(np.float32),
-            data["given"].astype(int),
-            data["clean"].astype(int),
-        )
-    members /= members.sum(axis=2, keepdims=True)
+    members, given, clean = load(path)
     family, name = path.stem.split("__", 1)
     determined = not family.startswith(OVERLAPPING)
     n_classes, wrong, mean = members.shape[2], clean != given, members.mean(axis=0)
@@ -79,7 +114,11 @@ def main() -> None:
     """Measure every problem, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--choose", action="store_true")
     arguments = parser.parse_args()
+    if arguments.choose:
+        choose()
+        return
     records = [measure(path) for path in sorted(PROBLEMS.glob("*__*.npz"))]
     if arguments.out is not None:
         arguments.out.write_text(json.dumps({"machine": machine(), "records": records}, indent=1), encoding="utf-8")

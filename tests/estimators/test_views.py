@@ -35,7 +35,7 @@ def test_independent_voices_find_the_matrix():
     found = voices(calibrate_members(members, given), given)
     assert np.abs(found.transition - happened(clean, given)).sum() / 3 < 0.06
     assert found.rate == pytest.approx((clean != given).mean(), abs=0.02)
-    assert found.least <= found.rate
+    assert found.least == 0, "models that disagree more often than labels look wrong"
     assert (found.posterior.argmax(axis=1) == clean).mean() > 0.9
 
 
@@ -82,6 +82,34 @@ def test_a_step_is_that_of_loops():
 def test_clean_labels_and_good_models_leave_little_noise():
     clean, _, members = drawn(rate=0, accuracies=(0.97, 0.96, 0.95))
     assert voices(calibrate_members(members, clean), clean).rate < 0.02
+
+
+def test_good_models_claim_the_rate_less_their_disagreement():
+    clean, given, members = drawn(accuracies=(0.97, 0.96))
+    found, apart = (
+        voices(calibrate_members(members, given), given),
+        np.mean(np.diff(members.argmax(axis=2), axis=0) != 0),
+    )
+    error = 1.96 * np.sqrt(found.rate * (1 - found.rate) / len(clean))
+    assert 0.1 < found.least == pytest.approx(found.rate - apart - error, abs=0.01)
+
+
+def test_overconfident_probabilities_are_brought_back():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 5000)
+    labels = (probs.cumsum(axis=1) < rng.random((5000, 1))).sum(axis=1).clip(max=2)
+    for power in (0.5, 2):
+        bent = probs**power / (probs**power).sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(calibrate_members([bent], labels)[0], probs, atol=0.06)
+
+
+def test_levels_of_confidence_are_equally_frequent():
+    _, _, members = drawn(900)
+    votes = views._votes(members[0].astype(np.float32), None, np.arange(900))
+    np.testing.assert_array_equal(votes % 3, members[0].argmax(axis=1))
+    np.testing.assert_allclose(np.bincount(votes // 3), 300, atol=2)
+    sure = members[0].max(axis=1)
+    assert sure[votes // 3 == 2].min() >= sure[votes // 3 == 1].max()
 
 
 def test_a_second_model_ranks_what_one_repeats():

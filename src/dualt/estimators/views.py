@@ -35,7 +35,8 @@ LEVELS = 3
 OVERLAP = 0.1
 # Pseudo-votes by which the matrix of a voice is drawn to one that errs evenly.
 POOLING = 3.0
-# Weight of the voices in the pooled posterior, beside 1 for each of the two that read probabilities.
+# Weight of the voices in the pooled posterior, beside 1 for each of the two that read probabilities. Mean average
+# precision of the families whose class is determined: .904; with weight 1 .901, without Bayes' rule .902.
 VOICES_WEIGHT = 0.5
 # Weight that all classes share where probabilities are calibrated: a predicted zero is no certainty.
 _TAIL = 0.01
@@ -106,8 +107,7 @@ def _members_of(posterior: NoisyPosterior) -> tuple[list[NDArray[np.float32]], C
 
 def _resample(counts: Floats, shift: Floats, rng: np.random.Generator) -> Floats:
     drawn = resample_counts(counts, rng) + POOLING * (counts + 1e-9) / (counts.sum(axis=1, keepdims=True) + 1e-6)
-    rows = drawn / drawn.sum(axis=1, keepdims=True) + shift
-    rows = np.clip(rows, 0, None)
+    rows = np.maximum(drawn / drawn.sum(axis=1, keepdims=True) + shift, 0)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
@@ -134,6 +134,8 @@ def voices(calibrated: Sequence[NDArray[np.float32]], labels: Codes) -> Voices:
     The least rate is the rate less the mean disagreement of two models, which measures the errors they may share, and
     a sampling error.
     """
+    # The EM of `dualt.votes`, with an annotator per model and level, leaves an error of T of .163 against .149 here
+    # (families of bench/several_models.py): it draws all annotators to one matrix, and takes the level for no evidence.
     n_rows, n_classes = calibrated[0].shape
     chosen = _some_rows(n_rows, n_classes)
     power = 1 / (1 + (len(calibrated) - 1) * OVERLAP)
