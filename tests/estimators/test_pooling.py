@@ -9,7 +9,7 @@ from scipy.stats import dirichlet_multinomial
 
 from dualt import noise
 from dualt.estimators import estimate_transition
-from dualt.estimators._counts import pooled_rows
+from dualt.estimators._counts import pooled_rows, resample_counts
 
 COUNTS = st.integers(2, 6).flatmap(lambda c: hnp.arrays(np.int64, (c, c), elements=st.integers(0, 50)))
 GRID = np.geomspace(0.1, 1e4, 41)
@@ -79,3 +79,11 @@ def test_selective_counts_the_highest_scores_with_most_labels():
         shares = [np.mean(noisy[order[:k]] == label) for k in range(50, 3001)]
         accepted = order[: 50 + int(np.argmax(shares))]
         np.testing.assert_allclose(found.transition[label], np.bincount(noisy[accepted], minlength=3) / len(accepted))
+
+
+def test_a_resample_has_as_many_labels_and_the_same_mean():
+    counts, rng = np.array([[30, 10, 0], [5, 50, 5], [0, 0, 100]]), np.random.default_rng(0)
+    drawn = [resample_counts(counts, rng) for _ in range(2000)]
+    assert all(one.sum() == 200 for one in drawn)
+    np.testing.assert_allclose(np.mean(drawn, axis=0), counts, atol=1)
+    np.testing.assert_allclose(np.var(drawn, axis=0), counts * (1 - counts / 200), rtol=0.2)

@@ -103,6 +103,26 @@ def test_overconfident_probabilities_are_brought_back():
         assert np.abs(calibrate_members([bent], labels)[0] - probs).mean() < 0.03 < np.abs(bent - probs).mean()
 
 
+def test_votes_are_cast_again_under_the_matrix_found(monkeypatch):
+    _, given, members = drawn(300)
+    cast, seen = views._votes, []
+    monkeypatch.setattr(views, "_votes", lambda probs, matrix, rows: seen.append(matrix) or cast(probs, matrix, rows))
+    voices(calibrate_members(members, given), given)
+    assert [matrix is None for matrix in seen] == [True] * 3 + [False] * 3
+
+
+def test_the_pool_holds_bayes_rule_by_loops(monkeypatch):
+    _, given, members = drawn(50)
+    transition = dualt.noise.pair(3, 0.3)
+    monkeypatch.setattr(views, "_stacked", lambda calibrated, labels, _: np.ones((50, 3)))
+    found = pooled_posterior(members.astype(np.float32), given, transition, None)
+    clean = dualt.transition.early_posterior(members.mean(axis=0), transition)
+    for row in range(50):
+        joint = np.array([clean[row, true] * transition[true, given[row]] for true in range(3)])
+        weights = np.sqrt(np.maximum(joint / joint.sum(), 1e-6))
+        np.testing.assert_allclose(found[row], weights / weights.sum(), rtol=1e-3)
+
+
 def test_levels_of_confidence_are_equally_frequent():
     _, _, members = drawn(900)
     votes = views._votes(members[0].astype(np.float32), None, np.arange(900))
@@ -158,6 +178,11 @@ def test_the_answer_chooses_the_reading():
     )
     np.testing.assert_allclose(false, dualt.estimate_transition(mean, given, determined=False).transition, atol=0.01)
     np.testing.assert_allclose(unknown, (false + true) / 2)
+    _, given, members = drawn(1500, accuracies=(0.97, 0.96))
+    low = {
+        a: dualt.estimate_transition(members, given, determined=a).noise_rate_interval()[0] for a in (None, True, False)
+    }
+    assert low[None] == min(low[True], low[False]) < max(low[True], low[False])
 
 
 def test_rows_without_a_label_and_the_way_from_cross_fit():
