@@ -177,7 +177,7 @@ def _checked_fold(number: int, fold: Any, n_rows: int) -> Fold:
             raise InputError(
                 f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad[0]} in fold {number}."
             )
-    both = np.intersect1d(*parts)
+    both = np.intersect1d(parts[0], parts[1])
     if len(both):
         raise InputError(
             f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold {number}."

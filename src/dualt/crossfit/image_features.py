@@ -153,7 +153,7 @@ def _pixels(images: Any) -> Floats:
         array = array[:, None]
     elif array.shape[3] in (1, 3, 4) and array.shape[1] not in (1, 3, 4):
         array = np.moveaxis(array, 3, 1)
-    return array.astype(np.float32) * np.float32(1 / 255 if array.dtype == np.uint8 else 1)
+    return np.asarray(array.astype(np.float32) * np.float32(1 / 255 if array.dtype == np.uint8 else 1))
 
 
 def _windows(pixels: Floats, side: int) -> Floats:
