@@ -265,13 +265,12 @@ def test_two_workers_of_this_machine(shards):
 
 
 def test_small_files_are_read_several_per_task(shards, monkeypatch):
-    posterior = NoisyPosterior.from_blocks(open_shards(shards / "probs", shards / "labels").blocks, out_of_fold=True)
+    posterior = NoisyPosterior.from_blocks(open_shards(shards / "probs", shards / "labels").blocks)
     for entries, n_tasks in ((1 << 24, 1), (1_500 * C, 2), (1, 3)):
         monkeypatch.setattr("dualt.rows.dask._ENTRIES_OF_TASK", entries)
         remote = DaskPosterior.of(posterior)
         assert len(remote.blocks) == n_tasks
         assert remote.summary == posterior.summary
-        assert remote.out_of_fold is True
         np.testing.assert_array_equal(remote.take(np.array([2_999, 0]))[0], PROBS[[2_999, 0]])
 
 

@@ -19,20 +19,15 @@ def as_rows(probs: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(probs, dtype=dtype)
 
 
-def surest(
-    rows: NDArray[Any], *, floor: NDArray[Any] | None = None, without: NDArray[Any] | None = None
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return where each row is largest, the first of equals, and that entry; none is negative.
+def surest(rows: NDArray[Any], *, floor: NDArray[Any] | None = None) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the column of each row's largest entry, the first of equals, and that entry; no entry is negative.
 
-    Among the entries that reach the `floor` of their column, and `without` one column of each row. Where there is none,
-    the place is −1.
+    With a `floor` per column, only entries that reach it count; the column is −1 where none does.
     """
-    if floor is None and without is None:
+    if floor is None:
         best = rows.argmax(axis=1)
         return best, entries_at(rows, best)
-    left = rows.copy() if floor is None else np.where(rows >= floor, rows, -1)
-    if without is not None:
-        left[np.arange(len(rows)), without] = -1
+    left = np.where(rows >= floor, rows, -1)
     best = left.argmax(axis=1)
     return np.where(entries_at(left, best) < 0, -1, best), entries_at(rows, best)
 
@@ -55,15 +50,12 @@ def add_counts(counts: NDArray[np.int64], keys: NDArray[np.intp]) -> None:
         np.add.at(counts, keys, 1)
 
 
-def count_pairs(pairs: Iterable[NDArray[np.intp]], n_classes: int, n_layers: int = 1) -> NDArray[np.int64]:
-    """Return counts (n_classes, n_classes) of pairs of classes, each given as row · n_classes + column.
-
-    Of several layers, (n_layers, n_classes, n_classes): a pair of a later layer counts n_classes² on for each.
-    """
-    counts = np.zeros(n_layers * n_classes * n_classes, np.int64)
+def count_pairs(pairs: Iterable[NDArray[np.intp]], n_classes: int) -> NDArray[np.int64]:
+    """Return counts (n_classes, n_classes) of pairs of classes, each given as row · n_classes + column."""
+    counts = np.zeros(n_classes * n_classes, np.int64)
     for keys in pairs:
         add_counts(counts, keys)
-    return counts.reshape((n_layers, n_classes, n_classes)[n_layers == 1 :])
+    return counts.reshape(n_classes, n_classes)
 
 
 def normalize_counts(counts: NDArray[Any]) -> NDArray[np.float64]:

@@ -143,7 +143,7 @@ class DaskPosterior(NoisyPosterior):
             groups[-1].append(block)
             room -= block.shape[0] * block.shape[1]
         blocks = tuple(map(RemoteBlock.of, groups))
-        return cls(blocks, posterior.coder, on_progress=posterior.on_progress, out_of_fold=posterior.out_of_fold)
+        return cls(blocks, posterior.coder, on_progress=posterior.on_progress)
 
     @cached_property
     def summary(self) -> PosteriorSummary:
@@ -160,17 +160,17 @@ class DaskPosterior(NoisyPosterior):
         for low in range(0, len(tasks), _AT_A_TIME):
             for results in compute(*tasks[low : low + _AT_A_TIME]):
                 yield from results
-            self._tell(self.block_starts[min(low + _AT_A_TIME, len(tasks))])
+            self._report(self.block_starts[min(low + _AT_A_TIME, len(tasks))])
 
     def delayed_map(self, function: Callable[[NDArray[Any], Codes], Result]) -> list[Any]:
         """Return the delayed list of `function` of every chunk, per block."""
         _ = self.summary
         return self._each(lambda rows: list(rows.map_valid(function)))
 
-    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk."""
         _ = self.summary
-        parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes, n_layers))
+        parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes))
         counts: NDArray[np.int64] = self._compute(combined(delayed(sum), parts))
         return counts
 
@@ -200,9 +200,9 @@ class DaskPosterior(NoisyPosterior):
         return [run(work, coder, source, start, *own) for source, start, *own in blocks]
 
     def _compute(self, result: Any) -> Any:
-        """Compute the delayed result of a pass over all rows, and say that it is done."""
+        """Compute the delayed result of a pass over all rows and report it as done."""
         (computed,) = compute(result)
-        self._tell(self.n_samples)
+        self._report(self.n_samples)
         return computed
 
 

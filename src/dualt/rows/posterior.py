@@ -240,11 +240,10 @@ class NoisyPosterior:
         *,
         n_jobs: int = 1,
         on_progress: Progress | None = None,
-        out_of_fold: bool | None = None,
     ) -> NoisyPosterior:
         """Take blocks of rows, which may be larger than memory together; at least one."""
         check_blocks(blocks)
-        return cls(tuple(blocks), coder_for(blocks, class_names), check_n_jobs(n_jobs), on_progress, out_of_fold)
+        return cls(tuple(blocks), coder_for(blocks, class_names), check_n_jobs(n_jobs), on_progress)
 
     @property
     def n_classes(self) -> int:
@@ -292,7 +291,7 @@ class NoisyPosterior:
             end = part.start + len(part.noisy_labels)
             codes = None if kept is None else kept[part.start - self.start : end - self.start]
             own = sampled[slice(*np.searchsorted(sampled, [part.start, end]))]
-            # The first summary tells which rows stand no chance; that it may be an old one does no harm.
+            # The first summary rules out rows that cannot be anchors; an outdated one does no harm.
             after = merged[0] if merged else None
             try:
                 return summarize(*part[:2], self.coder, start=part.start, sampled=own, after=after, codes=codes)
@@ -302,7 +301,7 @@ class NoisyPosterior:
         done = 0
         for summary in ordered_map(summarize_part, self._parts(), self.n_jobs):
             merged.append(summary)
-            done = self._tell(done + summary.n_samples)
+            done = self._report(done + summary.n_samples)
             if len(merged) > MERGED_TOGETHER:
                 merged[:] = [merge_all(merged)]
         return merge_all(merged)
@@ -336,10 +335,10 @@ class NoisyPosterior:
         done = 0
         for result, n_rows in self.map_valid(lambda probs, codes: (function(probs, codes), len(codes))):
             yield result
-            done = self._tell(done + n_rows)
+            done = self._report(done + n_rows)
 
     def map_valid(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
-        """Do the same as `map` for rows that are known to be valid, without telling how far it has come."""
+        """Do the same as `map` for rows that are known to be valid, without reporting progress."""
 
         def apply(chunk: tuple[int, NDArray[Any], NDArray[Any]]) -> Result:
             start, probs, labels = chunk
@@ -356,9 +355,9 @@ class NoisyPosterior:
             return self._codes[start : start + len(labels)].astype(np.intp)
         return self.coder.encode(labels, self.start + start)
 
-    def count(self, pairs_of: PairsOf, n_layers: int = 1) -> NDArray[np.int64]:
+    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
-        return count_pairs(self.map(pairs_of), self.n_classes, n_layers)
+        return count_pairs(self.map(pairs_of), self.n_classes)
 
     def take(self, indices: NDArray[np.intp]) -> Chunk:
         """Return the probabilities and label codes of the rows of these numbers, in their order."""
@@ -377,8 +376,8 @@ class NoisyPosterior:
                     codes[order[low:high]] = self.coder.encode(labels[places])
         return probs, codes
 
-    def _tell(self, done: int) -> int:
-        """Tell how many rows a pass has read, and return the number."""
+    def _report(self, done: int) -> int:
+        """Report progress: `done` rows of this pass have been read. Return `done`."""
         if self.on_progress is not None:
             self.on_progress(done, self.n_samples)
         return done
