@@ -325,7 +325,7 @@ def _dask_labels(noisy_labels: Any, lengths: list[int], find: bool) -> tuple[lis
         noisy_labels = noisy_labels[noisy_labels.columns[0]]
     if hasattr(type(noisy_labels), "to_dask_array"):
         plain = isinstance(noisy_labels.dtype, np.dtype)
-        noisy_labels = (noisy_labels if plain else noisy_labels.astype(object)).to_dask_array(lengths=True)
+        noisy_labels = (noisy_labels if plain else noisy_labels.astype(object)).to_dask_array()
     array = _known_chunks(noisy_labels)
     check_same_length(sum(lengths), len(array))
     array = array.rechunk({0: tuple(lengths)})
