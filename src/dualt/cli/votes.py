@@ -212,7 +212,8 @@ def _write_page(path: Path, found: Votes, chosen: Any, about: DataFrame | None, 
     given, listed = found.codes, np.isin(found.items, chosen)
     others = np.where(np.eye(len(found.class_names), dtype=bool)[given], -1, found.posterior)
     second = {int(row): (int(others[row].argmax()), float(others[row].max())) for row in np.flatnonzero(listed)}
-    quality, notes = found.annotators.quality.to_numpy(), {row: [] for row in second}
+    notes: dict[int, list[str]] = {row: [] for row in second}
+    quality = found.annotators.quality.to_numpy()
     for row, who, vote in zip(*found.ballots[:3], strict=True):
         if listed[row]:
             giver = f"{found.ballots.annotators[who]} (right {quality[who]:.0%} of the time)"

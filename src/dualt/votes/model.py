@@ -149,8 +149,9 @@ def weighted_majority(votes: Triples, used: Array, n_items: int, probs: Array | 
 
     def shares(weight: Array) -> Array:
         cells = np.bincount(item * n_classes + vote, weight[annotator], minlength=n_items * n_classes)
-        total: Array = cells.reshape(n_items, n_classes) + seed
-        return total / total.sum(axis=1, keepdims=True)
+        total: Array = (cells.reshape(n_items, n_classes) + seed).astype(np.float64)
+        total /= total.sum(axis=1, keepdims=True)
+        return total
 
     agreed = np.bincount(annotator, shares(np.ones(n_annotators))[item, vote], minlength=n_annotators)
     return shares(np.maximum((agreed + 1) / (used.sum(axis=1) + 1.5) - 1 / n_classes, 0.02))

@@ -88,8 +88,8 @@ def as_ballots(
     people = _sorted(found)
     who = pd.Index(people).get_indexer(pd.Index(found))[who]
     last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
-    kept = (np.asarray(own[last], np.intp) for own in (place, who, vote))
-    return Ballots(*kept, np.asarray(items), _array(people), _array(names), int((~last).sum()))
+    place, who, vote = (np.asarray(own[last], np.intp) for own in (place, who, vote))
+    return Ballots(place, who, vote, np.asarray(items), _array(people), _array(names), int((~last).sum()))
 
 
 def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[int, int] | None) -> Sequence[Any]:
