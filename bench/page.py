@@ -33,6 +33,7 @@ COMMANDS = {
     "floor": "bench/floor.py --seeds 104 105",
     "families": "bench/families.py",
     "several_models": "bench/several_models.py",
+    "several_models_chosen": "bench/several_models.py --choose",
     "audit": "bench/audit.py",
     "votes": "bench/votes.py",
     "votes_choice": "bench/votes.py --choice",

@@ -235,7 +235,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the most probable clean class."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)  # first: an unfitted classifier has no classes
+        return np.asarray(self.classes_[best])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
