@@ -39,13 +39,6 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
 
 
-@pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory):
-    """Keep probabilities that commands make away from the user's folder of caches."""
-    with mock.patch.dict(os.environ, DUALT_CACHE=str(tmp_path_factory.mktemp("probs"))):
-        yield
-
-
 @pytest.fixture
 def own_registries():
     """Forget the estimators and methods that the test registers."""

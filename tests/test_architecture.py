@@ -156,7 +156,7 @@ def test_importing_dualt_loads_nothing_heavy():
 
 def test_estimating_from_files_loads_neither_torch_nor_scikit_learn():
     code = "import dualt; dualt.estimate_transition([[.9, .1], [.2, .8]], [0, 1]).warnings; dualt.io; dualt.noise"
-    assert not loaded_modules(code) & {"torch", "sklearn", "pandas", "matplotlib", "pyarrow"}
+    assert not loaded_modules(code) & {"torch", "sklearn", "pandas", "matplotlib", "pyarrow", "dask"}
 
 
 def test_an_estimate_loads_few_of_our_modules():

@@ -7,7 +7,7 @@ import pytest
 import dualt
 from dualt import noise
 from dualt.audit import Audit
-from dualt.errors import InputError, LabelsError, ProbabilitiesError
+from dualt.errors import InputError, ProbabilitiesError
 
 T = noise.pair(3, 0.3)
 
@@ -88,15 +88,6 @@ def test_columns_are_matched_by_name_and_rows_by_index(world):
         dualt.noisy_accuracy(frame.set_index(np.arange(4000) + 1), pd.Series(names[given]), estimate)
 
 
-def test_tensors_on_the_graph_are_read(world):
-    torch = pytest.importorskip("torch")
-    _, given, first, _ = world
-    probs = np.eye(3)[first] * 0.7 + 0.1
-    on_graph = (torch.tensor(values, requires_grad=True) for values in (probs, T))
-    found = dualt.noisy_accuracy(next(on_graph), given, next(on_graph))
-    assert found.to_dict() == dualt.noisy_accuracy(probs, given, T).to_dict()
-
-
 @pytest.mark.parametrize(
     ("probs", "message"),
     [
@@ -108,13 +99,6 @@ def test_tensors_on_the_graph_are_read(world):
 def test_a_table_that_holds_no_probabilities_of_these_classes_is_refused(world, probs, message):
     with pytest.raises(ProbabilitiesError, match=message):
         dualt.noisy_accuracy(probs, world[1], T)
-
-
-def test_a_missing_label_is_named(world):
-    clean, given, first, _ = world
-    missing = np.where(np.arange(4000) == 7, np.nan, given)
-    with pytest.raises(LabelsError, match="a label for every row, got nan at row 7"):
-        dualt.noisy_accuracy(first, missing, verified=(np.arange(100), clean[:100]))
 
 
 def test_one_row_gives_bounds_alone():

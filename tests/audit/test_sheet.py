@@ -81,17 +81,6 @@ def test_a_row_that_was_pasted_twice_counts_once(path):
     assert sheet.ids == ["e", "a", "d"]
 
 
-def test_two_truths_of_a_row_are_both_there_to_be_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("index,given,true\n3,cat,dog\n3,cat,cat\n")
-    assert read_audit(tmp_path / "a.csv").true.tolist() == ["dog", "cat"]
-
-
-def test_another_encoding_is_named(tmp_path):
-    (tmp_path / "a.csv").write_bytes("index,given,true\n3,Café,Café\n".encode("latin-1"))
-    with pytest.raises(FileError, match="Save it as UTF-8"):
-        read_sheet(tmp_path / "a.csv")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

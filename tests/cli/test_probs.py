@@ -35,7 +35,6 @@ def refused(*arguments):
 def table(tmp_path, monkeypatch):
     """A data frame, written as data.csv into the working folder: ids and rows twice, labels missing and wrong."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DUALT_CACHE", str(tmp_path / "cache"))
     rng, names = np.random.default_rng(0), list(WORDS)
     clean = rng.integers(3, size=120)
     given = np.where(rng.random(120) < 0.1, (clean + 1) % 3, clean)
@@ -180,7 +179,6 @@ def test_a_model_that_knows_nothing_says_so(table):
 def photos(tmp_path, monkeypatch):
     """A folder per class of small images, bars across or upright, some in the wrong folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DUALT_CACHE", str(tmp_path / "cache"))
     rng = np.random.default_rng(0)
     for name in ("across, wide", "upright ☕"):
         Path("photos", name).mkdir(parents=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -105,21 +104,6 @@ def test_data_that_is_not_here_is_left_out(tmp_path):
     assert (out / "table1.md").read_text() == before
     given = run("table1 --datasets mnist", out, "noise=given", "methods=ce", data=data)
     assert "given: labels as they are" in given.stderr
-
-
-def test_a_matrix_of_another_size_is_refused_before_any_run(tmp_path):
-    np.save(tmp_path / "T3.npy", np.eye(3))
-    result = run("figure2", tmp_path / "out", *SMALL, f"noise={tmp_path / 'T3.npy'}", code=2)
-    assert "Expected a 2×2 transition matrix, got 3×3" in result.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_stopped_it_says_how_to_continue(tmp_path, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dualt.reproduce.run_sweep", stop)
-    assert "run the same command" in run("figure2", tmp_path, code=130).stderr
 
 
 def test_all_leaves_out_what_has_none_of_the_data_sets(tmp_path):

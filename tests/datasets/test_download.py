@@ -120,12 +120,6 @@ def test_a_missing_file_or_server_is_an_error(server, tmp_path, get):
         assert left_below(tmp_path / "root") == []
 
 
-def test_a_root_that_cannot_be_made_is_an_error(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="Cannot make the folder"):
-        download("mnist", tmp_path / "file" / "root")
-
-
 def test_names():
     assert download("digits", "/nowhere") == []
     with pytest.raises(UnknownNameError, match="Did you mean 'cifar10'"):

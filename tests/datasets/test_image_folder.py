@@ -103,10 +103,3 @@ def test_bad_folders_are_refused(tmp_path, make, message):
     make(tmp_path)
     with pytest.raises(FileError, match=message):
         load_dataset(tmp_path)
-
-
-def test_a_size_of_nothing_is_refused(tmp_path):
-    for name in "ab":
-        save(tmp_path / name / "1.png", np.zeros((2, 2)))
-    with pytest.raises(InputError, match="at least one pixel, got 0"):
-        load_dataset(tmp_path, size=0)

@@ -13,13 +13,6 @@ def test_an_unknown_name_gets_the_nearest_and_all():
         load_dataset("mnits")
 
 
-@pytest.mark.parametrize("path", ["nowhere/data", "data.npz", "./mnist", Path("mnist")])
-def test_a_path_to_nothing_is_no_name(path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileError, match="no such file or folder"):
-        load_dataset(path)
-
-
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "data.xlsx").write_bytes(b"")
     with pytest.raises(FileError, match=r"\.npz, \.csv, .*got .*data\.xlsx"):

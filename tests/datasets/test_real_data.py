@@ -35,16 +35,3 @@ def test_known_facts(name, shape, first_labels, counts):
     # A part of the pixels is enough to see that the published moments belong to these images.
     np.testing.assert_allclose(moments.mean, data.mean, atol=0.03)
     np.testing.assert_allclose(moments.std, data.std, atol=0.03)
-
-
-def test_mnist_has_its_published_mean():
-    data = load_or_skip("mnist")
-    assert data.train_x.mean() / 255 == pytest.approx(0.1307, abs=5e-5)
-    assert data.train_x.std() / 255 == pytest.approx(0.3081, abs=5e-5)
-
-
-def test_the_first_image_of_cifar10_is_a_frog():
-    data = load_or_skip("cifar10")
-    assert data.class_names[data.train_y[0]] == "frog"
-    # Its first red, green and blue pixel.
-    assert data.train_x[0, :, 0, 0].tolist() == [59, 62, 63]

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from dualt.datasets import load_dataset
-from dualt.datasets.synthetic import clean_posterior, load_synthetic, noisy_posterior
+from dualt.datasets.synthetic import clean_posterior, noisy_posterior
 from dualt.errors import InputError, TransitionError
 from dualt.noise import pair
 
@@ -71,11 +71,3 @@ def test_bad_arguments_are_refused():
         clean_posterior(np.zeros((3, 9)))
     with pytest.raises(TransitionError, match="2×2"):
         noisy_posterior(np.zeros((3, 10)), pair(3, 0.1))
-
-
-def test_features_are_standardised_on_request():
-    drawn, standardised = (load_synthetic(n_samples=500, n_test=10, standardize=choice) for choice in (False, True))
-    np.testing.assert_array_equal(drawn.train_x, standardised.train_x)
-    np.testing.assert_array_equal([drawn.mean, drawn.std], [np.zeros(10), np.ones(10)])
-    np.testing.assert_allclose(standardised.mean, drawn.train_x.mean(axis=0), rtol=1e-5)
-    np.testing.assert_allclose(standardised.std, drawn.train_x.std(axis=0), rtol=1e-5)

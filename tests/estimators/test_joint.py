@@ -202,13 +202,6 @@ def test_many_rows_are_sampled_across_chunks(monkeypatch):
     assert abs(found.mean() / n - 0.5) < 5 / np.sqrt(12 * 5_000)
 
 
-def test_few_rows_are_all_taken():
-    probs = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    found, labels = _sample(as_posterior(probs, np.arange(50) % 3), np.random.default_rng(0))
-    np.testing.assert_allclose(found, probs, rtol=1e-6)
-    np.testing.assert_array_equal(labels, np.arange(50) % 3)
-
-
 def test_a_single_row_and_labels_of_one_class_are_survived():
     assert joint(as_posterior([[0.7, 0.3]], [0])).transition.shape == (2, 2)
     fit = joint(as_posterior([[0.7, 0.2, 0.1]] * 5, [1] * 5))

@@ -3,7 +3,6 @@
 import csv
 import io
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,18 +148,6 @@ def test_verdicts_are_counted():
     assert (first.verdict, first.evidence) == ("agrees", "2 of 2")
 
 
-def test_a_smoke_test_is_not_judged():
-    experiment, results = figure2()
-    verdicts = verdicts_of(replace(experiment, profile="smoke"), results)
-    assert {verdict.verdict for verdict in verdicts} == {"not judged at this profile"}
-
-
-def test_two_of_three_are_most():
-    found = table1({**VALUES, ("t", "reweighting"): (0.9, 0.9), ("dual-t", "reweighting"): (0.95, 0.95)})
-    first = verdicts_of(*found)[0]
-    assert (first.verdict, first.evidence) == ("agrees", "2 of 3")
-
-
 def test_no_difference_is_not_the_order_of_a_published_loss():
     # Under Sym-50 the paper's MentorNet loses 2.60 points with dual-T.
     values = {("t", "mentornet"): (0.7, 0.8), ("dual-t", "mentornet"): (0.8, 0.7)}
@@ -205,12 +192,6 @@ def test_figures_are_pictures_and_come_out_the_same(tmp_path, make):
     before = [path.read_bytes() for path in paths]
     render(experiment, results, tmp_path)
     assert [path.read_bytes() for path in paths] == before
-
-
-def test_nothing_done_is_tables_without_figures(tmp_path):
-    experiment = load_experiment("figure4", "paper")
-    paths = render(experiment, results_of(experiment, {}), tmp_path)
-    assert [path.suffix for path in paths] == [".md", ".tex", ".csv"]
 
 
 def test_failures_are_counted_and_not_averaged():
