@@ -35,8 +35,9 @@ def test_the_root_is_the_argument_then_the_variable_then_the_cache(monkeypatch):
     assert data_root() == Path("/home/me/.cache/dualt")
 
 
-def test_presence_is_that_of_the_folder(tmp_path):
-    assert REGISTRY["digits"].is_present(tmp_path)
-    assert not REGISTRY["cifar10"].is_present(tmp_path)
+def test_presence_is_that_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DUALT_DATA", str(tmp_path))
+    assert REGISTRY["digits"].is_present()
+    assert not REGISTRY["cifar10"].is_present()
     (tmp_path / "cifar-10-batches-bin").mkdir()
-    assert REGISTRY["cifar10"].is_present(tmp_path)
+    assert REGISTRY["cifar10"].is_present()

@@ -155,9 +155,9 @@ def test_a_folder_of_parquet_and_other_files(tmp_path, whole):
         write_parquet(tmp_path / f"part-{number}.parquet", probs[rows], labels[rows])
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / "notes.csv").write_text("a,b\n")
-    with pytest.raises(FileError, match=r"one format.*\.csv, \.parquet.*--format"):
+    with pytest.raises(FileError, match=r"one format.*\.csv, \.parquet.*\*\.parquet"):
         open_shards(tmp_path, label="given", columns="p_*")
-    opened = open_shards(tmp_path, label="given", columns="p_*", ending="parquet")
+    opened = open_shards(tmp_path / "*.parquet", label="given", columns="p_*")
     assert len(opened.blocks) == 11
     assert_is_whole(opened, probs, labels, NAMES)
 
@@ -358,7 +358,7 @@ def test_tables_in_chunks_are_the_whole(tmp_path, whole, kind, kept, opened_tabl
     monkeypatch.setattr(shards, "_KEPT_BYTES", 1 << 20 if kept else 0)
     monkeypatch.setattr(shards, "_CELLS_OF_PART", 4 * 23)
     write_tables(tmp_path, whole, kind)
-    opened = open_shards(tmp_path, label="given", ending=kind)
+    opened = open_shards(tmp_path, label="given")
     posterior = NoisyPosterior.from_blocks(opened.blocks, opened.class_names)
     for method in ("dual-t", "clean-count", "joint"):
         found = estimate_posterior(posterior, method)

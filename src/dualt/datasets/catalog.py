@@ -50,9 +50,9 @@ class Entry:
     folder: str | None = None
     files: tuple[RemoteFile, ...] = ()
 
-    def is_present(self, root: str | Path | None = None) -> bool:
+    def is_present(self) -> bool:
         """Whether it can be loaded without a download."""
-        return self.folder is None or (data_root(root) / self.folder).is_dir()
+        return self.folder is None or (data_root() / self.folder).is_dir()
 
 
 _TORONTO = "https://www.cs.toronto.edu/~kriz"

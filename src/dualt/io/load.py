@@ -99,9 +99,7 @@ def load_array(path: Path, names: Sequence[str] = _PROBABILITY_NAMES) -> NDArray
     raise FileError(f"Expected a file that ends in .npy, .npz, {', '.join(TABLES)}, got {path.name!r}.")
 
 
-def load_probabilities(
-    path: str | Path, *, exclude: Sequence[str] = (), columns: str | None = None, header: bool | None = None
-) -> Probabilities:
+def load_probabilities(path: str | Path, *, exclude: Sequence[str] = (), header: bool | None = None) -> Probabilities:
     """Read probabilities from `.npy` (memory-mapped), `.npz` or a table.
 
     A header gives the class names; for which columns are read, and how they are named, see `choose_columns`.
@@ -110,7 +108,7 @@ def load_probabilities(
     if path.suffix.lower() not in TABLES:
         return Probabilities(load_array(path))
     table = open_table(path, exclude[0] if exclude else None, header)
-    places, class_names = choose_columns(table, exclude, columns)
+    places, class_names = choose_columns(table, exclude)
     return Probabilities(table.read_numbers(places), class_names)
 
 

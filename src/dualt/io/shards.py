@@ -206,23 +206,24 @@ def is_sharded(path: str | Path) -> bool:
         return False
 
 
-def find_shards(path: str | Path, ending: str | None = None) -> list[Path]:
+def find_shards(path: str | Path) -> list[Path]:
     """Return the files that a pattern, a folder or a plain path stands for, in natural order: 2 before 10.
 
-    Of a folder, those of the format `ending`, or of the only format it has; names that begin with a dot or an
-    underscore are not data.
+    A folder must have files of one format; names that begin with a dot or an underscore are not data.
     """
     path = Path(path)
     if not is_sharded(path):
         return [path]
     if path.is_dir():
-        wanted = FORMATS if ending is None else (f".{ending.lower().removeprefix('.')}",)
-        found = [each for each in path.iterdir() if each.suffix.lower() in wanted and each.name[0] not in "._"]
+        found = [each for each in path.iterdir() if each.suffix.lower() in FORMATS and each.name[0] not in "._"]
         kinds = sorted({each.suffix.lower() for each in found})
         if not found:
-            raise FileError(f"Expected files that end in {', '.join(wanted)}, got the folder {path} without any.")
+            raise FileError(f"Expected files that end in {', '.join(FORMATS)}, got the folder {path} without any.")
         if len(kinds) > 1:
-            raise FileError(f"Expected files of one format in {path}, got {', '.join(kinds)}. Choose with --format.")
+            raise FileError(
+                f"Expected files of one format in {path}, got {', '.join(kinds)}. Choose with a pattern, such as"
+                f" '{path / f'*{kinds[-1]}'}'."
+            )
     else:
         found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
         if not found:
@@ -236,7 +237,6 @@ def open_shards(
     *,
     label: str | None = None,
     columns: str | None = None,
-    ending: str | None = None,
     ignored: Sequence[str] = (),
 ) -> Shards:
     """Open shards of probabilities and of labels, paired by name, and check that they belong together.
@@ -254,18 +254,16 @@ def open_shards(
         Name of the label column.
     columns
         Pattern of the columns of probabilities; see `choose_columns`.
-    ending
-        Which files of a folder to take.
     ignored
         Columns of the probabilities' tables that are something else, such as ids; those a table has not do no harm.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:
         raise InputError(f"Expected files of labels, or --label with a column of {probs}, got neither.")
-    paths = find_shards(probs, ending)
+    paths = find_shards(probs)
     pairs: Sequence[tuple[Path, Path | None]] = [(path, None) for path in paths]
     if apart and labels:
-        label_paths = find_shards(labels, ending)
+        label_paths = find_shards(labels)
         if len(paths) != len(label_paths):
             raise InputError(
                 f"Expected as many files of labels as of probabilities, got {len(paths)} for {probs} and"

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dualt.errors import DualtError, FileError, InputError, UnknownNameError, naming_extra
+from dualt.errors import DualtError, FileError, InputError, naming_extra
 from dualt.files import atomic_write, check_readable, json_text, not_utf8, open_input
 from dualt.labels import is_missing_value
 
@@ -32,9 +32,7 @@ _FORMULA = re.compile(r"[' ]*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 
 
-def read_table(
-    path: str | Path, *, columns: Sequence[str] | None = None, header: bool = True, guarded: bool = False
-) -> DataFrame:
+def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) -> DataFrame:
     """Return a table as a data frame, read by its ending.
 
     Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value; Parquet and Feather keep
@@ -44,23 +42,19 @@ def read_table(
     ----------
     path
         `.csv`, `.tsv`, `.jsonl`, `.ndjson`, `.parquet` or `.feather`.
-    columns
-        Columns to return, in this order; by default all.
     header
         Whether the first line of a CSV or TSV file names the columns; without, they are numbered.
     guarded
         Whether `dualt` wrote the file with guarded cells; see `guard_cell`.
     """
-    (frame,) = table_chunks(path, None, columns=columns, header=header)
+    (frame,) = table_chunks(path, None, header=header)
     if guarded:
         frame.columns = [unguard_cell(str(name)) for name in frame.columns]
         frame = frame.map(lambda cell: unguard_cell(cell) if isinstance(cell, str) else cell)
     return frame
 
 
-def table_chunks(
-    path: str | Path, n_rows: int | None, *, columns: Sequence[str] | None = None, header: bool = True
-) -> Iterator[DataFrame]:
+def table_chunks(path: str | Path, n_rows: int | None, *, header: bool = True) -> Iterator[DataFrame]:
     """Yield a table in frames of at most `n_rows` rows (None: all in one), each as `read_table` returns it."""
     path = check_readable(path)
     if path.suffix.lower() in ARROW:
@@ -70,11 +64,7 @@ def table_chunks(
     else:
         chunks = text_chunks(path, look_at(path), n_rows, header=header)
     with reading(path):
-        for frame in chunks:
-            for name in columns or ():
-                if name not in frame.columns:
-                    raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))
-            yield frame if columns is None else frame[list(columns)]
+        yield from chunks
 
 
 class Dialect(NamedTuple):
