@@ -24,9 +24,9 @@ ROUNDS = 6
 # Standard errors by which one amount of noise must explain the labels worse than another to be refuted.
 Z = 3.0
 
-# Cost only: rows of the sample that the rounds but the last are counted on, at least this many per class; the likelihood
-# is taken of the first ones, with many classes of as many as have this many entries, but of 512.
-_ROWS, _ROWS_PER_CLASS, _FIT_ENTRIES, _FEWEST_FITTED = 4_096, 100, 1 << 18, 512
+# Cost only: rows of the sample that the rounds but the last are counted on, at least this many per class, and that the
+# likelihood is taken of; with many classes it is taken of as many as have this many entries.
+_ROWS, _ROWS_PER_CLASS, _FIT_ENTRIES = 4_096, 100, 1 << 19
 # Resolution only: shares of the counted noise to compare, EM steps until their fits hardly change, the unit of weights.
 _SHARES = np.array([0, 1, 2, 4, 6, 8, 10, 12, 14, 16]) / 16
 _FIT_STEPS = 30
@@ -63,7 +63,7 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
     reader = EarlyPosterior(_rounds(posterior, rows, labels), posterior.dtype)
     counted = _count(posterior, reader, power, _full(reader.clearest(rows, posterior.n_jobs)[1]))
     matrix = pooled_rows(counted.counts)
-    n_fitted = min(_ROWS, max(_FEWEST_FITTED, _FIT_ENTRIES // summary.n_classes))
+    n_fitted = min(_ROWS, _FIT_ENTRIES // summary.n_classes)
     fits = _log_likelihoods(rows[:n_fitted], labels[:n_fitted], matrix, posterior.n_jobs)
     likeliest = int(fits.sum(axis=1).argmax())
     halves = np.searchsorted(_SHARES, _SHARES / 2, side="right") - 1
