@@ -285,10 +285,11 @@ def by_constants(problem: Problem, *, classifier: bool) -> Iterator[tuple[float,
     n_items, n_people = len(problem.clean), int(problem.who.max()) + 1
     voices = np.bincount(problem.item, minlength=n_items) + classifier
     probs = problem.probs if classifier else None
-    fitted, kept = None, (model.POOLING, model.ENOUGH_VOICES)
-    for *constants, overlap in CONSTANTS:
-        if fitted != constants:
-            fitted, (model.POOLING, model.ENOUGH_VOICES) = constants, constants
+    fitted: tuple[float, int] | None = None
+    kept = (model.POOLING, model.ENOUGH_VOICES)
+    for pooling, enough, overlap in CONSTANTS:
+        if fitted != (pooling, enough):
+            fitted = model.POOLING, model.ENOUGH_VOICES = pooling, enough
             votes = problem.item, problem.who, problem.vote
             fit = model.fit_votes(*votes, n_items, n_people, problem.n_classes, probs=probs, overlap=0)
             logits = np.log(np.maximum(fit.posterior, 1e-300))

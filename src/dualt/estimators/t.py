@@ -36,7 +36,7 @@ def t_estimator(
         support=posterior.summary.predicted_counts,
         resample=anchors.resample,
         t_club=anchors.rows,
-        anchors=anchors.index,
+        anchors=anchors.best,
     )
 
 
@@ -44,7 +44,7 @@ class Anchors(NamedTuple):
     """Anchor rows (n_classes, n_classes), the number of the best of them per class, and how to resample them."""
 
     rows: NDArray[Any]
-    index: NDArray[np.int64]
+    best: NDArray[np.int64]
     resample: Resample
 
 
@@ -61,7 +61,7 @@ def find_anchors(summary: PosteriorSummary, *, anchor: str, quantile: float, top
         )
     return Anchors(
         rows=_mean_of_first(summary, best, summary.anchor_index >= 0),
-        index=summary.anchor_index[:, 0],
+        best=summary.anchor_index[:, 0],
         resample=partial(_resample_best, summary, best),
     )
 
@@ -93,7 +93,7 @@ def _below_quantile(summary: PosteriorSummary, quantile: float) -> Anchors:
     below = np.where(rows < ceiling, rows, -1).argmax(axis=0)
     return Anchors(
         rows=_normalize(rows[below]),
-        index=summary.sample_index[below],
+        best=summary.sample_index[below],
         resample=partial(_resample_quantile, rows, np.argsort(-rows, axis=0, kind="stable"), quantile),
     )
 
