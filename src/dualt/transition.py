@@ -286,12 +286,12 @@ def _step_inside(values: NDArray[np.float64], move: NDArray[np.float64]) -> NDAr
     return np.asarray(np.minimum(1, 0.99 * longest))
 
 
-def early_posterior(probs: NDArray[Any], transition: NDArray[Any], steps: int = 10) -> NDArray[Any]:
+def early_posterior(probs: NDArray[Any], transition: NDArray[Any]) -> NDArray[Any]:
     """Return the clean posterior of every row after a few EM steps; see `EarlyPosterior`.
 
     Labels that the matrix gives to no class are ignored; rows with only such labels are returned unchanged.
     """
-    found = EarlyPosterior(transition, probs.dtype, steps)(probs)
+    found = EarlyPosterior(transition, probs.dtype)(probs)
     if np.asarray(transition).any(axis=0).all():
         return found
     total = found.sum(axis=1, keepdims=True)
@@ -322,6 +322,7 @@ class EarlyPosterior:
     dtype
         float32 or float64: that of the rows, which are valid too.
     steps
+        Number of EM steps.
     """
 
     def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = 10) -> None:

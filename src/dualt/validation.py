@@ -161,16 +161,12 @@ def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
 
     NaN fails every comparison and infinity spoils the row's sum, so two fast reductions find everything.
     """
-    sums = _row_sums(chunk)
+    # Sums that overflow or meet infinities are refused by their value, not by a warning.
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = chunk @ np.ones(chunk.shape[1], chunk.dtype)
     if chunk.min() >= 0 and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= 1 + ROW_SUM_TOLERANCE:
         return
     raise ProbabilitiesError(_describe_bad_rows(chunk, start, ROW_SUM_TOLERANCE))
-
-
-def _row_sums(chunk: NDArray[Any]) -> NDArray[Any]:
-    # Sums that overflow or meet infinities are found out by what they come to, not by a warning.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(chunk @ np.ones(chunk.shape[1], chunk.dtype))
 
 
 def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:

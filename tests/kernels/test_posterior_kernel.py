@@ -48,9 +48,9 @@ def problems(draw, most_classes=80):
 @given(problems(), st.integers(1, 10))
 def test_the_posterior_is_that_of_numpy_up_to_rounding(problem, steps):
     probs, matrix = problem
-    found = early_posterior(probs, matrix, steps)
+    found = EarlyPosterior(matrix, probs.dtype, steps)(probs)
     with mock.patch.object(kernels, "library", None):
-        expected = early_posterior(probs, matrix, steps)
+        expected = EarlyPosterior(matrix, probs.dtype, steps)(probs)
     assert_allclose(found, expected, rtol=TOLERANCE[probs.dtype.type], atol=TOLERANCE[probs.dtype.type])
 
 

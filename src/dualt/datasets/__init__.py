@@ -1,7 +1,7 @@
 """Data sets, without torch: by name or from your own files, and split for an experiment with noisy labels."""
 
 from dualt.datasets.catalog import REGISTRY, data_root, download, load_dataset
-from dualt.datasets.dataset import Dataset, Samples, from_arrays
+from dualt.datasets.dataset import Dataset, from_arrays
 from dualt.datasets.images import LazyImages
 from dualt.datasets.split import Split, split_dataset
 
@@ -9,7 +9,6 @@ __all__ = [
     "REGISTRY",
     "Dataset",
     "LazyImages",
-    "Samples",
     "Split",
     "data_root",
     "download",

@@ -49,11 +49,6 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
     return Dataset(folder.resolve().name, samples[0], codes[0], test_x, test_y, names, noisy, ids=ids)
 
 
-def load_images(paths: Sequence[Path], *, size: int | None = None) -> Samples:
-    """Image files as one array, which decodes them on demand if they are many; `load_folder` describes `size`."""
-    return _decoded(paths, *_common_format(paths, size), size)
-
-
 def load_readable(paths: Sequence[Path]) -> tuple[Sequence[Path], Samples]:
     """Return the files that can be read, and their images as one array: as they are if small and of one size."""
     try:
@@ -68,7 +63,7 @@ def load_readable(paths: Sequence[Path]) -> tuple[Sequence[Path], Samples]:
 def _load_small(paths: Sequence[Path]) -> Samples:
     sizes = {image_size_and_mode(path)[0] for path in paths}
     size = None if len(sizes) == 1 and max(*sizes.pop()) <= _LARGEST_SIDE else _USUAL_SIDE
-    return load_images(paths, size=size)
+    return _decoded(paths, *_common_format(paths, size), size)
 
 
 def _is_readable(path: Path) -> bool:

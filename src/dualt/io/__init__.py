@@ -1,15 +1,7 @@
 """Probabilities, labels and matrices in and out of files."""
 
-from dualt.io.image_folder import (
-    ClassFolder,
-    is_class_folder,
-    list_images,
-    plan_moves,
-    read_class_folder,
-    save_moves,
-)
+from dualt.io.image_folder import is_class_folder, list_images, plan_moves, read_class_folder, save_moves
 from dualt.io.load import (
-    Probabilities,
     load_class_names,
     load_labels,
     load_named_transition,
@@ -18,16 +10,12 @@ from dualt.io.load import (
     load_transition,
     save_corrected,
     save_labels,
-    save_probabilities,
 )
-from dualt.io.shards import Shards, divide, find_shards, is_sharded, open_shards
+from dualt.io.shards import divide, find_shards, is_sharded, open_shards
 from dualt.io.table_columns import open_table
-from dualt.io.tables import read_table, table_chunks, write_table
+from dualt.io.tables import read_table, write_table
 
 __all__ = [
-    "ClassFolder",
-    "Probabilities",
-    "Shards",
     "divide",
     "find_shards",
     "is_class_folder",
@@ -47,7 +35,5 @@ __all__ = [
     "save_corrected",
     "save_labels",
     "save_moves",
-    "save_probabilities",
-    "table_chunks",
     "write_table",
 ]

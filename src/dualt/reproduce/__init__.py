@@ -2,7 +2,7 @@
 
 from dualt.reproduce.experiments import EXPERIMENTS, PROFILES, Experiment, load_experiment
 from dualt.reproduce.figures import render
-from dualt.reproduce.results import Result, published_values, results_of
+from dualt.reproduce.results import results_of
 from dualt.reproduce.runs import RunSpec, runs_of
 from dualt.reproduce.sweep import read_records, run_sweep
 
@@ -10,10 +10,8 @@ __all__ = [
     "EXPERIMENTS",
     "PROFILES",
     "Experiment",
-    "Result",
     "RunSpec",
     "load_experiment",
-    "published_values",
     "read_records",
     "render",
     "results_of",

@@ -2,6 +2,5 @@
 
 from dualt.rows.entry import as_posterior
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.summary import PosteriorSummary, summarize
 
-__all__ = ["NoisyPosterior", "PosteriorSummary", "as_posterior", "summarize"]
+__all__ = ["NoisyPosterior", "as_posterior"]

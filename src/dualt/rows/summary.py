@@ -80,7 +80,15 @@ class PosteriorSummary:
 
         Every k-th row would be no sample where classes take turns.
         """
-        return self if len(self.sample_index) <= size else _keep(self, lowest_priority(self.sample_index, size))
+        if len(self.sample_index) <= size:
+            return self
+        places = lowest_priority(self.sample_index, size)
+        return replace(
+            self,
+            sample_index=self.sample_index[places],
+            sample_labels=self.sample_labels[places],
+            sample_rows=self.sample_rows[places],
+        )
 
     @property
     def label_counts(self) -> NDArray[np.int64]:
@@ -235,16 +243,6 @@ def _reached_by(pred_probs: NDArray[Any], n_rows: int, dtype: np.dtype[Any]) -> 
 def rows_of_sample(n_classes: int) -> int:
     """Return how many rows a sample holds if nothing else is said."""
     return int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
-
-
-def _keep(summary: PosteriorSummary, places: NDArray[np.intp]) -> PosteriorSummary:
-    """Return the summary with a sample of only the rows at these places of it."""
-    return replace(
-        summary,
-        sample_index=summary.sample_index[places],
-        sample_labels=summary.sample_labels[places],
-        sample_rows=summary.sample_rows[places],
-    )
 
 
 class Scan:
