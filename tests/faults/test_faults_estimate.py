@@ -1,6 +1,5 @@
 """`dualt estimate`, `issues` and `report` when the process, the disk or the clock fails them."""
 
-import csv
 import json
 import signal
 
@@ -26,6 +25,7 @@ def expected(inputs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("expected")
     for name in COMMANDS:
         call(name, inputs, folder)
+    assert (folder / "issues.csv").read_text().count("\n") > 50
     return content(folder)
 
 
@@ -111,7 +111,7 @@ def shards(inputs, tmp_path):
     return tmp_path / "probs", tmp_path / "labels"
 
 
-@pytest.mark.parametrize(("action", "words"), [("vanish", "No such file"), ("cut", "its header promises")])
+@pytest.mark.parametrize(("action", "words"), [("vanish", "No such file"), ("cut", "may be damaged")])
 def test_a_shard_that_changes_between_two_passes(action, words, shards, out, expected):
     arguments = ("estimate", *shards, "-e", "clean-count", "-o", out / "t.json")
     whole = (shards[0] / "1.npy").read_bytes()
@@ -123,10 +123,3 @@ def test_a_shard_that_changes_between_two_passes(action, words, shards, out, exp
     dualt(*arguments)
     found = json.loads((out / "t.json").read_text())["transition"]
     np.testing.assert_allclose(found, json.loads(expected["t.json"])["transition"], atol=1e-12)
-
-
-def test_the_issues_that_were_expected_are_a_table(expected):
-    """The comparisons above are of something."""
-    rows = list(csv.reader(expected["issues.csv"].decode().splitlines()))
-    assert len(rows) > 50
-    assert {len(row) for row in rows} == {5}
