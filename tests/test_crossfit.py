@@ -181,7 +181,7 @@ def test_tables_of_numbers_and_categories(kind):
     colours[5] = None
     numbers = rng.normal(size=200)
     numbers[7] = np.nan
-    found = cross_fit(make({"size": numbers, "colour": colours}), labels)
+    found = cross_fit(make({"size": numbers, "colour": colours}), labels, quick=True)
     assert found.agreement > 0.85
 
 
@@ -407,11 +407,11 @@ def test_many_columns_of_numbers_are_an_embedding(columns, n_models, determined)
     labels = rng.integers(0, 3, 150)
     features = rng.normal(size=(150, columns)) + 2 * np.eye(3, columns)[labels]
     for data in (features, pd.DataFrame(features)):
-        found = cross_fit(data, labels)
+        found = cross_fit(data, labels, cv=2)
         assert (len(found.members), found.determined) == (n_models, determined)
         assert ("Forest" in found.model) == (not determined)
-    assert cross_fit(features, labels, kind="embedding").determined
-    assert not cross_fit(features, labels, kind="table").determined
+    assert cross_fit(features, labels, kind="embedding", quick=True).determined
+    assert not cross_fit(features, labels, kind="table", quick=True).determined
 
 
 def test_own_models_are_members():
@@ -483,7 +483,7 @@ def test_new_rows_are_predicted_one_by_one(text):
     )
     new = table.iloc[:6].copy()
     new.loc[0, "kind"], new.loc[1, "size"], new.loc[2, "size"], new.loc[3, "said"] = "unseen", "", "many", ""
-    found = dualt.cross_fit(table, labels, text=text)
+    found = dualt.cross_fit(table, labels, text=text, quick=True)
     fit = {"text": text, "choices": found.choices, "weights": found.weights}
     names, probs = predict_new(table, labels, new, **fit)
     assert names == ("0", "1")

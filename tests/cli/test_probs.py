@@ -100,7 +100,7 @@ def test_columns_of_numbers_and_categories_and_groups(table):
     expected = find_label_issues(found, table["label"])
     assert [row["index"] for row in several["issues"]] == expected.indices.tolist()
     assert found.agreement > 0.8
-    listed = run("issues", "data.csv", "--features", "x_2,x_1", "--label", "label", "--json")
+    listed = run("issues", "data.csv", "--features", "x_2,x_1", "--label", "label", "--quick", "--json")
     assert json.loads(listed.stdout)["issues"]
     table.assign(x_1=table["x_1"].map(lambda x: "" if x != x else str(x).replace(".", ","))).to_csv(
         "comma.csv", sep=";", index=False
@@ -169,7 +169,7 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
 
 def test_a_model_that_knows_nothing_says_so(table):
     table.assign(noise=np.random.default_rng(1).normal(size=120)).to_csv("noise.csv", index=False)
-    result = run("issues", "noise.csv", "--label", "label", "--features", "noise")
+    result = run("issues", "noise.csv", "--label", "label", "--features", "noise", "--quick")
     assert "no better than always naming" in result.stderr
     assert "has no probabilities: they were made out of fold" in result.stderr
     assert "No noise rate can be claimed" in result.stdout
