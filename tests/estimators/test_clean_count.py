@@ -105,7 +105,7 @@ def mixed(transition, n, rng, sharpness=3.0):
     return clean_posterior @ transition, noise.corrupt(clean, transition, rng), clean
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(st.integers(0, 1000), st.integers(2, 4), st.sampled_from([None, True, False]))
 def test_clean_count_equals_a_loop(seed, n_classes, determined):
     rng = np.random.default_rng(seed)

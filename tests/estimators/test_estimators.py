@@ -48,6 +48,7 @@ def test_dual_t_equals_a_loop(data):
 
 
 @pytest.mark.parametrize("estimator", QUICK)
+@settings(max_examples=10)
 @given(data=posteriors())
 def test_every_estimate_is_row_stochastic(estimator, data):
     estimate = dualt.estimate_transition(*data, estimator)
@@ -75,6 +76,7 @@ def test_relabelling_classes_permutes_the_estimate(estimator, seed, n_classes):
 
 
 @pytest.mark.parametrize("estimator", QUICK)
+@settings(max_examples=4)
 @given(data=posteriors())
 def test_the_input_is_not_changed(estimator, data):
     probs, labels = data
@@ -85,7 +87,7 @@ def test_the_input_is_not_changed(estimator, data):
 
 
 @pytest.mark.parametrize("estimator", sorted(SLOW))
-@settings(max_examples=6)
+@settings(max_examples=2)
 @given(data=posteriors(), seed=st.integers(0, 10_000), n_classes=st.integers(2, 5))
 def test_the_laws_hold_for_the_slow_estimators(estimator, data, seed, n_classes):
     assume(len(data[1]) > 2)  # hoc asks for two neighbours

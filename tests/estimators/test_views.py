@@ -191,7 +191,7 @@ def test_rows_without_a_label_and_the_way_from_cross_fit():
     features = rng.normal(size=(200, 3)) + 2 * np.eye(2, 3)[clean]
     given = np.where(rng.random(200) < 0.1, 1 - clean, clean).astype(object)
     given[[3, 9]] = None
-    probs = dualt.cross_fit(features, given)
+    probs = dualt.cross_fit(features, given, cv=2)
     estimate = dualt.estimate_transition(probs, given)
     assert (estimate.estimator, estimate.fit.determined) == ("views", False)
     issues = dualt.find_label_issues(probs, given, determined=True)

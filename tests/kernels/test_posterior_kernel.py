@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -148,7 +148,8 @@ def test_of_many_classes_no_row_is_far_from_exact(n_classes, name, sharpness, li
 
 @compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_classes", [64, 65, 199, 1000])
+@pytest.mark.parametrize("n_classes", [64, 65, 199])
+@settings(max_examples=8)
 @given(n_probable=st.integers(1, 14), seed=st.integers(0, 2**32 - 1))
 def test_rows_whose_unlikely_classes_are_alike_are_exact(n_classes, dtype, n_probable, seed):
     """However many are likely, and whichever label is given."""

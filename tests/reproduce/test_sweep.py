@@ -69,7 +69,7 @@ def test_killed_at_random_moments_it_ends_with_exactly_the_grid(tmp_path):
 
 
 def test_processes_give_the_same_records_as_one(tmp_path):
-    runs = grid(seeds=2)
+    runs = grid(seeds=2, epochs=2, method_epochs=2)
     alone = run_sweep(runs, tmp_path / "alone")
     shared = run_sweep(runs, tmp_path / "shared", n_jobs=2)
     assert without_times(alone) == without_times(shared)

@@ -28,7 +28,7 @@ def power_by_loops(probs: np.ndarray, labels: np.ndarray) -> float:
     return min(np.geomspace(1 / 16, 4, 200), key=loss)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(st.integers(0, 1000), st.sampled_from([0.3, 0.5, 1.0, 2.0, 4.0]))
 def test_the_power_makes_the_labels_most_probable(seed, power):
     probs, labels = calibrated(seed)

@@ -75,7 +75,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
     >>> clean = rng.integers(2, size=400)
     >>> x = rng.normal(size=(400, 5)) + 3 * clean[:, None]
     >>> given = dualt.noise.corrupt(clean, dualt.noise.symmetric(2, 0.3))
-    >>> model = RobustNetClassifier(epochs=10, random_state=0).fit(x, given)
+    >>> model = RobustNetClassifier(method="forward", epochs=5, random_state=0).fit(x, given)
     >>> bool((model.predict(x) == clean).mean() > 0.95)
     True
     """
