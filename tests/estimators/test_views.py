@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dualt
-from dualt.errors import InputError
+from dualt.errors import InputError, ProbabilitiesError
 from dualt.estimators import views
 from dualt.estimators.views import calibrate_members, pooled_posterior, voices
 
@@ -220,3 +220,18 @@ def test_a_known_matrix_and_verified_labels_go_with_several_models():
     checked = np.arange(0, 600, 5)
     audited = dualt.find_label_issues(members, given, verified=(checked, clean[checked]))
     assert audited.transition_estimate.estimator == "views + 120 verified"
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        ([np.eye(2), [[0.5, 0.5], [0.25, 0.5]]], "got 0.75 at row 1"),
+        (np.array([[[1.5, 0.5]], [[-0.5, 0.5]]]), "row 0"),
+        ([[None, []]], "probabilities"),
+        (np.empty((0, 0, 0)), "shape"),
+        (np.empty((2, 0, 2)), "at least one row"),
+    ],
+)
+def test_what_one_model_cannot_say_is_refused_though_the_mean_could_be(probs, message):
+    with pytest.raises(ProbabilitiesError, match=message):
+        dualt.estimate_transition(probs, [0, 1])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import InputError, LabelsError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rows.dask import DaskPosterior, is_dask, open_collections
 from dualt.rows.posterior import ArrayBlock, NoisyPosterior, Progress
@@ -17,6 +17,7 @@ from dualt.validation import (
     as_probability_table,
     check_n_classes,
     check_n_jobs,
+    check_probability_chunk,
     check_same_length,
     is_frame,
     scale_with_warning,
@@ -95,8 +96,7 @@ def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
     members = getattr(pred_probs, "members", None)
     if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean too
         return members if len(members) > 1 else None, pred_probs
-    several = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0 and len(np.shape(pred_probs[0])) == 2
-    if not several and len(getattr(pred_probs, "shape", ())) != 3:
+    if not _has_several(pred_probs):
         return None, pred_probs
     stacked, first = _stacked(pred_probs), pred_probs[0]
     if len(stacked) == 1:
@@ -108,6 +108,17 @@ def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
     return stacked, stacked.mean(axis=0)
 
 
+def _has_several(pred_probs: Any) -> bool:
+    """Return whether it is a list of tables, or an array with three axes."""
+    if not isinstance(pred_probs, (list, tuple)):
+        shape: tuple[int, ...] = getattr(pred_probs, "shape", ())
+        return len(shape) == 3 and shape[0] > 0
+    try:
+        return len(pred_probs) > 0 and len(np.shape(pred_probs[0])) == 2
+    except ValueError:  # rows with different numbers of entries
+        return False
+
+
 def _stacked(given: Any) -> NDArray[np.float32]:
     """Return the probabilities of several models as one array, checked to be of the same rows and classes."""
     tables: list[NDArray[Any]] = []
@@ -115,6 +126,11 @@ def _stacked(given: Any) -> NDArray[np.float32]:
     for number, probs in enumerate(given):
         table, columns = as_probability_table(probs)
         table = scale_with_warning(table, stacklevel=5)
+        if not len(table):
+            raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
+        with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
+            table = np.asarray(table, np.float32 if table.dtype == np.float32 else np.float64)
+        check_probability_chunk(table, 0)
         if tables and table.shape != tables[0].shape:
             raise InputError(
                 "Expected several models' probabilities of the same rows and classes, got shape"
@@ -130,7 +146,7 @@ def _stacked(given: Any) -> NDArray[np.float32]:
                 " nothing. Leave one out."
             )
         tables.append(table)
-    return np.stack([np.asarray(table, np.float32) for table in tables])
+    return np.stack(tables).astype(np.float32, copy=False)
 
 
 def row_numbers(index: Any) -> NDArray[np.int64] | None:
