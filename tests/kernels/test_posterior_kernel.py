@@ -259,17 +259,6 @@ def loop_surest(row, floor):
 
 
 @pytest.mark.parametrize("library", [kernels.library, None])
-def test_threads_find_what_one_finds(library):
-    rng = np.random.default_rng(0)
-    probs, matrix = rng.dirichlet(np.full(7, 0.5), 100), noise.symmetric(7, 0.3)
-    with mock.patch.object(kernels, "library", library):
-        reader = EarlyPosterior(matrix)
-        assert_allclose(reader(probs, 3), reader(probs), rtol=1e-12)
-        for found, expected in zip(reader.clearest(probs, 3), reader.clearest(probs), strict=True):
-            assert_allclose(found, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("library", [kernels.library, None])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_labels_that_a_matrix_rules_out_do_not_explode(library, dtype):
     """Most entries of a row are positive and equal, so that zeros lie below its background: differences cancel."""

@@ -90,13 +90,6 @@ def test_a_training_stops_before_the_end_of_its_schedule_where_told(tmp_path):
         run(n_epochs=2, data=data, checkpoint=path, resume=True)
 
 
-def test_progress_is_reported():
-    seen = []
-    trained = run(on_epoch=seen.append)
-    assert seen == trained.history.records
-    assert [record.learning_rate for record in seen] == pytest.approx([0.1, 0.1, 0.01, 0.01])
-
-
 def test_a_loss_that_is_not_finite_is_named(tmp_path):
     recipe = Recipe(epochs=3, learning_rate=0.01, batch_size=50)
     path = tmp_path / "run.safetensors"
@@ -160,8 +153,3 @@ def test_own_networks_train_as_they_are(build, shape):
     network = build_network(lambda *_: build(), shape, 2)
     recipe = Recipe(epochs=3, learning_rate=0.1, batch_size=50, momentum=0.9)
     assert train([network], build_method("ce"), shaped_data(*shape), recipe).test_accuracy > 0.9
-
-
-def test_the_number_of_networks_is_checked():
-    with pytest.raises(InputError, match="Expected 2 networks for this method, got 1"):
-        train([nn.Linear(10, 2)], build_method("decoupling"), synthetic_data(), RECIPE)

@@ -204,42 +204,6 @@ def test_the_condition_number_of_many_classes_is_left_out(monkeypatch):
     assert codes("spade", plain()) == []
 
 
-def test_figures_are_computed_when_they_are_asked_for(monkeypatch):
-    estimate = dualt.estimate_transition(*plain(), "spade")
-    monkeypatch.setattr(np.linalg, "cond", None)
-    assert estimate.diagnostics.agreement == pytest.approx(0.8)
-
-
-def test_the_work_for_many_classes_is_bounded(monkeypatch):
-    """Singular values take minutes there: nothing that is told of an estimate or a given matrix asks for them."""
-    from scipy import linalg
-
-    n_classes, called = 1_001, set()
-    decompositions = {"cond", "svd", "svdvals", "matrix_rank", "pinv", "lstsq", "eig", "eigh", "eigvals", "eigvalsh"}
-    decompositions |= {"inv", "solve", "det", "slogdet", "qr", "cholesky", "lu_factor", "dgetrf", "dgecon"}
-
-    def watched(name, function):
-        def call(matrix, *more, **options):
-            called.update([name] if max(np.shape(matrix), default=0) > 1_000 else [])
-            return function(matrix, *more, **options)
-
-        return call
-
-    for module in (np.linalg, linalg, linalg.lapack):
-        for name in decompositions & set(dir(module)):
-            monkeypatch.setattr(module, name, watched(name, getattr(module, name)))
-    labels = np.arange(n_classes)
-    probs = np.full((n_classes, n_classes), np.float32(0.1 / (n_classes - 1)))
-    probs[labels, labels] = 0.9
-    labels[::10] += 1
-    estimate = dualt.estimate_transition(probs, labels % n_classes, "spade")
-    assert 0 < estimate.noise_rate < 0.2
-    assert "few-labels" in [notice.code for notice in estimate.warnings]
-    assert not called
-    dualt.find_label_issues(probs[:50], labels[:50], estimate.transition)
-    assert not called
-
-
 def test_no_row_is_off_by_more_than_two_by_chance():
     """Of 500 classes and four labels of each the normal law would say 4.5."""
     rng = np.random.default_rng(0)

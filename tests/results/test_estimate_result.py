@@ -202,11 +202,3 @@ def test_a_pickle_carries_no_replicates():
     _ = estimate.warnings, estimate.noise_rate
     assert len(pickle.dumps(estimate)) == before
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimate)).confidence_interval()[0], low)
-
-
-def test_a_report_of_an_estimate_is_written_by_the_report(monkeypatch, tmp_path):
-    written = []
-    monkeypatch.setattr("dualt.report.write_report", lambda *args, **options: written.append((args, options)))
-    estimate = estimated()
-    estimate.to_report(tmp_path / "r.html", title="Mine")
-    assert written == [((tmp_path / "r.html", estimate, None), {"title": "Mine", "level": 0.95})]

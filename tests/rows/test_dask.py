@@ -277,18 +277,6 @@ def test_a_cluster_that_is_not_there_is_named(shards, monkeypatch):
     assert "dask scheduler" in result.stderr
 
 
-def test_a_cluster_without_workers_or_of_another_version_is_refused(cluster, shards, monkeypatch):
-    monkeypatch.setattr("dualt.rows.dask.__version__", "9.9")
-    result = run(shards / "probs", shards / "labels", "--dask", cluster.scheduler_address)
-    assert result.exit_code == 2
-    assert f"Expected dualt 9.9 on every worker, got {dualt.__version__}" in result.stderr
-    monkeypatch.setattr("dualt.rows.dask._TIMEOUT_OF_WORKERS", "1s")
-    with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
-        result = run(shards / "probs", shards / "labels", "--dask", empty.scheduler_address)
-    assert result.exit_code == 2
-    assert "got none in 1s" in result.stderr
-
-
 def test_verified_rows_are_known_to_the_issues_of_a_cluster():
     rows = np.random.default_rng(0).choice(len(LABELS), 60, replace=False)
     lazily = da.from_array(PROBS, chunks=(400, -1))
