@@ -183,6 +183,7 @@ def test_the_callback_of_keras():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.slow
 def test_the_callback_of_transformers(tmp_path):
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
