@@ -78,12 +78,13 @@ def best_by_convex_solver(target, transition):
 
 def test_threads_do_not_change_the_clean_posterior():
     rng = np.random.default_rng(0)
-    probs = rng.dirichlet(np.full(200, 0.05), 3000)
-    matrix = 0.7 * np.eye(200) + 0.3 * rng.dirichlet(np.ones(200), 200)
+    matrix = 0.7 * np.eye(100) + 0.3 * rng.dirichlet(np.ones(100), 100)
+    probs = rng.dirichlet(np.full(100, 0.5), 9000) @ matrix
+    probs[::50] = rng.dirichlet(np.full(100, 0.05), 180)  # outside of what the matrix can give
     np.testing.assert_array_equal(
-        dualt.clean_posterior(probs, matrix, n_jobs=2, max_steps=6), dualt.clean_posterior(probs, matrix, max_steps=6)
+        dualt.clean_posterior(probs, matrix, n_jobs=2), dualt.clean_posterior(probs, matrix)
     )
-    probs[[900, 2900], 0] = -1
+    probs[[900, 8900], 0] = -1
     with pytest.raises(InputError, match="row 900"):
         dualt.clean_posterior(probs, matrix, n_jobs=2)
 
@@ -127,30 +128,11 @@ def test_a_singular_matrix_warns_and_still_gives_a_distribution():
     np.testing.assert_allclose(found.sum(), 1)
 
 
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        ([[0.9, 0.3], [0.1, 0.7]], "columns do: pass the transpose"),
-        ([[0.9, 0.3], [0.2, 0.7]], r"got 1\.2 in row 0"),
-        ([[1.2, -0.2], [0, 1]], r"-0\.2 at \[0, 1\]"),
-        ([[np.nan, 1], [0, 1]], "finite"),
-        ([[1.0]], "2×2"),
-        (np.ones((2, 3)) / 3, "square"),
-        ([["a", "b"], ["c", "d"]], "numeric"),
-    ],
-)
-def test_bad_matrices_say_what_is_wrong(matrix, message):
-    with pytest.raises(TransitionError, match=message):
-        dualt.noise_rates(matrix)
-
-
 def test_sizes_must_fit():
     with pytest.raises(TransitionError, match="3×3"):
         dualt.clean_posterior(np.full((1, 3), 1 / 3), np.eye(2))
     with pytest.raises(ProbabilitiesError, match="row 1"):
         dualt.clean_posterior([[0.5, 0.5], [0.5, 0.6]], np.eye(2))
-    with pytest.raises(InputError, match="step"):
-        dualt.clean_posterior([[0.5, 0.5]], np.eye(2), max_steps=0)
 
 
 def test_a_label_that_no_class_leaves_says_nothing():
@@ -162,7 +144,7 @@ def test_a_label_that_no_class_leaves_says_nothing():
 
 
 def test_a_label_that_no_class_leaves_is_no_division_by_zero():
-    """An empty column of the matrix; rows outside what it can give go through Newton's steps."""
+    """An empty column of the matrix, and rows outside what it can give."""
     matrix = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.5, 0.5, 0.0]])
     with pytest.warns(DualtWarning, match="near singular"):
         found = dualt.clean_posterior([[0.6, 0.1, 0.3], [0.0, 0.0, 1.0], [0.3, 0.7, 0.0]], matrix)

@@ -28,7 +28,7 @@ from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
 from dualt.rows import as_posterior
 from dualt.rows.scaling import scale_classes, share_factors
-from dualt.transition import bayes_scores, early_posterior
+from dualt.transition import EarlyPosterior, early_posterior
 from dualt.validation import index_of
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             )
             warnings.warn(message, DualtWarning, stacklevel=3)
         if self.correction == "reweight":  # by the probabilities as they are
-            return issues, bayes_scores(probs, labels, issues.transition)[0].astype(np.float64)
+            return issues, EarlyPosterior(issues.transition, probs.dtype).scores(probs, labels)[0].astype(np.float64)
         return issues, issues.probability_right.astype(np.float64)
 
     def _codes_of(self, clean_labels: NDArray[Any]) -> NDArray[np.intp]:

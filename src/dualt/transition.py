@@ -18,24 +18,21 @@ from dualt.errors import DualtWarning, TransitionError
 from dualt.kernels.posterior import PosteriorKernel, split_background
 from dualt.validation import (
     as_probability_table,
-    check_count,
-    check_fraction,
     check_n_jobs,
     check_probability_chunk,
     check_transition,
     scale_with_warning,
 )
 
-# Above this condition number a matrix is called near singular: its inverse amplifies errors of the
-# posterior so much that nothing about the clean class can be read from it.
+# Above this condition number a matrix is called near singular: its inverse amplifies the errors of the posterior so
+# much that it says nothing about the clean class.
 NEAR_SINGULAR = 1e3
+# Newton steps are taken with at most this many classes, and the matrix is inverted with at most this many.
 _FEW_CLASSES, _MANY_CLASSES = 64, 512
-_ROUNDING = 1e-9
 _NEWTON_STEPS = 30
-# SQUAREM asks for longer ones only where there is nothing left to gain, and their squares overflow.
-_LONGEST_STRETCH = 1e6
+_ROUNDING = 1e-9
 _CHUNK_BYTES = 1 << 22
-# Matrix entries that the steps of one prior may read: some seconds' worth.
+# Matrix entries that the steps of one prior may read: a few seconds' worth.
 _MOST_READ = 2e9
 
 
@@ -56,9 +53,8 @@ def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.fl
 
 
 def _matrix_of(transition: Any, n_classes: int, names: Sequence[str] | None) -> NDArray[np.float64]:
-    """Return a matrix of `n_classes`; that of an estimate, which has names, in the order of the columns' names."""
-    matrix = check_transition(transition, n_classes)
-    return match_transition(matrix, getattr(transition, "class_names", None), names)
+    """Return the checked matrix; the classes of an estimate, which have names, in the order of the columns."""
+    return match_transition(check_transition(transition, n_classes), getattr(transition, "class_names", None), names)
 
 
 def compose(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
@@ -70,22 +66,20 @@ def compose(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
 def match_transition(
     matrix: NDArray[np.float64], names: Sequence[str] | None, class_names: Sequence[str] | None
 ) -> NDArray[np.float64]:
-    """Return the matrix with its classes, called `names`, in the order of `class_names`.
+    """Return the matrix, whose classes are called `names`, with its classes in the order of `class_names`.
 
-    Where they are not the same names, 0, 1, 2… are only the numbers of the columns, and fit any.
+    Where the names differ, the names 0, 1, 2… are only the numbers of the columns, and fit any.
     """
-    numbers = [str(number) for number in range(len(matrix))]
     if names is None or class_names is None or list(names) == list(class_names):
         return matrix
-    if {*names} != {*class_names}:
-        if list(names) == numbers or list(class_names) == numbers or len(class_names) != len(matrix):
-            return matrix
-        odd = sorted({*names} ^ {*class_names})[:4]
-        raise TransitionError(
-            f"Expected a matrix of the classes of the data, got another: {', '.join(map(repr, odd))} are not in both."
-        )
-    order = [list(names).index(name) for name in class_names]
-    return matrix[np.ix_(order, order)]
+    if {*names} == {*class_names}:
+        order = [list(names).index(name) for name in class_names]
+        return matrix[np.ix_(order, order)]
+    numbers = [str(number) for number in range(len(matrix))]
+    if numbers in (list(names), list(class_names)) or len(class_names) != len(matrix):
+        return matrix
+    odd = ", ".join(map(repr, sorted({*names} ^ {*class_names})[:4]))
+    raise TransitionError(f"Expected a matrix for the classes of the data, got another: {odd} are not in both.")
 
 
 def noise_rates(transition: ArrayLike) -> NDArray[np.float64]:
@@ -95,16 +89,13 @@ def noise_rates(transition: ArrayLike) -> NDArray[np.float64]:
 
 def clean_prior(transition: NDArray[np.float64], label_counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return the share of each true class: the solution of label shares = prior @ transition on the simplex."""
-    shares = label_counts[None] / label_counts.sum()
     max_steps = int(np.clip(_MOST_READ / (2 * transition.size), 12, 90))
-    prior: NDArray[np.float64] = PosteriorSolver(transition, max_steps=max_steps, tolerance=1e-8)(shares)[0]
-    return prior
+    shares = label_counts[None] / label_counts.sum()
+    return np.asarray(_solve(shares, transition, _well_conditioned_inverse(transition), max_steps, 1e-8)[0])
 
 
 def l1_error(a: ArrayLike, b: ArrayLike, *, normalize: bool = False) -> float:
-    """Return Σ|a − b| over all entries (Theorem 1), or its mean per row if `normalize`.
-
-    The mean per row lies between 0 and 2 whatever the number of classes.
+    """Return Σ|a − b| over all entries (Theorem 1), or its mean per row, between 0 and 2, if `normalize`.
 
     Examples
     --------
@@ -118,13 +109,11 @@ def l1_error(a: ArrayLike, b: ArrayLike, *, normalize: bool = False) -> float:
     return round(total / len(first) if normalize else total, 12)
 
 
-def clean_posterior(
-    pred_probs: Any, transition: ArrayLike, *, max_steps: int = 100, tolerance: float = 1e-6, n_jobs: int | None = 1
-) -> NDArray[Any]:
+def clean_posterior(pred_probs: Any, transition: ArrayLike, *, n_jobs: int | None = 1) -> NDArray[Any]:
     """Solve P(noisy | x) = q @ transition for q on the simplex: the posterior of the clean class.
 
-    Where the plain inverse is a distribution it is the answer. Elsewhere q minimises KL(p ‖ q @ transition), by EM
-    steps and, with up to 64 classes, Newton steps; see `PosteriorSolver`.
+    Where the plain inverse is a distribution, it is the answer. Elsewhere q minimises KL(p ‖ q @ transition), by
+    Newton's method with up to 64 classes, as far as 100 EM steps go with more.
 
     Parameters
     ----------
@@ -132,12 +121,8 @@ def clean_posterior(
         Posterior of the noisy label.
     transition : (n_classes, n_classes)
         A matrix or an estimate, whose classes are matched by name with the columns of a data frame.
-    max_steps
-        The most EM steps. With more than 64 classes they may end before the tolerance is met.
-    tolerance
-        How far the divergence may be above its minimum, in nats.
     n_jobs
-        How many threads work on the rows; −1 for all cores. The result does not depend on it.
+        Number of threads; −1 for all cores. The result does not depend on it.
 
     Returns
     -------
@@ -146,8 +131,7 @@ def clean_posterior(
     Warns
     -----
     DualtWarning
-        If the matrix is near singular: the answer is then one of many that fit. With more than 512 classes this is
-        not checked.
+        If the matrix is near singular: the answer is then one of many that fit. Not checked above 512 classes.
 
     Examples
     --------
@@ -156,25 +140,25 @@ def clean_posterior(
     """
     table, names = as_probability_table(pred_probs)
     table = scale_with_warning(table)
-    matrix = _matrix_of(transition, table.shape[1], names)
-    check_fraction(tolerance, "tolerance")
-    check_count(max_steps, "max_steps", least=1)
-    solver = PosteriorSolver(matrix, max_steps=max_steps, tolerance=tolerance)
-    if solver.near_singular:
+    n_classes = table.shape[1]
+    matrix = _matrix_of(transition, n_classes, names)
+    inverse = _well_conditioned_inverse(matrix)
+    if inverse is None and n_classes <= _MANY_CLASSES:
         warnings.warn(
-            "The transition matrix is near singular: some classes leave the same noisy labels, and the"
-            " clean posterior cannot tell them apart.",
+            "The transition matrix is near singular: some classes leave the same noisy labels, and the clean posterior"
+            " cannot tell them apart.",
             DualtWarning,
             stacklevel=2,
         )
     dtype = np.float32 if table.dtype in (np.float16, np.float32) else np.float64
     result = np.empty(table.shape, dtype)
-    rows = chunk_rows(table.shape[1], np.dtype(dtype).itemsize)
+    # Newton's method takes a matrix per row.
+    rows = chunk_rows(n_classes**2 if n_classes <= _FEW_CLASSES else n_classes, 8)
 
     def solve(start: int) -> None:
         chunk = np.ascontiguousarray(table[start : start + rows], dtype=dtype)
         check_probability_chunk(chunk, start)
-        result[start : start + rows] = solver(chunk)
+        result[start : start + rows] = _solve(chunk, matrix, inverse)
 
     with ThreadPoolExecutor(check_n_jobs(n_jobs)) as pool:
         for _ in pool.map(solve, range(0, len(table), rows)):  # in order: the error is that of the first bad row
@@ -182,114 +166,69 @@ def clean_posterior(
     return result
 
 
-class PosteriorSolver:
-    """`clean_posterior` for one matrix and chunks that are known to be probabilities.
-
-    With g_i = Σ_j T_ij p_j / (q @ T)_j, an EM step is q ← q · g, and max g − 1 bounds how far KL(p ‖ q @ T) is above
-    its minimum: that is when to stop. Up to `_FEW_CLASSES` what EM has not finished is left to Newton's method. Up to
-    `_MANY_CLASSES` the inverse is tried first; of more neither it nor a condition number can be had in seconds.
-    """
-
-    def __init__(self, transition: NDArray[Any], *, max_steps: int = 100, tolerance: float = 1e-6) -> None:
-        self._matrix: NDArray[np.float64] = np.ascontiguousarray(transition, np.float64)
-        self._max_steps = max_steps
-        self._tolerance = tolerance
-        self._possible = self._matrix.max(axis=0) > 0
-        self.near_singular = False
-        self._inverse: NDArray[np.float64] | None = None
-        if len(transition) <= _MANY_CLASSES:
-            self._inverse = _well_conditioned_inverse(self._matrix)
-            self.near_singular = self._inverse is None
-
-    def __call__(self, probs: NDArray[Any]) -> NDArray[Any]:
-        """Return the clean posterior of every row of `probs`."""
-        # Ignore all-zero columns of T; rows with only such labels stay uniform.
-        target = np.where(self._possible, probs, 0).astype(np.float64, copy=False)
-        total = target.sum(axis=1, keepdims=True)
-        target /= np.where(total > 0, total, 1)
-        posterior = np.full(probs.shape, 1 / probs.shape[1])
-        if self._inverse is not None:
-            posterior = target @ self._inverse
-            outside = posterior.min(axis=1) < -_ROUNDING
-            # EM cannot leave a face of the simplex, so the start keeps a little of every class.
-            posterior = np.maximum(posterior, np.where(outside, 1e-3, 0)[:, None])
-        else:
-            outside = total[:, 0] > 0
-            # Of a near singular matrix many posteriors fit, and the least committed is near the uniform one.
-            closeness = 0 if self.near_singular else 0.9
-            posterior = np.where(outside[:, None], closeness * target + (1 - closeness) * posterior, posterior)
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        posterior[outside] = self._minimize(target[outside], posterior[outside])
-        return posterior.astype(probs.dtype, copy=False)
-
-    def _minimize(self, target: NDArray[np.float64], posterior: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Take EM steps, extrapolated by SQUAREM (Varadhan and Roland 2008), then Newton steps where those were few."""
-        active = np.arange(len(target))
-        for _ in range(-(-self._max_steps // 3)):
-            now, goal = posterior[active], target[active]
-            once, gap, _ = self._em_step(goal, now)
-            open_ = gap > self._tolerance
-            active, now, once, goal = active[open_], now[open_], once[open_], goal[open_]
-            if not len(active):
-                return posterior
-            twice, _, likelihood = self._em_step(goal, once)
-            first, second = once - now, twice - 2 * once + now
-            stretch = np.clip(_norm(first) / np.maximum(_norm(second), np.finfo(float).tiny), 1, _LONGEST_STRETCH)
-            further = np.maximum(now + 2 * stretch * first + stretch**2 * second, 0.1 * twice)
-            after, _, reached = self._em_step(goal, further / further.sum(axis=1, keepdims=True))
-            posterior[active] = np.where((reached >= likelihood)[:, None], after, twice)
-        if len(self._matrix) <= _FEW_CLASSES:
-            posterior[active] = self._newton(target[active], posterior[active])
-        return posterior
-
-    def _em_step(
-        self, target: NDArray[np.float64], posterior: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the posterior after a step and, before it, the bound of the divergence and the log-likelihood."""
-        noisy = np.maximum(posterior @ self._matrix, np.finfo(float).tiny)
-        gain = (target / noisy) @ self._matrix.T
-        return posterior * gain, gain.max(axis=1) - 1, (target * np.log(noisy)).sum(axis=1)
-
-    def _newton(self, target: NDArray[np.float64], posterior: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Minimise Σ q − Σ p log(q @ T) over q ≥ 0 by a primal-dual interior-point method, all rows together."""
-        q = np.maximum(posterior, 1e-4)
-        dual = np.full_like(q, 1e-2)
-        identity = np.eye(q.shape[1])
-        for _ in range(_NEWTON_STEPS):
-            # A label that no class leaves has an empty column: whatever stands for its share counts for nothing.
-            noisy = np.maximum(q @ self._matrix, _ROUNDING**2)
-            barrier = 0.1 * (q * dual).mean(axis=1, keepdims=True)
-            slope = self._matrix.sum(axis=1) - (target / noisy) @ self._matrix.T - barrier / q
-            curvature = (self._matrix * (target / noisy**2)[:, None, :]) @ self._matrix.T
-            system = curvature + (dual / q + 1e-14)[:, :, None] * identity
-            move = -np.linalg.solve(system, slope[:, :, None])[:, :, 0]
-            dual_move = barrier / q - dual - dual / q * move
-            q = q + _step_inside(q, move) * move
-            dual = dual + _step_inside(dual, dual_move) * dual_move
-        found = q / q.sum(axis=1, keepdims=True)
-        better = self._em_step(target, found)[2] >= self._em_step(target, posterior)[2]
-        return np.where(better[:, None], found, posterior)
-
-
 def _well_conditioned_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the inverse; None if the condition number is above `NEAR_SINGULAR`."""
-    return np.asarray(np.linalg.inv(matrix), np.float64) if np.linalg.cond(matrix) <= NEAR_SINGULAR else None
+    """Return the inverse; None if the matrix is near singular, or too large for an inverse in seconds."""
+    if len(matrix) > _MANY_CLASSES or not np.linalg.cond(matrix) <= NEAR_SINGULAR:  # nor is NaN
+        return None
+    return np.asarray(np.linalg.inv(matrix), np.float64)
 
 
-def _norm(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.sqrt((rows**2).sum(axis=1, keepdims=True)))
+def _solve(
+    probs: NDArray[Any],
+    matrix: NDArray[np.float64],
+    inverse: NDArray[np.float64] | None,
+    max_steps: int = 100,
+    tolerance: float = 1e-6,
+) -> NDArray[np.float64]:
+    """Return the clean posterior of rows that are known to be probabilities; see `clean_posterior`.
+
+    An EM step is q ← q · g, where g_i = Σ_j T_ij p_j / (q @ T)_j, and max g − 1 bounds how far KL(p ‖ q @ T) is above
+    its minimum: EM stops once that is below `tolerance`.
+    """
+    # Ignore all-zero columns of T; rows with only such labels stay uniform.
+    target = np.where(matrix.any(axis=0), probs, 0).astype(np.float64, copy=False)
+    total = target.sum(axis=1, keepdims=True)
+    target /= np.where(total > 0, total, 1)
+    posterior = np.full(target.shape, 1 / len(matrix))
+    active = np.flatnonzero(total > 0)
+    if inverse is not None:
+        posterior = target @ inverse
+        active = np.flatnonzero(posterior.min(axis=1) < -_ROUNDING)
+        posterior = np.maximum(posterior, 0)
+        posterior /= posterior.sum(axis=1, keepdims=True)
+    if len(matrix) <= _FEW_CLASSES:
+        posterior[active] = _newton(target[active], matrix) if len(active) else 0
+        return posterior
+    posterior[active] = 0.9 * target[active] + 0.1 / len(matrix)
+    for _ in range(max_steps):
+        noisy = np.maximum(posterior[active] @ matrix, np.finfo(float).tiny)
+        gain = (target[active] / noisy) @ matrix.T
+        posterior[active] *= gain
+        active = active[gain.max(axis=1) > 1 + tolerance]
+    return posterior
 
 
-def _step_inside(values: NDArray[np.float64], move: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what part of a move, at most all of it, leaves the values of every row positive."""
-    longest = np.where(move < 0, -values / np.where(move < 0, move, -1), np.inf).min(axis=1, keepdims=True)
-    return np.asarray(np.minimum(1, 0.99 * longest))
+def _newton(target: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Minimise Σ q − Σ p log(q @ T) over q ≥ 0 by a primal-dual interior-point method, all rows together."""
+    q, dual = np.full(target.shape, 1 / len(matrix)), np.full(target.shape, 1e-2)
+    for _ in range(_NEWTON_STEPS):
+        noisy = np.maximum(q @ matrix, _ROUNDING**2)  # zero only for all-zero columns
+        barrier = 0.1 * (q * dual).mean(axis=1, keepdims=True)
+        slope = matrix.sum(axis=1) - (target / noisy) @ matrix.T - barrier / q
+        curvature = (matrix * (target / noisy**2)[:, None, :]) @ matrix.T
+        system = curvature + (dual / q + 1e-14)[:, :, None] * np.eye(len(matrix))
+        move = -np.linalg.solve(system, slope[:, :, None])[:, :, 0]
+        dual_move = barrier / q - dual - dual / q * move
+        # The whole step, or 0.99 of the way to the boundary.
+        q = q + move * 0.99 / np.maximum(0.99, (-move / q).max(axis=1, keepdims=True))
+        dual = dual + dual_move * 0.99 / np.maximum(0.99, (-dual_move / dual).max(axis=1, keepdims=True))
+    return np.asarray(q / q.sum(axis=1, keepdims=True))
 
 
 def early_posterior(probs: NDArray[Any], transition: NDArray[Any]) -> NDArray[Any]:
     """Return the clean posterior of every row after a few EM steps; see `EarlyPosterior`.
 
-    Labels that the matrix gives to no class are ignored; rows with only such labels are returned unchanged.
+    All-zero columns of the matrix are ignored; rows with only such labels are returned unchanged.
     """
     found = EarlyPosterior(transition, probs.dtype)(probs)
     if np.asarray(transition).any(axis=0).all():
@@ -299,28 +238,21 @@ def early_posterior(probs: NDArray[Any], transition: NDArray[Any]) -> NDArray[An
     return np.where(there, found / np.where(there, total, 1), probs)
 
 
-def bayes_scores(
-    probs: NDArray[Any], labels: NDArray[Any], transition: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
-    """Return P(given label is right), the most probable class and its probability; see `EarlyPosterior.scores`."""
-    return EarlyPosterior(transition, probs.dtype).scores(probs, labels)
-
-
 class EarlyPosterior:
     """The clean posterior after a few EM steps q ← q · ((p / (q @ T)) @ Tᵀ) from the uniform distribution.
 
     Predicted probabilities are themselves estimates, and following them to convergence fits their errors:
     stopping early finds wrong labels and true classes at least as well, in a third of the time.
 
-    With many classes, the entries of a row of the matrix that are as good as equal are taken to be equal, which makes a
-    step cost as many products as other entries are left; see `split_background`.
+    With many classes, nearly equal entries of a row of the matrix are taken to be equal, so that a step costs as many
+    products as there are other entries; see `split_background`.
 
     Parameters
     ----------
     transition : (n_classes, n_classes)
-        Valid. What can be prepared is prepared once, for any number of chunks of rows, in any number of threads.
+        A valid matrix. It is prepared once, for any number of chunks of rows in any number of threads.
     dtype
-        float32 or float64: that of the rows, which are valid too.
+        float32 or float64, as that of the rows.
     steps
         Number of EM steps.
     """
@@ -360,10 +292,10 @@ class EarlyPosterior:
         posterior = self._posterior(probs)
         weights = posterior * self._matrix.T[labels]
         total = weights.sum(axis=1, keepdims=True)
-        right = weights[np.arange(len(labels)), labels] / np.maximum(total[:, 0], np.finfo(total.dtype).tiny)
         ruled_out = total < np.finfo(total.dtype).tiny
         shares = np.where(ruled_out, posterior, weights / np.where(ruled_out, 1, total))
-        return np.where(ruled_out[:, 0], 0, right), *_largest(shares)
+        right = np.where(ruled_out[:, 0], 0, shares[np.arange(len(labels)), labels])
+        return right, *_largest(shares)
 
     def _posterior(self, probs: NDArray[Any]) -> NDArray[Any]:
         """Return what the kernel returns, up to rounding."""
@@ -384,7 +316,7 @@ class EarlyPosterior:
 
 
 def _in_threads(function: Callable[..., Any], n_jobs: int, *arrays: NDArray[Any]) -> list[Any]:
-    """Return what the function finds of equal parts of the arrays' rows, each in a thread of its own."""
+    """Return the function's results for equal parts of the arrays' rows, each in a thread of its own."""
     if n_jobs == 1:
         return [function(*arrays)]
     with ThreadPoolExecutor(n_jobs) as pool:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dualt import estimate_transition, kernels, noise
 from dualt.kernels.posterior import PosteriorKernel, split_background
-from dualt.transition import EarlyPosterior, bayes_scores, early_posterior
+from dualt.transition import EarlyPosterior, early_posterior
 
 compiled = pytest.mark.skipif(kernels.library is None, reason="no compiled library")
 TOLERANCE = {np.float32: 1e-4, np.float64: 1e-12}
@@ -184,7 +184,7 @@ def test_fused_answers_are_those_of_the_dense_posterior(library, problem, seed):
     with mock.patch.object(kernels, "library", library):
         posterior = early_posterior(probs, matrix)
         best, sureness = EarlyPosterior(matrix, probs.dtype).clearest(probs)
-        right, suggested, probability = bayes_scores(probs, labels, matrix)
+        right, suggested, probability = EarlyPosterior(matrix, probs.dtype).scores(probs, labels)
     assert_array_equal(best, posterior.argmax(axis=1))
     assert_array_equal(sureness, posterior.max(axis=1))
     weights = posterior * matrix.T[labels]
@@ -203,7 +203,7 @@ def test_a_label_that_is_ruled_out_leaves_the_clean_posterior(library, n_classes
     """Found in review: class 0 was suggested, with probability 0."""
     probs = np.eye(n_classes)[[2, 1]]
     with mock.patch.object(kernels, "library", library):
-        right, suggested, probability = bayes_scores(probs, np.array([1, 1]), np.eye(n_classes))
+        right, suggested, probability = EarlyPosterior(np.eye(n_classes), probs.dtype).scores(probs, np.array([1, 1]))
     assert_array_equal(right, [0, 1])
     assert_array_equal(suggested, [2, 1])
     assert_array_equal(probability, [1, 1])
