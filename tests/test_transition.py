@@ -81,9 +81,7 @@ def test_threads_do_not_change_the_clean_posterior():
     matrix = 0.7 * np.eye(100) + 0.3 * rng.dirichlet(np.ones(100), 100)
     probs = rng.dirichlet(np.full(100, 0.5), 9000) @ matrix
     probs[::50] = rng.dirichlet(np.full(100, 0.05), 180)  # outside of what the matrix can give
-    np.testing.assert_array_equal(
-        dualt.clean_posterior(probs, matrix, n_jobs=2), dualt.clean_posterior(probs, matrix)
-    )
+    np.testing.assert_array_equal(dualt.clean_posterior(probs, matrix, n_jobs=2), dualt.clean_posterior(probs, matrix))
     probs[[900, 8900], 0] = -1
     with pytest.raises(InputError, match="row 900"):
         dualt.clean_posterior(probs, matrix, n_jobs=2)

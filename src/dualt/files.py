@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import stat
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO, Any, Literal
 
 from dualt.errors import FileError
 
-# No JSON file that dualt reads comes near this.
-JSON_LIMIT = 64 << 20
+
+def _file_error(verb: str, path: str | Path, error: OSError) -> FileError:
+    return error if isinstance(error, FileError) else FileError(f"Cannot {verb} {path}: {error.strerror or error}.")
 
 
 def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
@@ -27,11 +29,10 @@ def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
     except (FileNotFoundError, NotADirectoryError, ValueError):  # a ValueError: no name can have a null byte
         raise FileError(f"No such file: {path}.") from None
     except OSError as error:
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
-    if stat.S_ISDIR(found.st_mode):
-        raise FileError(f"Expected a file, got the folder {path}.")
+        raise _file_error("read", path, error) from error
     if not stat.S_ISREG(found.st_mode):
-        raise FileError(f"Expected a file, got a device or a pipe: {path}.")
+        what = f"the folder {path}" if stat.S_ISDIR(found.st_mode) else f"a device or a pipe: {path}"
+        raise FileError(f"Expected a file, got {what}.")
     if limit is not None and found.st_size > limit:
         raise FileError(f"Expected a file of at most {limit:,} bytes, got {found.st_size:,} in {path}.")
     return path
@@ -43,7 +44,7 @@ def open_input(path: str | Path, mode: Literal["rb", "r"] = "rb", *, limit: int 
     try:
         return path.open("rb") if mode == "rb" else path.open(encoding="utf-8-sig", newline="")
     except OSError as error:
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+        raise _file_error("read", path, error) from error
 
 
 def read_text(path: str | Path, *, limit: int | None = None) -> str:
@@ -54,18 +55,16 @@ def read_text(path: str | Path, *, limit: int | None = None) -> str:
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
     except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot read {path} as text: {error}.") from None
+        raise _file_error("read", path, error) from None
 
 
 def not_utf8(path: str | Path, error: UnicodeDecodeError) -> FileError:
-    """Return the error of a file whose bytes are no UTF-8."""
+    """Return the error for a file that is not UTF-8."""
     return FileError(f"Cannot read {path} as text: it is not in UTF-8 ({error.reason}). Save it as UTF-8.")
 
 
-def read_json(path: str | Path, *, limit: int = JSON_LIMIT) -> Any:
-    """Return the content of a JSON file."""
+def read_json(path: str | Path, *, limit: int = 64 << 20) -> Any:
+    """Return the content of a JSON file; none that dualt reads comes near the limit."""
     text = read_text(path, limit=limit)
     try:
         return json.loads(text)
@@ -90,33 +89,31 @@ def _finite(content: Any) -> Any:
 
 
 @contextmanager
-def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+def atomic_write(path: str | Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]]:
     """Open a temporary file beside `path`; rename it to `path` if the block ends well, else remove it.
 
     The temporary name is drawn fresh and opened exclusively, so two writers never share one and no link prepared
     under it is followed. A file that is replaced keeps its mode, and a link stays a link to the file that is then
     replaced. Errors of the file system become `FileError`.
     """
-    path = Path(path)
     check_writable_target(path)
+    path = Path(path).resolve()
+    text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
     temporary: str | None = None
     try:
-        path = path.resolve()
-        permissions = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
         # A part of the name is enough: the whole may leave no room for more.
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp")
-        text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
-        with os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
+        prefix = f".{path.name[:32]}."
+        with NamedTemporaryFile(mode, dir=path.parent, prefix=prefix, suffix=".tmp", delete=False, **text) as stream:  # type: ignore[call-overload]
+            temporary = stream.name
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).chmod(permissions)
+        os.umask(umask := os.umask(0))
+        Path(temporary).chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask)
         Path(temporary).replace(path)
         temporary = None
     except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot write {path}: {error.strerror or error}.") from error
+        raise _file_error("write", path, error) from error
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
@@ -125,20 +122,21 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 def check_writable_target(path: str | Path) -> None:
     """Refuse an output path whose folder does not exist, or that is a folder or a device itself."""
     path = Path(path)
+    wrong = None
     try:
         path.resolve()
         if path.is_dir():
-            raise FileError(f"Cannot write {path}: it is a folder. Name a file.")
-        if not path.parent.is_dir():
-            raise FileError(f"Cannot write {path}: the folder {path.parent} does not exist. Create it first.")
-        if path.exists() and not path.is_file():
-            raise FileError(f"Cannot write {path}: it is a device or a pipe. Name a file.")
+            wrong = "it is a folder. Name a file"
+        elif not path.parent.is_dir():
+            wrong = f"the folder {path.parent} does not exist. Create it first"
+        elif path.exists() and not path.is_file():
+            wrong = "it is a device or a pipe. Name a file"
     except RuntimeError:
-        raise FileError(f"Cannot write {path}: it is a link that leads to itself. Name a file.") from None
+        wrong = "it is a link that leads to itself. Name a file"
     except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Cannot write {path}: {error.strerror or error}.") from error
+        raise _file_error("write", path, error) from error
+    if wrong:
+        raise FileError(f"Cannot write {path}: {wrong}.")
 
 
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = ()) -> None:
@@ -160,7 +158,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def free_name(path: Path, taken: Collection[str] = ()) -> Path:
-    """Return `path`, or the first with a number behind its stem, that no file has and that is not `taken`.
+    """Return `path`, or the first with a number after its stem, that does not exist and is not `taken`.
 
     `taken` has paths in lower case: some file systems do not distinguish A from a.
     """
@@ -169,20 +167,12 @@ def free_name(path: Path, taken: Collection[str] = ()) -> Path:
 
 
 def keep_backup(path: Path) -> Path:
-    """Copy a file to its name with `.bak`, or `.bak.1`, `.bak.2`… where there are earlier ones; return the copy."""
-    names = (path.with_name(f"{path.name}.bak{f'.{number}' if number else ''}") for number in count())
-    backup = next(name for name in names if not os.path.lexists(name))
-    content = check_readable(path).read_bytes()
-    with atomic_write(backup, "wb") as stream:
-        stream.write(content)
-    backup.chmod(stat.S_IMODE(path.stat().st_mode))
+    """Copy `data.csv` to `data.csv.bak`, or `data.csv-2.bak`… if there are earlier ones; return the copy."""
+    backup = free_name(path.with_name(f"{path.name}.bak"))
+    with open_input(path) as source, atomic_write(backup, "wb") as stream:
+        shutil.copyfileobj(source, stream)
+    shutil.copymode(path, backup)
     return backup
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def make_folder(folder: str | Path) -> Path:

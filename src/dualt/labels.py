@@ -18,17 +18,18 @@ from dualt.validation import ClassNames, as_array, check_class_names, is_frame
 Codes: TypeAlias = NDArray[np.intp]
 
 _ROWS_AT_ONCE = 1 << 16
-# Beyond this a float no longer tells one whole number from the next.
+# Beyond this, floats skip whole numbers.
 _LARGEST_WHOLE = 2**53
 # Names of classes among which bools are looked up, and their numbers.
 _TRUTHS = {"true": "1", "false": "0", "1": "1", "0": "0"}
-# More classes than this, and most of them of one row: ids, texts or measurements, but not labels.
+# More classes than this, most of them with one row, are ids, texts or measurements, not labels.
 _FEW_CLASSES = 20
 _WHOLE = re.compile(r"(-?\d+)(?:\.0*)?", re.ASCII)
-_SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 _LONGEST_LABEL = 1_000
-# What stands in tables for a missing label; a class may well be called "none".
+# Spellings of a missing label in tables; a class may well be called "none".
 _MISSING_MARKERS = frozenset({"", "n/a", "#n/a", "na", "nan", "<na>", "null"})
+_KINDS = "labels as numbers, strings or one-hot rows"
+_SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 _SEVERAL_PEOPLE = (
     " Several people's labels are combined by dualt.combine_votes: see docs/howto/crowd.md. If these are the"
     " probabilities, they come first."
@@ -38,11 +39,15 @@ _SEVERAL_PEOPLE = (
 def as_label_array(labels: Any, *, missing: bool = False) -> NDArray[Any]:
     """Return labels as an array of numbers or of strings, without copying arrays.
 
-    Objects become numbers where they all are, else strings. None, NaN and pandas' NA among them are refused, unless
-    `missing`: then they are NaN among numbers, else the empty string.
+    Objects become numbers if they all are, else strings. None, NaN and pandas' NA among them are refused, unless
+    `missing`: then they become NaN among numbers, else the empty string.
     """
-    _refuse_named_columns(labels)
-    array = as_array(labels, "labels as numbers, strings or one-hot rows", LabelsError)
+    if is_frame(labels) and len(labels.columns) > 1 and list(labels.columns) != list(range(len(labels.columns))):
+        raise LabelsError(
+            "Expected one column of labels, got a data frame with several named columns. Pass the column of labels; for"
+            " one-hot rows pass frame.idxmax(axis=1), or frame.to_numpy() if they are ordered as the probabilities."
+        )
+    array = as_array(labels, _KINDS, LabelsError)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):
@@ -53,41 +58,40 @@ def as_label_array(labels: Any, *, missing: bool = False) -> NDArray[Any]:
         array = _from_objects(array.astype(object), missing)
     if array.dtype.kind not in ("biufU" if array.ndim == 1 else "biuf"):
         several = _SEVERAL_PEOPLE if array.ndim == 2 and array.dtype.kind == "U" else ""
-        raise LabelsError(
-            f"Expected labels as numbers, strings or one-hot rows, got shape {array.shape} of dtype"
-            f" {array.dtype}.{several}"
-        )
+        raise LabelsError(f"Expected {_KINDS}, got shape {array.shape} of dtype {array.dtype}.{several}")
     return array
-
-
-def _refuse_named_columns(labels: Any) -> None:
-    """Refuse one-hot rows whose columns carry names, which may be in another order than the probabilities'."""
-    if is_frame(labels) and len(labels.columns) > 1 and list(labels.columns) != list(range(len(labels.columns))):
-        raise LabelsError(
-            "Expected one column of labels, got a data frame of several with names. Pass the column of labels; for"
-            " one-hot rows pass frame.idxmax(axis=1), or frame.to_numpy() if they are ordered as the probabilities."
-        )
 
 
 def _from_objects(array: NDArray[Any], missing: bool) -> NDArray[Any]:
     width = array.size // len(array)
-    values = [
-        None if missing and is_missing_value(value) else _plain(value, place // width)
-        for place, value in enumerate(array.ravel().tolist())
-    ]
+    values = [_plain(value, place // width, missing) for place, value in enumerate(array.ravel().tolist())]
     there = [value for value in values if value is not None]
     if there and all(isinstance(value, (int, float, np.number, np.bool_)) for value in there):
-        flat = np.array([np.nan if value is None else value for value in values])
-    else:
-        flat = as_text_array(["" if value is None else str(value) for value in values])
-    return flat.reshape(array.shape)
+        return np.array([np.nan if value is None else value for value in values]).reshape(array.shape)
+    return as_text_array(["" if value is None else str(value) for value in values]).reshape(array.shape)
+
+
+def _plain(value: Any, row: int, missing: bool) -> Any:
+    """Return one label, bytes as text; None for a missing one if these are allowed."""
+    if is_missing_value(value):
+        if missing:
+            return None
+        raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise LabelsError(f"Expected labels in UTF-8, got {value!r} at row {row}: {error.reason}.") from None
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        raise LabelsError(f"Expected one label per row, got {value!r} at row {row}.")
+    return value
 
 
 def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
-    """Return texts as an array, in which each takes as much room as the longest: so none may be very long."""
+    """Return texts as an array, in which each takes as much memory as the longest: very long ones are refused."""
     longest = max(map(len, texts), default=0)
     if longest > _LONGEST_LABEL:
-        row = next(row for row, text in enumerate(texts) if len(text) == longest)
+        row = [len(text) for text in texts].index(longest)
         raise LabelsError(
             f"Expected labels of at most {_LONGEST_LABEL:,} characters, got one of {longest:,} at row {row}."
             " Is this a column of texts?"
@@ -96,7 +100,7 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
 
 
 def visible_name(name: str) -> str:
-    """Return a class name as people are shown it: in quotes where a blank at its end would not be seen.
+    """Return a class name to show people: in quotes where a blank at its end would not be seen.
 
     Examples
     --------
@@ -143,25 +147,11 @@ def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(len(labels), dtype=bool)
 
 
-def _plain(value: Any, row: int) -> Any:
-    """Return a label that is there and is one: bytes as text, everything else as it is."""
-    if is_missing_value(value):
-        raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
-    if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise LabelsError(f"Expected labels in UTF-8, got {value!r} at row {row}: {error.reason}.") from None
-    if hasattr(value, "__len__") and not isinstance(value, str):
-        raise LabelsError(f"Expected one label per row, got {value!r} at row {row}.")
-    return value
-
-
 def is_missing_value(value: Any) -> bool:
     """Return whether a label is None, NaN or pandas' NA."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124
-    except (TypeError, ValueError):  # pandas' NA will not be a truth value; arrays are dealt with elsewhere
+    except (TypeError, ValueError):  # the truth value of pandas' NA is undefined, as is that of an array
         return type(value).__name__ == "NAType"
 
 
@@ -186,10 +176,7 @@ class LabelCoder:
         *,
         per: str = "column of probabilities",
     ) -> LabelCoder:
-        """Choose how `labels` are to be read, given the number of columns and perhaps their names.
-
-        An error calls a class what `per` says, such as the row of a matrix.
-        """
+        """Choose how to read `labels`, given the number of columns and perhaps their names; `per` is for errors."""
         textual = labels.dtype.kind not in "biuf"
         if class_names is not None:
             names = check_class_names(class_names, n_classes)
@@ -198,7 +185,7 @@ class LabelCoder:
         if not textual:
             return cls(tuple(map(str, range(n_classes))), by_name=False)
         texts = [str(name) for name in np.unique(labels)]
-        found = [text for text in texts if text]  # the empty one is missing, as `encode` will say, and where
+        found = [text for text in texts if text]  # `encode` refuses the empty one, with its row
         if all(map(_is_integer, found)):
             found.sort(key=int)  # as text, '10' would come before '9'
         if len(found) != n_classes:
@@ -210,7 +197,7 @@ class LabelCoder:
 
     @classmethod
     def found_in(cls, labels: NDArray[Any]) -> LabelCoder:
-        """Return the coder of the classes that occur, in sorted order: at least two, and most of several rows."""
+        """Return the coder of the classes that occur, in sorted order."""
         if labels.ndim == 2:
             return cls.for_labels(labels, labels.shape[1])
         values = np.unique(labels)
@@ -243,32 +230,26 @@ class LabelCoder:
             chunk = _whole_numbers(chunk, start)
         if self.by_name or chunk.dtype.kind == "U":
             return self._from_names(chunk, start)
-        return self._from_numbers(chunk, start)
+        if chunk.dtype.kind == "b" and self.n_classes != 2:
+            raise LabelsError(f"Expected labels of {self.n_classes} classes, got bool labels, which name only two.")
+        if chunk.min() < 0 or chunk.max() >= self.n_classes:
+            row = int(np.argmax((chunk < 0) | (chunk >= self.n_classes)))
+            hints = {
+                self.n_classes: "If your labels count from 1, subtract 1.",
+                -1: "If -1 marks unlabelled rows, drop them from probabilities and labels.",
+            }
+            hint = hints.get(int(chunk[row]), "If classes have other numbers, pass these as class_names (--classes).")
+            raise LabelsError(
+                f"Expected labels from 0 to {self.n_classes - 1}, got {chunk[row]} at row {start + row}. {hint}"
+            )
+        return chunk.astype(np.intp, copy=False)
 
     def encode_small(self, labels: NDArray[Any], start: int = 0, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the same in as few bytes as hold it, or in `out`, encoded some rows at a time."""
+        """Return the same in the smallest integer type, or in `out`, encoded some rows at a time."""
         codes = np.empty(len(labels), np.min_scalar_type(self.n_classes - 1)) if out is None else out
         for low in range(0, len(labels), _ROWS_AT_ONCE):
             codes[low : low + _ROWS_AT_ONCE] = self.encode(labels[low : low + _ROWS_AT_ONCE], start + low)
         return codes
-
-    def _from_numbers(self, chunk: NDArray[Any], start: int) -> Codes:
-        if chunk.dtype.kind == "b" and self.n_classes != 2:
-            raise LabelsError(f"Expected labels of {self.n_classes} classes, got bool labels, which name only two.")
-        # As unsigned numbers, negative ones are the largest: one pass finds both.
-        unsigned = chunk.view(chunk.dtype.str.replace("i", "u")) if chunk.dtype.kind == "i" else chunk
-        if unsigned.max() >= self.n_classes:
-            row = int(np.argmax((chunk < 0) | (chunk >= self.n_classes)))
-            raise LabelsError(self._describe_out_of_range(int(chunk[row]), start + row))
-        return chunk.astype(np.intp, copy=False)
-
-    def _describe_out_of_range(self, label: int, row: int) -> str:
-        hints = {
-            self.n_classes: " If your labels count from 1, subtract 1.",
-            -1: " If -1 marks unlabelled rows, drop them from probabilities and labels.",
-        }
-        hint = hints.get(label, " If classes have other numbers, pass these as class_names (--classes).")
-        return f"Expected labels from 0 to {self.n_classes - 1}, got {label} at row {row}.{hint}"
 
     def _from_names(self, chunk: NDArray[Any], start: int) -> Codes:
         texts = self.names if chunk.dtype.kind == "U" else self.numbers or self.names
@@ -277,8 +258,7 @@ class LabelCoder:
         else:
             names, chunk = np.array(texts), chunk.astype(str, copy=False)
         order = np.argsort(names)
-        place = np.minimum(np.searchsorted(names[order], chunk), len(names) - 1)
-        codes = order[place]
+        codes = order[np.minimum(np.searchsorted(names, chunk, sorter=order), len(names) - 1)]
         unknown = names[codes] != chunk
         if unknown.any():
             row = int(np.argmax(unknown))
@@ -291,19 +271,18 @@ class LabelCoder:
         return codes.astype(np.intp, copy=False)
 
     def _from_one_hot(self, chunk: NDArray[Any], start: int) -> Codes:
-        told = "" if ((chunk == 0) | (chunk == 1)).all() else _SEVERAL_PEOPLE
+        others = "" if ((chunk == 0) | (chunk == 1)).all() else _SEVERAL_PEOPLE
         if chunk.shape[1] != self.n_classes:
-            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got {chunk.shape[1]}.{told}")
-        wrong = (chunk != 0).sum(axis=1) != 1
-        wrong |= chunk.max(axis=1) != 1
+            raise LabelsError(f"Expected one-hot labels of {self.n_classes} columns, got {chunk.shape[1]}.{others}")
+        n_marks = (chunk != 0).sum(axis=1)
+        wrong = (n_marks != 1) | (chunk.max(axis=1) != 1)
         if wrong.any():
             row = int(np.argmax(wrong))
-            several = told or (_SEVERAL_CLASSES if (chunk != 0).sum(axis=1).max() > 1 else "")
+            hint = others or (_SEVERAL_CLASSES if n_marks.max() > 1 else "")
             raise LabelsError(
-                f"Expected one-hot labels, a single 1 in each row, got {chunk[row]} at row {start + row}.{several}"
+                f"Expected one-hot labels, a single 1 in each row, got {chunk[row]} at row {start + row}.{hint}"
             )
-        codes: Codes = chunk.argmax(axis=1)
-        return codes
+        return np.asarray(chunk.argmax(axis=1))
 
 
 def _is_integer(name: str) -> bool:
@@ -315,19 +294,18 @@ def _numbers_among(names: Sequence[str], labels: NDArray[Any]) -> tuple[str, ...
 
     They are if no name is a number, or if some are and not all labels are among these.
     """
-    numbers = tuple(_TRUTHS.get(name.lower(), "") for name in names)
-    if sorted(numbers) == ["0", "1"]:
-        return numbers
+    truths = tuple(_TRUTHS.get(name.lower(), "") for name in names)
+    if sorted(truths) == ["0", "1"]:
+        return truths
     numbers = tuple(str(int(found[1])) if (found := _WHOLE.fullmatch(name)) else name for name in names)
     if labels.dtype.kind == "b" or not any(map(_is_integer, numbers)):
         return None
-    if all(map(_is_integer, numbers)):
-        return numbers
-    return numbers if {*map(str, whole_values(labels).tolist())} <= {*numbers} else None
+    known = all(map(_is_integer, numbers)) or {*map(str, whole_values(labels).tolist())} <= {*numbers}
+    return numbers if known else None
 
 
 def whole_values(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the different class numbers among floats; `LabelCoder.encode` refuses the others and says where."""
+    """Return the different class numbers among floats; `LabelCoder.encode` refuses the others, with their rows."""
     with np.errstate(over="ignore"):
         numbers = values.astype(np.float64, copy=False)
     return np.unique(numbers[np.abs(numbers) <= _LARGEST_WHOLE].astype(np.int64))
@@ -349,5 +327,5 @@ def _whole_numbers(chunk: NDArray[Any], start: int) -> NDArray[np.int64]:
 
 def shorten(names: Sequence[str], limit: int = 8) -> str:
     """Return names for a message, the first of many."""
-    shown = ", ".join(repr(name) for name in names[:limit])
+    shown = ", ".join(map(repr, names[:limit]))
     return shown if len(names) <= limit else f"{shown}, … {len(names)} in all"

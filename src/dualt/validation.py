@@ -1,14 +1,15 @@
 """Checks of arguments: probabilities, matrices, names and numbers. `dualt.labels` checks labels, readers their files.
 
-A message says what was expected, what came, where, and what to do. Checks of large arrays work on
-one chunk at a time, so that they ride along with the pass that uses the numbers.
+Large arrays are checked one chunk at a time, in the pass that uses the numbers.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,10 +26,10 @@ ROW_SUM_TOLERANCE = 0.01255
 _TRANSITION_TOLERANCE = 1e-3
 # A matrix of this many classes takes 0.8 GB; an estimate holds several.
 _MOST_CLASSES = 10_000
-_LOGARITHMS = "These look like log-probabilities: pass np.exp(...)."
+_BOTH_COLUMNS = " For two classes pass both columns: np.column_stack([1 - p, p])."
 _ONE_CLASS_EACH = (
     " If these are the labels: they come second. If they are predictions: pass probabilities (predict_proba); with hard"
-    " predictions only the estimator spade is defined, of one-hot rows."
+    " predictions, as one-hot rows, only the estimator spade is defined."
 )
 
 
@@ -38,7 +39,7 @@ def is_frame(obj: Any) -> bool:
 
 
 def index_of(obj: Any) -> Any:
-    """Return the index of a pandas data frame or series, or what was made of one; None of anything else."""
+    """Return the index of a pandas data frame or series, or of what was made of one; None for anything else."""
     index = getattr(obj, "index", None)
     return index if hasattr(index, "equals") else None
 
@@ -51,8 +52,8 @@ def align_labels(pred_probs: Any, noisy_labels: Any, called: str = "labels") -> 
     if rows.nlevels == own.nlevels and rows.is_unique and own.is_unique and own.isin(rows).all():
         return noisy_labels.loc[rows]
     raise InputError(
-        f"Expected {called} with the index of the probabilities, or of the data, got another index: they may be of"
-        f" other rows. Pass {called}.loc[...] of that index, or {called}.to_numpy() if they are in the same order."
+        f"Expected {called} with the index of the probabilities, or of the data, got another index: they may belong to"
+        f" other rows. Pass {called}.loc[...] with that index, or {called}.to_numpy() if they are in the same order."
     )
 
 
@@ -70,7 +71,7 @@ def as_array(values: Any, expected: str, error: type[InputError]) -> NDArray[Any
 
 
 def _readable(values: Any) -> Any:
-    """Return `values` as something that NumPy reads whole: tensors off the graph, in main memory; columns as lists."""
+    """Return `values` as something that NumPy reads at once: tensors on the CPU, columns of data sets as lists."""
     if hasattr(values, "detach"):  # torch, without importing it; NumPy has no bfloat16
         values = values.detach().cpu()
         return values.float() if str(values.dtype) == "torch.bfloat16" else values
@@ -82,16 +83,19 @@ def _readable(values: Any) -> Any:
         return np.from_dlpack(values)
     if hasattr(values, "column_names"):  # a Hugging Face data set
         return np.column_stack([values[name][:] for name in values.column_names])
-    # A column of a Hugging Face data set reads its file once for the whole, and once for every single entry.
+    # A column of a Hugging Face data set reads its file once as a slice, and once for every single entry.
     return values[:] if isinstance(values, Sequence) else values
 
 
 def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     """Return `pred_probs` as a 2-D array, without copying arrays, and class names if its columns carry them."""
-    columns = _column_names(pred_probs)
+    columns = pred_probs.columns if is_frame(pred_probs) else getattr(pred_probs, "column_names", None)
     names = None if columns is None else names_of_columns(columns)
     if is_frame(pred_probs):
-        pred_probs = _frame_values(pred_probs)
+        pred_probs = pred_probs.to_numpy()
+        if pred_probs.dtype.kind == "O":  # pandas' nullable columns
+            with suppress(TypeError, ValueError):
+                pred_probs = pred_probs.astype(np.float64)
     table = as_array(pred_probs, "probabilities of shape (n_samples, n_classes)", ProbabilitiesError)
     if table.shape == () and table.dtype.kind == "O":
         hint = " Pass its toarray()." if hasattr(pred_probs, "toarray") else ""
@@ -108,24 +112,6 @@ def names_of_columns(columns: Sequence[Any]) -> tuple[str, ...] | None:
     return None if list(columns) == list(range(len(columns))) else tuple(map(class_name, columns))
 
 
-def _column_names(table: Any) -> list[Any] | None:
-    """Return the names of the columns of a data frame, an Arrow table or a data set; None if there are none."""
-    if is_frame(table):
-        return list(table.columns)
-    return list(table.column_names) if hasattr(table, "column_names") else None
-
-
-def _frame_values(frame: Any) -> NDArray[Any]:
-    """Return a data frame's values; pandas' nullable columns come as objects, here as the floats they are."""
-    values: NDArray[Any] = frame.to_numpy()
-    if values.dtype.kind != "O":
-        return values
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
-        return values
-
-
 def check_probability_shape(table: NDArray[Any]) -> None:
     """Refuse anything but a non-empty numeric table of at least two columns."""
     if table.dtype.kind not in "fiub":
@@ -133,19 +119,14 @@ def check_probability_shape(table: NDArray[Any]) -> None:
         raise ProbabilitiesError(f"Expected numeric probabilities, got an array of dtype {table.dtype}.{hint}")
     if table.ndim != 2:
         whole = table.ndim == 1 and table.size > 0 and bool((table == np.rint(table)).all())
-        both = " For two classes pass both columns: np.column_stack([1 - p, p])." if table.ndim == 1 else ""
+        hint = _ONE_CLASS_EACH if whole else _BOTH_COLUMNS * (table.ndim == 1)
         raise ProbabilitiesError(
-            f"Expected probabilities of shape (n_samples, n_classes), got shape {table.shape}."
-            f"{_ONE_CLASS_EACH if whole else both}"
+            f"Expected probabilities of shape (n_samples, n_classes), got shape {table.shape}.{hint}"
         )
-    n_samples, n_classes = table.shape
-    if n_samples == 0:
+    if table.shape[0] == 0:  # a Dask array of unknown length has no len
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
-    if n_classes < 2:
-        raise ProbabilitiesError(
-            f"Expected at least two classes (columns), got {n_classes}."
-            " For two classes pass both columns: np.column_stack([1 - p, p])."
-        )
+    if table.shape[1] < 2:
+        raise ProbabilitiesError(f"Expected at least two classes (columns), got {table.shape[1]}.{_BOTH_COLUMNS}")
 
 
 def check_same_length(n_probabilities: int, n_labels: int) -> None:
@@ -164,16 +145,45 @@ def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
     # Sums that overflow or meet infinities are refused by their value, not by a warning.
     with np.errstate(over="ignore", invalid="ignore"):
         sums = chunk @ np.ones(chunk.shape[1], chunk.dtype)
-    if chunk.min() >= 0 and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= 1 + ROW_SUM_TOLERANCE:
-        return
-    raise ProbabilitiesError(_describe_bad_rows(chunk, start, ROW_SUM_TOLERANCE))
+        if chunk.min() >= 0 and sums.min() >= 1 - ROW_SUM_TOLERANCE and sums.max() <= 1 + ROW_SUM_TOLERANCE:
+            return
+        raise ProbabilitiesError(_describe_bad_row(chunk, start))
+
+
+def _describe_bad_row(chunk: NDArray[Any], start: int) -> str:
+    """Return what is wrong with the first bad row of a chunk, whose first row is number `start`, and what to do."""
+    sums = chunk.sum(axis=1, dtype=np.float64)
+    excess = np.abs(sums - 1)
+    infinite, negative = ~np.isfinite(chunk), chunk < 0
+    if infinite.any() or negative.any():
+        row, column = np.argwhere(infinite if infinite.any() else negative)[0]
+        expected = "finite probabilities" if infinite.any() else "probabilities in [0, 1]"
+        others = ~negative.any(axis=1)  # logits are negative in most rows; among good rows a single one is odd
+        hint = "These look like logits: pass their softmax."
+        if (chunk <= 0).all():
+            hint = "These look like log-probabilities: pass np.exp(...)."
+        elif infinite.any() or (others.any() and (excess[others] <= ROW_SUM_TOLERANCE).all()):
+            hint = "Drop or recompute that row."
+        return f"Expected {expected}, got {chunk[row, column]:.6g} at row {start + row}, column {column}. {hint}"
+    # A sum on the brink may be over it in float32 only: then the worst row is the one.
+    over, highest = excess > ROW_SUM_TOLERANCE, chunk.max(axis=0)
+    row, above = int(np.argmax(over if over.any() else excess)), highest > 1 + ROW_SUM_TOLERANCE
+    hint = "Divide each row by its sum, or pass the softmax of logits."
+    if abs(sums[row] - 100) < 1:
+        hint = "These look like percentages: divide by 100."
+    elif above.any() and not above.all():
+        column = int(np.argmax(above))
+        hint = (
+            f"Column {column} has values up to {highest[column]:.6g} and does not look like a probability: leave it"
+            f" out. If it is a class: {hint[0].lower()}{hint[1:]}"
+        )
+    return f"Expected rows that sum to 1, got {sums[row]:.6g} at row {start + row}. {hint}"
 
 
 def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
     """Return probabilities that were rounded to two decimals with rows that sum to one again; others as they are.
 
-    Rounded are those that all have at most two decimals and whose rows miss one by no more than rounding can explain,
-    some by 0.01 or more.
+    Rounded means: all have at most two decimals, and rows miss one by no more than rounding explains, some by 0.01.
     """
     if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:16]):
         return table
@@ -197,10 +207,7 @@ def _has_two_decimals(table: NDArray[Any]) -> bool:
 
 
 def scale_with_warning(table: NDArray[Any], stacklevel: int = 2) -> NDArray[Any]:
-    """Return what `scale_rounded` returns, and warn if that is not the table itself.
-
-    `stacklevel` is that of the caller: 2 is the function that called the caller.
-    """
+    """Return `scale_rounded(table)`, with a warning if rows were scaled; `stacklevel` is that of the caller."""
     scaled = scale_rounded(table)
     if scaled is not table:
         message = "The probabilities are rounded to two decimals: each row was divided by its sum."
@@ -208,56 +215,12 @@ def scale_with_warning(table: NDArray[Any], stacklevel: int = 2) -> NDArray[Any]
     return scaled
 
 
-def _describe_bad_rows(chunk: NDArray[Any], start: int, tolerance: float) -> str:
-    """Return what is wrong with the first bad row of a chunk, whose first row is number `start`, and what to do."""
-    bad = ~np.isfinite(chunk)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        hint = _LOGARITHMS if (chunk <= 0).all() else "Drop or recompute that row."
-        return f"Expected finite probabilities, got {chunk[row, column]} at row {start + row}, column {column}. {hint}"
-    with np.errstate(over="ignore"):
-        sums = chunk.sum(axis=1, dtype=np.float64)
-    excess = np.abs(sums - 1)
-    if (chunk < 0).any():
-        row, column = np.argwhere(chunk < 0)[0]
-        hint = _LOGARITHMS if (chunk <= 0).all() else _of_negative(chunk, excess <= tolerance)
-        return (
-            f"Expected probabilities in [0, 1], got {chunk[row, column]:.6g} at row {start + row},"
-            f" column {column}. {hint}"
-        )
-    # A sum on the brink may be over it in float32 only: then the worst row is the one.
-    over = excess > tolerance
-    row = int(np.argmax(over if over.any() else excess))
-    hint = "These look like percentages: divide by 100." if abs(sums[row] - 100) < 1 else _of_sums(chunk, tolerance)
-    return f"Expected rows that sum to 1, got {sums[row]:.6g} at row {start + row}. {hint}"
-
-
-def _of_negative(chunk: NDArray[Any], sum_to_one: NDArray[np.bool_]) -> str:
-    """Return what to do about negative entries: those of logits are in most rows, an odd one is between good rows."""
-    others = (chunk >= 0).all(axis=1)
-    odd = others.any() and sum_to_one[others].all()
-    return "Drop or recompute that row." if odd else "These look like logits: pass their softmax."
-
-
-def _of_sums(chunk: NDArray[Any], tolerance: float) -> str:
-    """Return what to do about rows of other sums; a column that has values above one may be there by mistake."""
-    highest = chunk.max(axis=0)
-    above = highest > 1 + tolerance
-    if not above.any() or above.all():
-        return "Divide each row by its sum, or pass the softmax of logits."
-    column = int(np.argmax(above))
-    return (
-        f"Column {column} has values up to {highest[column]:.6g} and looks like no probability: leave it out. If it is"
-        " a class, divide each row by its sum, or pass the softmax of logits."
-    )
-
-
 def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:
     """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it."""
     given = as_array(transition, "a numeric transition matrix", TransitionError)
-    if given.dtype.kind == "c":
-        raise TransitionError("Expected a numeric transition matrix, got complex numbers.")
     try:
+        if given.dtype.kind == "c":
+            raise TypeError("got complex numbers")
         matrix = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise TransitionError(f"Expected a numeric transition matrix: {str(error).rstrip('.')}.") from None
@@ -268,12 +231,10 @@ def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDA
             f"Expected a {n_classes}×{n_classes} transition matrix, got {len(matrix)}×{len(matrix)}:"
             " the matrix and the data do not have the same classes."
         )
-    if not np.isfinite(matrix).all():
-        row, column = np.argwhere(~np.isfinite(matrix))[0]
-        raise TransitionError(f"Expected finite entries, got {matrix[row, column]} at [{row}, {column}].")
-    if (matrix < 0).any():
-        row, column = np.argwhere(matrix < 0)[0]
-        raise TransitionError(f"Expected probabilities, got {matrix[row, column]:.6g} at [{row}, {column}].")
+    unusable = ~np.isfinite(matrix) | (matrix < 0)
+    if unusable.any():
+        row, column = np.argwhere(unusable)[0]
+        raise TransitionError(f"Expected finite probabilities, got {matrix[row, column]:.6g} at [{row}, {column}].")
     sums = matrix.sum(axis=1)
     wrong = np.abs(sums - 1) > _TRANSITION_TOLERANCE
     if wrong.any():
@@ -305,50 +266,37 @@ def check_class_names(class_names: ClassNames, n_classes: int | None = None) -> 
         raise LabelsError(f"Expected a list of class names, one per column, got {class_names!r}.") from None
     if n_classes is not None and len(names) != n_classes:
         raise LabelsError(f"Expected {n_classes} class names, one per column, got {len(names)}.")
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
             raise LabelsError(f"Expected distinct class names, got {name!r} twice.")
-        seen.add(name)
     return names
 
 
 def check_fraction(value: Any, name: str, *, inclusive: bool = False) -> float:
     """Return `value` if it is a number in (0, 1), or in [0, 1] if `inclusive`."""
-    try:
-        inside = bool(0 <= value <= 1 if inclusive else 0 < value < 1)
-    except (TypeError, ValueError):
-        inside = False
-    if not inside:
-        interval = "[0, 1]" if inclusive else "(0, 1)"
-        raise InputError(f"Expected {name} in {interval}, got {value!r}.")
-    return float(value)
-
-
-def check_n_classes(n_classes: Any) -> int:
-    """Return `n_classes` if it is a whole number of at least two, and a matrix of them fits memory."""
-    if not _is_count(n_classes, 2):
-        raise InputError(f"Expected at least two classes, a whole number, got {n_classes!r}.")
-    if n_classes > _MOST_CLASSES:
-        raise InputError(
-            f"Expected at most {_MOST_CLASSES:,} classes, got {int(n_classes):,}: one transition matrix would take"
-            f" {8 * int(n_classes) ** 2 / 1e9:.1f} GB. Merge rare classes, or estimate groups of classes one by one."
-        )
-    return int(n_classes)
+    with suppress(TypeError, ValueError):
+        if 0 < value < 1 or (inclusive and value in (0, 1)):
+            return float(value)
+    raise InputError(f"Expected {name} in {'[0, 1]' if inclusive else '(0, 1)'}, got {value!r}.")
 
 
 def check_count(value: Any, name: str, least: int) -> int:
     """Return `value` if it is a whole number of at least `least`."""
-    if not _is_count(value, least):
-        raise InputError(f"Expected {name}, a whole number of at least {least}, got {value!r}.")
-    return int(value)
+    with suppress(TypeError, ValueError, OverflowError):
+        if int(value) == value and value >= least:
+            return int(value)
+    raise InputError(f"Expected {name}, a whole number of at least {least}, got {value!r}.")
 
 
-def _is_count(value: Any, least: int) -> bool:
-    try:
-        return bool(int(value) == value and value >= least)
-    except (TypeError, ValueError, OverflowError):
-        return False
+def check_n_classes(n_classes: Any) -> int:
+    """Return `n_classes` if it is a whole number of at least two, and a matrix of them fits memory."""
+    count = check_count(n_classes, "n_classes", 2)
+    if count > _MOST_CLASSES:
+        raise InputError(
+            f"Expected at most {_MOST_CLASSES:,} classes, got {count:,}: one transition matrix would take"
+            f" {8 * count**2 / 1e9:.1f} GB. Merge rare classes, or estimate groups of classes one by one."
+        )
+    return count
 
 
 def check_n_jobs(n_jobs: Any) -> int:
@@ -366,9 +314,9 @@ def check_indices(indices: Any, n_samples: int) -> NDArray[np.intp]:
     rows = np.asarray(indices)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise InputError(f"Expected row numbers as a list of integers, got dtype {rows.dtype}, shape {rows.shape}.")
-    if len(rows) and (rows.min() < 0 or rows.max() >= n_samples):
-        wrong = rows[(rows < 0) | (rows >= n_samples)][0]
-        raise InputError(f"Expected row numbers from 0 to {n_samples - 1}, got {wrong}.")
+    outside = rows[(rows < 0) | (rows >= n_samples)]
+    if len(outside):
+        raise InputError(f"Expected row numbers from 0 to {n_samples - 1}, got {outside[0]}.")
     if len(np.unique(rows)) != len(rows):
         raise InputError("Expected each row number once, got some twice.")
     return rows.astype(np.intp)

@@ -12,27 +12,27 @@ from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.noise.matrices import labels_like, noise_generator
 from dualt.rng import RandomState
 from dualt.validation import (
-    ClassNames,
     as_array,
     as_probability_table,
-    check_class_names,
-    check_count,
     check_fraction,
     check_n_classes,
     check_probability_chunk,
+    check_same_length,
 )
 
 Floats = NDArray[np.float64]
 
-_RATE_SPREAD = 0.1  # standard deviation of the rates, as published
+# Annotators, and the clean examples per class that each learns from.
+_N_ANNOTATORS, _N_SEEN = 5, 10
 _STRENGTH = 5.0  # inverse ridge penalty of an annotator, for features with a mean square norm of one
 _LARGEST_LIFT = 100.0  # in log odds: beyond it a label is never, or always, wrong
+_RATE_SPREAD = 0.1  # standard deviation of the rates of part-dependent noise, as published
 
 
 class InstanceNoise(NamedTuple):
     """Noisy labels, of the same kind as the clean ones, and P(given label | example) that each was drawn from.
 
-    The columns of `distributions` are class numbers, or class names in sorted order unless `class_names` gives another.
+    The columns of `distributions` are class numbers, or class names in sorted order.
     """
 
     noisy_labels: NDArray[Any]
@@ -40,21 +40,14 @@ class InstanceNoise(NamedTuple):
 
 
 def weak_annotators(
-    features: ArrayLike,
-    clean_labels: Any,
-    rate: float,
-    random_state: RandomState = 0,
-    *,
-    n_annotators: int = 5,
-    n_seen: int = 10,
-    class_names: ClassNames | None = None,
+    features: ArrayLike, clean_labels: Any, rate: float, random_state: RandomState = 0
 ) -> InstanceNoise:
-    """Draw labels from weak annotators, which err most on hard examples.
+    """Draw labels from five weak annotators, who err most on hard examples.
 
-    Each annotator is a logistic regression trained on a few clean examples, and labels a random share of the
-    rows. It gives row x of true class y the label j with probability ∝ P(j | x) · exp(λ·1[j = y]).
-    One λ for all rows makes `rate` the mean probability of a wrong label: it is larger for hard examples, smaller for
-    easy ones, and the wrong label is one that the example resembles.
+    Each annotator is a logistic regression trained on ten clean examples per class, and labels a random fifth of the
+    rows. It gives row x of true class y the label j with probability ∝ P(j | x) · exp(λ·1[j = y]), where one λ for all
+    rows makes `rate` the mean probability of a wrong label. Hard examples are wrong more often than easy ones, and the
+    wrong label is one that the example resembles.
 
     Parameters
     ----------
@@ -66,12 +59,6 @@ def weak_annotators(
         Mean probability of a wrong label, between 0 and 1.
     random_state
         Seed or generator.
-    n_annotators
-        Number of annotators.
-    n_seen
-        Clean examples per class that an annotator learns from (all, if there are fewer).
-    class_names
-        In the order of the columns of `distributions`.
 
     Examples
     --------
@@ -83,21 +70,30 @@ def weak_annotators(
     >>> print(f"{wrong.mean():.3f}", wrong[180:220].mean() > 2 * wrong[:40].mean())
     0.200 True
     """
+    from scipy.special import expit, softmax
     from sklearn.linear_model import LogisticRegression
 
-    array, coder, codes, scaled = _checked(features, clean_labels, rate, class_names)
-    n_annotators, n_seen = check_count(n_annotators, "n_annotators", 1), check_count(n_seen, "n_seen", 1)
+    array, coder, codes, scaled = _checked(features, clean_labels, rate)
     rng = noise_generator(random_state, "annotators", codes)
-    annotator_of = rng.integers(n_annotators, size=len(codes))
-    beliefs = np.full((len(codes), coder.n_classes), -np.inf)  # of a class without examples
-    for annotator in range(n_annotators):
+    annotator_of = rng.integers(_N_ANNOTATORS, size=len(codes))
+    beliefs = np.full((len(codes), coder.n_classes), -np.inf)  # stays so for a class without examples
+    for annotator in range(_N_ANNOTATORS):
         by_class = (rng.permutation(np.flatnonzero(codes == label)) for label in np.unique(codes))
-        seen = np.concatenate([rows[:n_seen] for rows in by_class])
+        seen = np.concatenate([rows[:_N_SEEN] for rows in by_class])
         fitted = LogisticRegression(C=_STRENGTH / scaled.shape[1], max_iter=500).fit(scaled[seen], codes[seen])
         mine = np.flatnonzero(annotator_of == annotator)
         if len(mine):
             beliefs[np.ix_(mine, fitted.classes_)] = fitted.predict_log_proba(scaled[mine])
-    return _drawn(_lifted(beliefs, codes, rate), array, coder, rng)
+    rows = np.arange(len(codes))
+    others = beliefs.copy()
+    others[rows, codes] = -np.inf
+    log_odds = beliefs[rows, codes] - np.logaddexp.reduce(others, axis=1)
+    low, high = -_LARGEST_LIFT, _LARGEST_LIFT
+    for _ in range(60):  # bisection for λ
+        lift = (low + high) / 2
+        low, high = (lift, high) if expit(-log_odds - lift).mean() > rate else (low, lift)
+    beliefs[rows, codes] += high
+    return _drawn(np.asarray(softmax(beliefs, axis=1)), array, coder, rng)
 
 
 def part_dependent(
@@ -107,7 +103,6 @@ def part_dependent(
     random_state: RandomState = 0,
     *,
     sharpness: float = 2.0,
-    class_names: ClassNames | None = None,
 ) -> InstanceNoise:
     """Draw labels with part-dependent noise: each example has its own rate, its features choose the wrong class.
 
@@ -122,7 +117,7 @@ def part_dependent(
 
     Parameters
     ----------
-    features, clean_labels, rate, random_state, class_names
+    features, clean_labels, rate, random_state
         As in `weak_annotators`.
     sharpness
         How strongly the features determine the wrong class; 0: uniform over the other classes.
@@ -143,9 +138,9 @@ def part_dependent(
     """
     from scipy.special import ndtr, ndtri, softmax
 
-    array, coder, codes, scaled = _checked(features, clean_labels, rate, class_names)
+    array, coder, codes, scaled = _checked(features, clean_labels, rate)
     if not (isinstance(sharpness, (int, float, np.number)) and 0 <= sharpness < np.inf):
-        raise InputError(f"Expected sharpness, a number from 0 on, got {sharpness!r}.")
+        raise InputError(f"Expected sharpness, a number of at least 0, got {sharpness!r}.")
     rng = noise_generator(random_state, "parts", codes)
     # Truncated symmetrically to [0, 1]; clipped because of rounding errors.
     reach = ndtr(min(rate, 1 - rate) / _RATE_SPREAD)
@@ -161,9 +156,7 @@ def part_dependent(
     return _drawn(distributions, array, coder, rng)
 
 
-def expected_transition(
-    distributions: ArrayLike, clean_labels: Any, *, class_names: ClassNames | None = None
-) -> Floats:
+def expected_transition(distributions: ArrayLike, clean_labels: Any) -> Floats:
     """Return the matrix that the labels were drawn with: `distributions` averaged over each true class.
 
     Compare an estimate of T with it. A class without examples gets the row of the identity.
@@ -176,30 +169,24 @@ def expected_transition(
     """
     table = as_probability_table(distributions)[0].astype(np.float64)
     array = as_label_array(clean_labels)
-    if len(table) != len(array):
-        raise InputError(f"Expected one distribution per label, got shape {table.shape} and {len(array):,} labels.")
+    check_same_length(len(table), len(array))
     check_probability_chunk(table, 0)
-    codes = LabelCoder.for_labels(array, table.shape[1], class_names).encode(array)
+    codes = LabelCoder.for_labels(array, table.shape[1]).encode(array)
     transition = np.eye(table.shape[1])
     for label in np.unique(codes):
         transition[label] = table[codes == label].mean(axis=0)
     return np.asarray(transition / transition.sum(axis=1, keepdims=True))
 
 
-def _checked(
-    features: ArrayLike, clean_labels: Any, rate: float, class_names: ClassNames | None
-) -> tuple[NDArray[Any], LabelCoder, Codes, Floats]:
+def _checked(features: ArrayLike, clean_labels: Any, rate: float) -> tuple[NDArray[Any], LabelCoder, Codes, Floats]:
     """Return the labels with their coder and codes, and the features as standardised rows (a constant one is 0)."""
     check_fraction(rate, "rate", inclusive=True)
     array = as_label_array(clean_labels)
-    if class_names is not None:
-        class_names = check_class_names(class_names)
-        n_classes = len(class_names)
-    elif array.ndim == 1 and array.dtype.kind in "iuf":
+    if array.ndim == 1 and array.dtype.kind in "iuf":
         n_classes = int(np.nanmax(np.where(np.isfinite(array), array, 1))) + 1
     else:
         n_classes = array.shape[1] if array.ndim == 2 else len(np.unique(array))
-    coder = LabelCoder.for_labels(array, check_n_classes(n_classes), class_names)
+    coder = LabelCoder.for_labels(array, check_n_classes(max(n_classes, 2)))
     codes = coder.encode(array)
     if codes.min() == codes.max():
         raise LabelsError(f"Expected clean labels of at least two classes, got only {coder.names[codes[0]]!r}.")
@@ -215,23 +202,6 @@ def _checked(
         raise InputError(f"Expected finite features, got {rows[row, column]} at row {row}, column {column}.")
     spread = rows.std(axis=0)
     return array, coder, codes, (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1)
-
-
-def _lifted(beliefs: Floats, codes: Codes, rate: float) -> Floats:
-    """Return softmax(beliefs + λ·1[true class]), with the λ that makes `rate` the mean probability of a wrong label."""
-    from scipy.special import expit, softmax
-
-    rows = np.arange(len(codes))
-    others = beliefs.copy()
-    others[rows, codes] = -np.inf
-    log_odds = beliefs[rows, codes] - np.logaddexp.reduce(others, axis=1)
-    low, high = -_LARGEST_LIFT, _LARGEST_LIFT
-    for _ in range(60):
-        lift = (low + high) / 2
-        low, high = (lift, high) if expit(-log_odds - lift).mean() > rate else (low, lift)
-    lifted = beliefs.copy()
-    lifted[rows, codes] += high
-    return np.asarray(softmax(lifted, axis=1))
 
 
 def _drawn(distributions: Floats, array: NDArray[Any], coder: LabelCoder, rng: np.random.Generator) -> InstanceNoise:

@@ -23,7 +23,7 @@ from dualt.validation import (
 
 
 def symmetric(n_classes: int, rate: float) -> NDArray[np.float64]:
-    """Sym-ε: a label stays with probability 1 − rate, else it becomes any other class with equal probability.
+    """Return Sym-ε: a label stays with probability 1 − rate, else it becomes any other class, all equally likely.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def symmetric(n_classes: int, rate: float) -> NDArray[np.float64]:
 
 
 def pair(n_classes: int, rate: float) -> NDArray[np.float64]:
-    """Pair-ε: a label stays with probability 1 − rate, else it becomes the next class (the last becomes the first).
+    """Return Pair-ε: a label stays with probability 1 − rate, else it becomes the next class (the last the first).
 
     Examples
     --------
@@ -75,40 +75,31 @@ def asymmetric(
     array([[0.7, 0.3],
            [0. , 1. ]])
     """
-    if class_names is not None:
-        names = check_class_names(class_names)
-    elif n_classes is not None:
-        names = tuple(map(str, range(check_n_classes(n_classes))))
-    else:
+    if class_names is None and n_classes is None:
         raise InputError("Expected n_classes or class_names, got neither.")
-
-    def index_of(name: Any) -> int:
-        if class_name(name) not in names:
-            raise LabelsError(f"Expected a class among {', '.join(map(repr, names))}, got {name!r}.")
-        return names.index(class_name(name))
-
+    names = check_class_names(range(check_n_classes(n_classes)) if class_names is None else class_names)
     transition = np.eye(check_n_classes(len(names)))
     for source, targets in flips.items():
-        row = index_of(source)
         for target, rate in targets.items():
-            column = index_of(target)
+            unknown = [name for name in (source, target) if class_name(name) not in names]
+            if unknown:
+                raise LabelsError(f"Expected a class among {', '.join(map(repr, names))}, got {unknown[0]!r}.")
+            row, column = names.index(class_name(source)), names.index(class_name(target))
             if row == column:
                 raise InputError(f"Expected flips to another class, got {source!r} → {target!r}.")
             transition[row, column] = check_fraction(rate, f"rate of {source!r} → {target!r}", inclusive=True)
             transition[row, row] -= rate
-        if transition[row, row] < -1e-12:
-            raise InputError(
-                f"Expected rates that sum to at most 1, got {1 - transition[row, row]:.6g} for {source!r}."
-            )
+            if transition[row, row] < -1e-12:
+                got = 1 - transition[row, row]
+                raise InputError(f"Expected rates that sum to at most 1, got {got:.6g} for {source!r}.")
     return np.clip(transition, 0, 1)
 
 
 def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomState = None) -> NDArray[np.float64]:
-    """Random noise of a mean rate: each class has its own rate and its own frequent confusions.
+    """Return random noise of a mean rate: each class has its own rate and its own frequent confusions.
 
-    Class rates are uniform between 0.5 and 1.5 times `rate`, off-diagonal shares Dirichlet(1). Every
-    diagonal entry stays the largest of its row: a class rate that is too high for that is lowered, so that the mean
-    of large rates is less than `rate`.
+    Class rates are uniform between 0.5 and 1.5 times `rate`, off-diagonal shares Dirichlet(1). Every diagonal entry
+    stays the largest of its row: class rates too high for that are lowered.
     """
     n_classes, rate = check_n_classes(n_classes), check_fraction(rate, "rate", inclusive=True)
     generator = as_generator(random_state)
@@ -174,8 +165,7 @@ def corrupt(
     Parameters
     ----------
     labels : (n_samples,)
-        Class numbers from 0, class names, or one-hot rows. Names belong to the rows of `transition` in
-        sorted order unless `class_names` gives another.
+        Class numbers from 0, class names, or one-hot rows; the result is of the same kind.
     transition : (n_classes, n_classes)
     random_state
         Seed or generator.
@@ -183,12 +173,7 @@ def corrupt(
         Round each row's counts to whole labels (largest remainder) instead of drawing them; which labels
         change is still random.
     class_names
-        In the order of the rows of `transition`.
-
-    Returns
-    -------
-    (n_samples,)
-        Labels of the same kind as `labels`, which are not changed.
+        In the order of the rows of `transition`; sorted by default.
 
     Examples
     --------
