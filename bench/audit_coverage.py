@@ -1,6 +1,6 @@
 """Coverage of the intervals of an accuracy: by an audit, beside plain counting; and of the bounds by a known matrix.
 
-    python bench/audit_coverage.py [--draws 1000]
+    python bench/audit_coverage.py [--draws 10000]
 
 Each setting is one population of 5,000 rows with known truth (other sizes are named), drawn from again and again. A
 model that copies repeats that share of the wrong labels. "Wilson" counts the verified rows without the given labels.
@@ -97,7 +97,7 @@ def bounded(matrix: NDArray[np.float64], n: int, error: float, draws: int) -> tu
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=1_000)
+    parser.add_argument("--draws", type=int, default=10_000)
     draws = parser.parse_args().draws
     print(f"{machine()}; {draws:,} draws of each setting\n")
     print("| classes | wrong labels | model errors | verified | | audit covers | Wilson covers | width / Wilson's |")

@@ -192,7 +192,9 @@ def test_the_error_of_a_lead_is_that_of_counting_where_labels_say_nothing():
     true = (rows % 4 == 0).astype(int)
     found = e.accuracy_by_audit(predicted, given, rows, true, Weights.uniform(40, 2000), rival=rival)
     assert found.estimate == pytest.approx(0.5)
-    assert found.standard_error == pytest.approx(2 * np.sqrt(0.75 * 0.25 / 39 * (1 - 40 / 2000)))
+    added = 0.98 * 1.959964**2  # of 2,000 rows, 2 % are verified
+    share = (30 + added / 2) / (40 + added)
+    assert found.standard_error == pytest.approx(2 * np.sqrt(0.98 * share * (1 - share) / (40 + added)))
 
 
 def test_a_lead_that_may_be_zero_is_none():

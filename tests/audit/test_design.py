@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import t as student
 
 from dualt.audit import design as d
 from dualt.audit.design import Plan
@@ -84,35 +83,29 @@ def test_a_later_batch_keeps_what_was_taken():
     assert counts.sum() == 100
 
 
-def test_the_required_size_is_the_smallest_that_will_do():
-    sizes, spread = np.array([5000, 5000]), np.array([0.1, 0.45])
-    size = d.required_size(0.03, sizes, spread)
-
-    def reached(total):
-        return d.expected_half_width(d.allocate(sizes, spread, total), sizes, spread)
-
-    assert reached(size) <= 0.03 < reached(size - 1)
-    assert d.required_size(1e-9, sizes, spread) == 10000
+def half_width(plan, total):
+    """The textbook's half-width of a stratified mean, for the rows that are drawn."""
+    counts, n = d.allocate(plan.sizes, plan.spread, total), len(plan.strata)
+    parts = zip(plan.sizes, counts, plan.spread, strict=True)
+    return 1.96 * np.sqrt(sum((size / n) ** 2 * (1 - m / size) * spread**2 / m for size, m, spread in parts))
 
 
-def test_one_stratum_needs_what_the_textbook_says():
-    size = d.required_size(0.05, np.array([10**6]), np.array([0.5]))
-    assert size == pytest.approx((1.966 * 0.5 / 0.05) ** 2, abs=3)
+def test_as_many_labels_are_needed_as_reach_the_half_width():
+    plan = Plan.of(10_000, "stratified", np.random.default_rng(0).beta(0.3, 2, 10_000))
+    for target in (0.01, 0.03):
+        needed, most = plan.needed(target)
+        assert half_width(plan, needed) == pytest.approx(target, rel=0.02)
+        assert needed < most
+    assert plan.needed(1e-9)[1] == 10_000
+    assert Plan.of(10**6, "uniform").needed(0.05) == pytest.approx((384, 384), abs=1)
 
 
-def test_what_is_needed_after_a_batch():
-    plan, verified = Plan.of(10000, "uniform"), np.zeros(100, int)
-    reached = d.expected_half_width(np.array([100]), plan.sizes, plan.spread)
-    assert plan.needed_after(0.01, 0.02, verified) == 100
-    assert plan.needed_after(reached, reached / 2, verified) == pytest.approx(400, rel=0.06)
-
-
-def test_spread_moves_from_prediction_to_what_was_seen():
-    plan = d.Plan(np.array([0, 0, 0, 1]), np.array([0.1, 0.4]), np.zeros(2, int))
-    found = plan.with_observed(np.array([0.9, 0.0, -0.1]), np.array([0, 1, 2])).observed
-    assert found[0] == pytest.approx(np.sqrt((5 * 0.01 + 0.82) / 8))
-    assert found[1] == pytest.approx(0.4)
-    np.testing.assert_allclose(d.predicted_spread(np.array([0.5, 0.5, 0.0]), np.array([0, 0, 1])), [0.5, 0])
+def test_a_batch_shows_how_many_labels_are_needed():
+    plan = Plan.of(10_000, "uniform")
+    assert plan.needed_after(0.01, 0.02, 100) == 100
+    reached = half_width(plan, 100)
+    assert half_width(plan, plan.needed_after(reached, reached / 2, 100)) == pytest.approx(reached / 2, rel=0.01)
+    assert plan.needed_after(2 * reached, reached, 100) == plan.needed_after(reached, reached / 2, 100)
 
 
 def test_rows_of_an_earlier_batch_count_once_and_are_rows_of_the_data():
@@ -121,17 +114,3 @@ def test_rows_of_an_earlier_batch_count_once_and_are_rows_of_the_data():
     assert plan.after(np.array([3, 7, 3]), strata, sizes).taken.tolist() == [2]
     with pytest.raises(InputError, match="strata of the earlier batch"):
         plan.after(np.array([3, 7, 20]), strata, sizes)
-
-
-def test_an_interval_that_is_wider_than_predicted_needs_more():
-    plan = Plan.of(10000, "stratified", np.full(10000, 0.02))
-    strata = plan.draw(100, 0).strata
-    expected = d.expected_half_width(np.bincount(strata), plan.sizes, plan.spread)
-    assert plan.needed_after(2 * expected, expected, strata) == pytest.approx(400, rel=0.1)
-    assert plan.needed_after(0.9 * expected, 0.5 * expected, strata) == pytest.approx(400, rel=0.1)
-
-
-def test_the_expected_half_width_is_the_textbooks():
-    found = d.expected_half_width(np.array([10, 20]), np.array([100, 300]), np.array([0.5, 0.2]))
-    variance = (1 / 4) ** 2 * 0.9 * 0.25 / 10 + (3 / 4) ** 2 * (14 / 15) * 0.04 / 20
-    assert found == pytest.approx(student.ppf(0.975, 28) * np.sqrt(variance))

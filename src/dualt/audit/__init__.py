@@ -1,6 +1,6 @@
 """Verified labels: which to check, the table to fill in, and how they correct an estimate or an accuracy."""
 
-from dualt.audit.calibration import AuditResult, Calibration, calibrated_posterior, correct_by_audit, corrected_fit
+from dualt.audit.calibration import AuditResult, Calibration, correct_by_audit, corrected_fit
 from dualt.audit.evaluation import NoisyAccuracy, noisy_accuracy
 from dualt.audit.sheet import Sheet, read_audit, read_sheet
 from dualt.audit.verified import Audit, as_audit, check_order
@@ -12,7 +12,6 @@ __all__ = [
     "NoisyAccuracy",
     "Sheet",
     "as_audit",
-    "calibrated_posterior",
     "check_order",
     "correct_by_audit",
     "corrected_fit",

@@ -42,24 +42,18 @@ _UNSEEN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A fitted model of P(Y=i | x, ỹ).
-
-    Attributes
-    ----------
-    theta : (4,)
-        a, b, g, h.
-    offsets : (n_classes, n_classes)
-        r[i, j], for true class i and given label j.
-    transition : (n_classes, n_classes)
-        The matrix T.
-    """
+    """A fitted model of P(Y=i | x, ỹ): `theta` = (a, b, g, h), `offsets` = r and `transition` = T."""
 
     theta: Floats
     offsets: Floats
     transition: Floats
 
+    def predict(self, probs: NDArray[Any], given: Codes) -> Floats:
+        """Return P(true class | x, given label) of a chunk of rows, (n_rows, n_classes)."""
+        return self.posterior(_log(early_posterior(probs, self.transition)), _log(probs), given)
+
     def posterior(self, log_clean: Floats, log_probs: Floats, given: Codes) -> Floats:
-        """Return P(Y=i | x, ỹ) of some rows, (n_rows, n_classes), from log q, log p and their given labels."""
+        """Return the same from log q and log p, which several models share."""
         # The terms that depend on the pair of classes alone are one table, looked up by the given label.
         pairs = self.theta[1] * _log_transition(self.transition) + self.offsets
         pairs[np.diag_indices_from(pairs)] += self.theta[2]
@@ -76,9 +70,8 @@ class AuditResult:
     verified : Verified
         Given and true classes of these rows, predictions by models that had not seen them, and the predicted joint.
     weights : Weights
-        How much each row stands for.
     calibration : Calibration
-        The model of P(true class | x, given label), fitted to all verified rows.
+        Fitted to all verified rows.
     joint : (n_classes, n_classes)
         Expected number of rows with true class i and given label j; the verified rows are known.
     """
@@ -94,7 +87,7 @@ class AuditResult:
 
     @property
     def transition(self) -> Floats:
-        """The calibrated matrix: the aggregate of P(true class | x, given label) over all rows."""
+        """The calibrated matrix."""
         return normalize_counts(self.joint)
 
     @property
@@ -103,7 +96,7 @@ class AuditResult:
         return np.asarray(self.joint.sum(axis=1) / self.joint.sum())
 
     def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return (low, high) for the share of wrong labels, whatever the bias of the predictions."""
+        """Return (low, high) for the share of wrong labels."""
         found = rate_interval(self.verified, self.weights, level)
         return float(found.low[0]), float(found.high[0])
 
@@ -121,12 +114,6 @@ class AuditResult:
         worth = np.minimum(cautious * (1 - cautious) / variance, self.joint.sum(axis=1))
         return np.rint(np.where(counted > 0, np.maximum(counted, worth), 0)).astype(np.int64)
 
-    def residuals(self) -> Floats:
-        """Return 1[label is wrong] − P(label is wrong) of every verified row, by models that had not seen it."""
-        verified = self.verified
-        right = verified.posterior[np.arange(len(self)), verified.given]
-        return np.asarray((verified.given != verified.true) - (1 - right))
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
         interval = list(self.noise_rate_interval())
@@ -134,17 +121,7 @@ class AuditResult:
 
 
 def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit) -> AuditResult:
-    """Calibrate an estimate by verified rows, and measure on them what the calibrated predictions get wrong.
-
-    Parameters
-    ----------
-    posterior
-        The data.
-    transition : (n_classes, n_classes)
-        The estimate without the verified rows.
-    audit
-        Checked here: rows and classes that the data have, drawn at random or with known probabilities.
-    """
+    """Calibrate `transition`, the estimate without verified rows, and measure what the predictions still get wrong."""
     n_samples, n_classes = posterior.n_samples, posterior.n_classes
     audit, true = check_rows(audit, n_samples, posterior.coder, lambda rows: posterior.take(rows)[1])
     check_drawn_at_random(posterior, audit)
@@ -183,13 +160,8 @@ def _draw(transition: Floats, support: NDArray[np.int64], rng: np.random.Generat
     return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
 
 
-def calibrated_posterior(calibration: Calibration, probs: NDArray[Any], given: Codes) -> Floats:
-    """Return P(true class | x, given label) of a chunk of rows, (n_rows, n_classes)."""
-    return calibration.posterior(_log(early_posterior(probs, calibration.transition)), _log(probs), given)
-
-
 class Known(NamedTuple):
-    """Verified rows: log q, log p, given labels, true classes, and the weights of the rows."""
+    """Verified rows: log q, log p, given labels, true classes, and weights, of which only the ratios matter."""
 
     log_clean: Floats
     log_probs: Floats
@@ -204,7 +176,7 @@ class Known(NamedTuple):
 
 
 def fit_calibration(known: Known, transition: Floats, scale: float, start: Calibration | None = None) -> Calibration:
-    """Minimise −Σ w·log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2τ² over θ and r; only ratios of weights matter."""
+    """Minimise −Σ w·log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2τ² over θ and r."""
     from scipy.optimize import minimize
 
     n_rows, n_classes = known.log_probs.shape

@@ -12,8 +12,8 @@ are missing.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,9 +31,6 @@ Design: TypeAlias = Literal["uniform", "stratified"]
 N_STRATA = 5
 # A variance needs two rows; a few more make it worth something.
 FLOOR = 5
-# Share of the draw that is spread evenly whatever the predictions say: if they mislead, no row weighs more than
-# twice as much as in a uniform draw.
-EVEN_SHARE = 0.5
 # The largest standard deviation of an indicator, where nothing is known about it.
 _LARGEST_SPREAD = 0.5
 
@@ -52,10 +49,7 @@ class Draw(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """How much each verified row stands for.
-
-    `weight` sums to one; `probability` is the row's inclusion probability; rows of one stratum were drawn alike.
-    """
+    """How much each verified row stands for (sums to one), its inclusion probability, and its stratum."""
 
     weight: Floats
     probability: Floats
@@ -63,15 +57,12 @@ class Weights(NamedTuple):
 
     @classmethod
     def uniform(cls, n_verified: int, n_samples: int) -> Weights:
-        """Every row of the data had the same chance."""
+        """Return equal weights."""
         return cls.stratified(np.zeros(n_verified, np.intp), np.array([n_samples]))
 
     @classmethod
     def stratified(cls, strata: Ints, sizes: Ints) -> Weights:
-        """Weigh by N_h/m_h, with m_h the rows of stratum h that *were* verified, not those that were to be.
-
-        Strata with fewer than two verified rows are merged with their neighbour: nothing is known of their variance.
-        """
+        """Weigh by N_h/m_h, with m_h the rows of stratum h that *were* verified, not those that were to be."""
         strata, sizes = merge_thin(strata, sizes)
         counts = np.bincount(strata, minlength=len(sizes))
         weight = (sizes / sizes.sum() / np.maximum(counts, 1))[strata]
@@ -79,13 +70,13 @@ class Weights(NamedTuple):
 
     @classmethod
     def unequal(cls, probability: Floats) -> Weights:
-        """Weigh by the inverse of any inclusion probability (Hájek); nothing is known of strata."""
+        """Weigh by the inverse of any inclusion probability (Hájek)."""
         inverse = 1 / probability
         return cls(inverse / inverse.sum(), probability, np.zeros(len(probability), np.intp))
 
 
 def merge_thin(strata: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """Return strata and sizes in which every stratum has at least two verified rows, by merging neighbours."""
+    """Merge neighbouring strata until each has the two verified rows that a variance needs."""
     counts = np.bincount(strata, minlength=len(sizes))
     new, group, seen = np.empty(len(sizes), np.intp), 0, 0
     for stratum, count in enumerate(counts):
@@ -102,27 +93,28 @@ def predicted_spread(wrong: Floats, strata: Ints) -> Floats:
     return np.sqrt(np.bincount(strata, weights=wrong * (1 - wrong)) / np.maximum(np.bincount(strata), 1))
 
 
-def allocate(sizes: Ints, spread: Floats, total: int, taken: Ints | int = 0) -> Ints:
-    """Return m_h ∝ ½·N_h + ½·N_h·S_h (Neyman), at least `FLOOR` (or N_h), at least `taken`, Σ m_h = total.
+def allocation(sizes: Ints, spread: Floats) -> Floats:
+    """Return the share of each stratum in a draw: half in proportion to N_h, half to N_h·S_h (Neyman).
 
-    Parameters
-    ----------
-    sizes, spread : (n_strata,)
-        Number of rows, and standard deviation of what is to be estimated.
-    total
-        Rows to draw in all, with those of earlier batches.
-    taken : (n_strata,), optional
-        Rows of earlier batches.
+    The even half limits the weight of a row, if the predictions mislead, to twice that in a uniform draw.
     """
+    by_size, neyman = sizes / sizes.sum(), sizes * spread
+    return np.asarray((by_size + (neyman / neyman.sum() if neyman.sum() > 0 else by_size)) / 2)
+
+
+def allocate(sizes: Ints, spread: Floats, total: int, taken: Ints | int = 0) -> Ints:
+    """Return the rows to draw from each stratum, by `allocation`, `total` in all.
+
+    Every stratum gets at least `FLOOR` rows, or all that it has, and as many as earlier batches have `taken`.
+    """
+    from scipy.optimize import brentq
+
     least = np.maximum(np.minimum(sizes, FLOOR if total >= FLOOR * len(sizes) else total // len(sizes)), taken)
     total = min(max(total, int(least.sum())), int(sizes.sum()))
-    by_size, neyman = sizes / sizes.sum(), sizes * spread
-    share = EVEN_SHARE * by_size + (1 - EVEN_SHARE) * (neyman / neyman.sum() if neyman.sum() > 0 else by_size)
-    low, high = 0.0, float(sizes.sum()) / max(float(share[share > 0].min(initial=1.0)), 1e-12)
-    for _ in range(100):  # c in m_h = c·share, by bisection: the sum only grows with it
-        middle = (low + high) / 2
-        low, high = (middle, high) if np.clip(middle * share, least, sizes).sum() < total else (low, middle)
-    exact = np.clip(high * share, least, sizes)
+    share = allocation(sizes, spread)
+    highest = float(sizes.sum()) / float(share[share > 0].min())
+    factor = brentq(lambda factor: np.clip(factor * share, least, sizes).sum() - total, 0, highest, xtol=1e-9)
+    exact = np.clip(factor * share, least, sizes)
     whole: Ints = np.floor(exact + 1e-6).astype(np.intp)
     by_remainder = np.argsort(whole - exact, kind="stable")
     candidates = by_remainder[whole[by_remainder] < sizes[by_remainder]]
@@ -131,10 +123,7 @@ def allocate(sizes: Ints, spread: Floats, total: int, taken: Ints | int = 0) -> 
 
 
 def draw_rows(strata: Ints, counts: Ints, seed: int) -> Draw:
-    """Return the `counts[h]` rows of each stratum with the smallest permanent random numbers, in random order.
-
-    The same seed and strata with larger counts give a draw that contains this one.
-    """
+    """Return the `counts[h]` rows of each stratum with the smallest permanent random numbers, in random order."""
     # The permanent numbers, and others to shuffle what was drawn. Neither may be those that the labels were made with.
     numbers, shuffled = (stream(seed, f"audit {purpose}").random(len(strata)) for purpose in ("rows", "order"))
     order = np.lexsort((numbers, strata))
@@ -145,48 +134,16 @@ def draw_rows(strata: Ints, counts: Ints, seed: int) -> Draw:
     return Draw(rows, strata[rows], sizes)
 
 
-def required_size(half_width: float, sizes: Ints, spread: Floats, drawn_by: Floats | None = None) -> int:
-    """Return the fewest rows, allocated by `allocate`, that are expected to reach the half-width; all if none fewer do.
-
-    `drawn_by` are the spreads that rows are allocated by, if they are others.
-    """
-    drawn_by, least, most = spread if drawn_by is None else drawn_by, 2 * len(sizes), int(sizes.sum())
-
-    def reached(total: int) -> bool:
-        return expected_half_width(allocate(sizes, drawn_by, total), sizes, spread) <= half_width
-
-    return min(least + bisect_left(range(least, most), True, key=reached), most)
-
-
-def expected_half_width(counts: Ints, sizes: Ints, spread: Floats) -> float:
-    """Return t·√(Σ (N_h/N)²·(1 − m_h/N_h)·S_h²/m_h), the expected half-width at 95 %."""
-    from scipy.special import stdtrit
-
-    share = sizes / sizes.sum()
-    variance = (share**2 * (1 - counts / np.maximum(sizes, 1)) * spread**2 / np.maximum(counts, 1)).sum()
-    freedom = max(int(counts.sum()) - len(sizes), 1)
-    return float(stdtrit(freedom, 0.975) * np.sqrt(variance))
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Strata to draw from, and how much the labels of each are expected to vary.
+    """The stratum of each row, how much the labels of each stratum vary, and the rows `taken` in earlier batches.
 
-    Attributes
-    ----------
-    strata : (n_samples,)
-    spread : (n_strata,)
-        Predicted standard deviation of 1[label is wrong] − P(label is wrong): rows are allocated by it.
-    taken : (n_strata,)
-        Rows of earlier batches.
-    observed : (n_strata,), optional
-        The spread that verified rows have shown.
+    `spread` is the predicted standard deviation of 1[label is wrong] − P(label is wrong), by which rows are allocated.
     """
 
     strata: Ints
     spread: Floats
     taken: Ints
-    observed: Floats | None = None
 
     @classmethod
     def of(cls, n_samples: int, design: Design, wrong: Floats | None = None) -> Plan:
@@ -217,17 +174,6 @@ class Plan:
         once = np.unique(rows, return_index=True)[1]
         return replace(self, taken=np.bincount(strata[once], minlength=len(self.spread)))
 
-    def with_observed(self, residuals: Floats, rows: Ints, wrong: Floats | None = None) -> Plan:
-        """Return the plan with the spreads that verified rows have shown: √mean residual² in each stratum.
-
-        The prediction, by `wrong` if there is one that the rows have calibrated, counts as `FLOOR` rows.
-        """
-        predicted = self.spread if wrong is None else predicted_spread(wrong, self.strata)
-        counts, squares = (
-            np.bincount(self.strata[rows], values, minlength=len(predicted)) for values in (None, residuals**2)
-        )
-        return replace(self, observed=np.sqrt((FLOOR * predicted**2 + squares) / (FLOOR + counts)))
-
     def draw(self, total: int, seed: int) -> Draw:
         """Draw `total` rows, including those of earlier batches."""
         if not 1 <= total <= len(self.strata):
@@ -236,23 +182,21 @@ class Plan:
         return draw_rows(self.strata, counts, check_count(seed, "a random state", least=0))
 
     def needed(self, half_width: float) -> tuple[int, int]:
-        """Return how many labels an interval of the noise rate needs before any was verified.
+        """Return how many labels a 95 % interval needs: if the predictions are right, and if they say nothing."""
+        n_samples, least = len(self.strata), FLOOR * len(self.spread)
+        by_size, share = self.sizes / n_samples, allocation(self.sizes, self.spread)
+        # The variance of a draw of m rows is a/m − b/N.
+        a, b = (by_size**2 * self.spread**2 / share).sum(), (by_size * self.spread**2).sum()
+        wanted = (half_width / 1.96) ** 2
+        most = min(ceil(_LARGEST_SPREAD**2 / (wanted + _LARGEST_SPREAD**2 / n_samples)), n_samples)
+        return min(max(ceil(a / (wanted + b / n_samples)), least), most), most
 
-        The first number holds if the predictions are right, the second if they say nothing.
-        """
-        most = required_size(half_width, np.array([len(self.strata)]), np.array([_LARGEST_SPREAD]))
-        return min(required_size(half_width, self.sizes, self.spread), most), most
+    def needed_after(self, reached: float, target: float, n_verified: int) -> int:
+        """Return how many labels the half-width `target` needs, if `n_verified` have reached another.
 
-    def needed_after(self, reached: float, target: float, strata: Ints) -> int:
-        """Return how many labels the half-width `target` needs in all, where verified rows in `strata` reached one.
-
-        That follows from the spreads that the batch showed, times the factor by which the interval is wider than they
-        predict (with few wrong labels it is cautious).
+        It falls with the number m of labels as √(1/m − 1/N).
         """
         if reached <= target:
-            return len(strata)
-        spread = self.spread if self.observed is None else self.observed
-        expected = expected_half_width(np.bincount(strata, minlength=len(spread)), self.sizes, spread)
-        caution = max(1.0, reached / expected) if expected > 0 else 1.0
-        needed = required_size(target, self.sizes, spread * caution, self.spread)
-        return min(max(needed, len(strata) + 1), len(self.strata))
+            return n_verified
+        least = 1 / len(self.strata)
+        return ceil(1 / ((target / reached) ** 2 * (1 / n_verified - least) + least))

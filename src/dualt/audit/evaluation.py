@@ -59,9 +59,7 @@ class NoisyAccuracy:
 
     Attributes
     ----------
-    n_samples, n_verified : int
-    level : float
-        Confidence of the intervals.
+    n_samples, n_verified, level
     agreement : float
         Accuracy against the given labels; for two models, the difference.
     bounds : (low, high), optional
@@ -206,20 +204,18 @@ def accuracy_by_audit(
     """
     lead = _lead(predicted, rival, given)
     truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
-    plain = float(lead.mean())
     values, cells = np.unique(lead, return_inverse=True)
     if rival is None:
         shares = np.bincount(cells) / len(cells)
-        return Accuracy(*post_stratified(truth, cells[rows], shares, weights, level), plain)
+        return Accuracy(*post_stratified(truth, cells[rows], shares, weights, level), float(lead.mean()))
     # Where both models agree the lead is known to be 0; elsewhere, −1 to 1 becomes 0 to 1 for the interval.
     differ = predicted != rival
-    shares = np.bincount(cells[differ], minlength=len(values)) / len(cells)
-    reach = float(shares.sum())
+    reach, shares = float(differ.mean()), np.bincount(cells[differ], minlength=len(values)) / max(differ.sum(), 1)
     if not differ[rows].any():
-        return Accuracy(0.0, -reach, reach, reach, plain)
+        return Accuracy(0.0, -reach, reach, reach, float(lead.mean()))
     found = post_stratified((1 + truth) / 2, np.where(differ, cells, -1)[rows], shares, weights, level)
-    estimate, low, high = (2 * value - reach for value in found[:3])
-    return Accuracy(estimate, low, high, 2 * found[3], plain)
+    estimate, low, high = ((2 * value - 1) * reach for value in found[:3])
+    return Accuracy(estimate, low, high, 2 * found[3] * reach, float(lead.mean()))
 
 
 def accuracy_through_transition(
@@ -273,69 +269,66 @@ def _lead(predicted: Codes, rival: Codes | None, target: Codes) -> Floats:
     return np.asarray(right if rival is None else right - (rival == target))
 
 
-class _Likeliest(NamedTuple):
-    """What a table of probabilities predicts: the number of a column for every row."""
-
-    places: Codes
-    n_columns: int
-    names: tuple[str, ...] | None
-
-    def encode(self, coder: LabelCoder) -> Codes:
-        """Return the classes of these columns, by name unless the columns or the classes are only numbered."""
-        if self.n_columns != coder.n_classes:
-            raise ProbabilitiesError(
-                f"Expected probabilities of {coder.n_classes} classes, one column each, got {self.n_columns} columns."
-            )
-        if self.names is None or tuple(map(str, range(self.n_columns))) in (self.names, coder.names):
-            return self.places
-        odd = sorted({*self.names} ^ {*coder.names})[:4]
-        if odd:
-            raise ProbabilitiesError(
-                f"Expected columns named like the classes, got others: {', '.join(map(repr, odd))} are not in both."
-                " Rename them, or pass .to_numpy() if they are in the order of the classes."
-            )
-        return np.array([coder.names.index(name) for name in self.names])[self.places]
-
-
-def _read(model: Any, noisy_labels: Any) -> NDArray[Any] | _Likeliest:
-    """Return predicted classes as labels, or the likeliest columns of probabilities, in the order of the labels."""
-    model = align_labels(noisy_labels, model, "predictions")
-    shape = as_array(model, "predictions as classes or probabilities", InputError).shape
-    if len(shape) != 2 or shape[1] == 1:
-        return as_label_array(model)
-    table, names = as_probability_table(model)
-    rows = as_rows(scale_rounded(table), working_dtype(table.dtype))
-    check_probability_chunk(rows, 0)
-    return _Likeliest(surest(rows)[0], table.shape[1], names)
-
-
 def _encode(
     noisy_labels: Any, models: list[Any], names: Sequence[Any] | None, n_classes: int | None
 ) -> tuple[Codes, list[Codes], LabelCoder]:
     """Return given labels and predictions as codes, and their coder."""
     labels, read = as_label_array(noisy_labels), [_read(model, noisy_labels) for model in models]
-    tables = [model for model in read if isinstance(model, _Likeliest)]
-    lists = [model for model in read if not isinstance(model, _Likeliest)]
-    for length in map(len, [table.places for table in tables] + lists):
-        if length != len(labels):
-            raise LabelsError(f"Expected one prediction per label, got {length:,} and {len(labels):,}.")
-    for model in lists:
-        if model.dtype.kind == labels.dtype.kind == "U" and not np.isin(model, labels).any():
+    for predicted, columns in read:
+        if len(predicted) != len(labels):
+            raise LabelsError(f"Expected one prediction per label, got {len(predicted):,} and {len(labels):,}.")
+        textual = columns is None and predicted.dtype.kind == labels.dtype.kind == "U"
+        if textual and not np.isin(predicted, labels).any():
             raise LabelsError(
                 f"Expected predictions among the classes of the labels ({shorten(np.unique(labels).tolist())}), got"
-                f" other names only ({shorten(np.unique(model).tolist())}). Are they spelt alike?"
+                f" other names only ({shorten(np.unique(predicted).tolist())}). Are they spelt alike?"
             )
-    names = next((table.names for table in tables if table.names is not None), None) if names is None else names
-    widths = [table.n_columns for table in tables] + [*labels.shape[1:]]
-    found, flat = labels, [array for array in (labels, *lists) if array.ndim == 1]
-    if names is None and any(array.dtype.kind == "U" for array in flat):
-        found = np.unique(np.concatenate([array.astype(str) for array in flat]))
+    tables = [columns for _, columns in read if columns is not None]
+    if names is None:
+        names = next((columns for columns in tables if columns != _numbered(len(columns))), None)
+    flat = [each for each in (labels, *(each for each, columns in read if columns is None)) if each.ndim == 1]
+    found, n_found = labels, 0 if names is None else len(names)
+    if names is None and any(each.dtype.kind == "U" for each in flat):
+        found = np.unique(np.concatenate([each.astype(str) for each in flat]))
+        n_found = len(found)
     elif names is None:
-        found = np.unique(np.concatenate([whole_values(array) for array in flat] or [labels[:0, 0]]))
-        names = found.tolist() if found.min(initial=0) < 0 else None  # such as -1, 0 and 1, which are no column numbers
-    known = len(found) if found.dtype.kind == "U" else 1 + int(found.max(initial=0))
-    known = len(names) if names is not None else known
-    width = n_classes or next(iter(widths), known)
+        found = np.unique(np.concatenate([whole_values(each) for each in flat] or [labels[:0, 0]]))
+        n_found = 1 + int(found.max(initial=0))
+        if found.min(initial=0) < 0:  # such as -1, 0 and 1, which are no column numbers
+            names, n_found = found.tolist(), len(found)
+    width = n_classes or next(map(len, tables), labels.shape[1] if labels.ndim == 2 else n_found)
     coder = LabelCoder.for_labels(found, check_n_classes(max(width, 2)), names)
-    codes = [model.encode(coder) if isinstance(model, _Likeliest) else coder.encode(model) for model in read]
+    codes = [coder.encode(each) if columns is None else _match(each, columns, coder) for each, columns in read]
     return coder.encode(labels), codes, coder
+
+
+def _read(model: Any, noisy_labels: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    """Return predicted classes as labels, or the likeliest columns of probabilities and the names of all columns."""
+    model = align_labels(noisy_labels, model, "predictions")
+    shape = as_array(model, "predictions as classes or probabilities", InputError).shape
+    if len(shape) != 2 or shape[1] == 1:
+        return as_label_array(model), None
+    table, names = as_probability_table(model)
+    rows = as_rows(scale_rounded(table), working_dtype(table.dtype))
+    check_probability_chunk(rows, 0)
+    return surest(rows)[0], _numbered(table.shape[1]) if names is None else names
+
+
+def _match(places: Codes, columns: tuple[str, ...], coder: LabelCoder) -> Codes:
+    """Return the classes of columns, by name unless the columns or the classes are only numbered."""
+    if len(columns) != coder.n_classes:
+        raise ProbabilitiesError(
+            f"Expected probabilities of {coder.n_classes} classes, one column each, got {len(columns)} columns."
+        )
+    if _numbered(len(columns)) in (columns, coder.names):
+        return places
+    if odd := sorted({*columns} ^ {*coder.names})[:4]:
+        raise ProbabilitiesError(
+            f"Expected columns named like the classes, got others: {', '.join(map(repr, odd))} are not in both."
+            " Rename them, or pass .to_numpy() if they are in the order of the classes."
+        )
+    return np.array([coder.names.index(name) for name in columns])[places]
+
+
+def _numbered(n_columns: int) -> tuple[str, ...]:
+    return tuple(map(str, range(n_columns)))

@@ -1,22 +1,20 @@
 """Intervals from verified rows that hold whatever the bias of the predictions.
 
-Two estimators use predictions for the rows that nobody has verified:
+- Shares and rates, with predicted probabilities for all rows: the difference estimator of prediction-powered inference
+  (PPI++), λ · (mean prediction over all rows) + weighted mean over the verified rows of (truth − λ · prediction), with
+  the λ of least variance. Its interval is Wilson's, with the number of rows that plain counting would need for the same
+  variance and a t quantile.
+- Accuracies, with cells of known size (whether prediction and given label agree): post-stratification, Σ_h F_h · (mean
+  truth in cell h). Its interval is Agresti and Caffo's: two more successes and failures, spread over the cells.
 
-- the difference estimator of prediction-powered inference (PPI++), for predicted probabilities:
-  λ · (mean prediction over all rows) + weighted mean over the verified rows of (truth − λ · prediction), where λ
-  minimises the variance;
-- post-stratification, for predictions with a few values: Σ_h F_h · (weighted mean of the truth where the prediction has
-  value h), where F_h is the share of that value over all rows.
-
-One rule makes the intervals: the values that a score test with a t quantile does not reject. For one share that is
-Wilson's interval, with the number of rows that would give the same variance by plain counting. All data are a finite
-population: only the rows that are not verified are uncertain.
+All data are a finite population: only the rows that are not verified are uncertain.
 
 References
 ----------
 Angelopoulos, Duchi, Zrnic, "PPI++: efficient prediction-powered inference", 2023. Zrnic, Candès,
 "Cross-prediction-powered inference", 2024. Särndal, Swensson, Wretman, "Model assisted survey sampling", 1992.
-Miettinen, Nurminen, "Comparative analysis of two rates", 1985 (score intervals with restricted maximum likelihood).
+Agresti, Caffo, "Simple and effective confidence intervals for proportions and differences of proportions result from
+adding two successes and two failures", 2000.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
-from dualt.audit.design import Floats, Weights
+from dualt.audit.design import Floats, Ints, Weights
 from dualt.labels import Codes
 
 # Few wrong labels say little about the variance of the residuals: the gain from predictions is shrunk towards none, as
@@ -38,7 +36,7 @@ Target: TypeAlias = tuple[Floats, Floats, Floats]
 
 
 class Intervals(NamedTuple):
-    """Estimates with their intervals, one or many."""
+    """Estimates with their intervals."""
 
     estimate: Floats
     low: Floats
@@ -94,10 +92,7 @@ def transition_intervals(verified: Verified, weights: Weights, level: float = 0.
 
 
 def share_intervals(target: Target, weights: Weights, level: float = 0.95) -> Intervals:
-    """Return the mean over all rows of indicators that are known for the verified rows.
-
-    The target is (truth, predictions), (n_verified, n_targets) each, and the mean prediction over all rows.
-    """
+    """Return the mean over all rows of indicators, (n_verified, n_targets), that are known for the verified rows."""
     ones = np.ones_like(target[0])
     return ratio_intervals(target, (ones, ones, np.ones_like(target[2])), weights, level)
 
@@ -107,119 +102,72 @@ def ratio_intervals(part: Target, whole: Target, weights: Weights, level: float 
 
     The ratio is linearised: its error is that of the mean of part − share·whole, divided by the mean of `whole`.
     """
-    share = _bounded(part[2], whole[2])
+    share = _ratio(part[2], whole[2])
     for _ in range(3):
         residual, predicted = part[0] - share * whole[0], part[1] - share * whole[1]
         tuning = _tuning(residual, predicted, weights)
         amount = _difference(whole, tuning, weights)
-        share = _bounded(_difference(part, tuning, weights), amount)
+        share = _ratio(_difference(part, tuning, weights), amount)
     residual = (part[0] - share * whole[0]) - tuning * (part[1] - share * whole[1])
-    amount = np.where(amount > 0, amount, whole[2])
-    variance = _variance(residual, weights) / np.maximum(amount, _TINY) ** 2
-    n_class = whole[0].sum(axis=0)
-    spread = _quantile(n_class, weights, level) ** 2 / _worth(share, variance, part[0], whole[0], weights)
+    amount = np.maximum(np.where(amount > 0, amount, whole[2]), _TINY)
+    variance = (_centred(residual, weights) ** 2).sum(axis=0) / amount**2
+    # Gain: this variance / that of plain counting, which half a label of each kind keeps from vanishing.
+    unseen, counted = _unseen(weights), _kish(whole[0], weights)
+    cautious = (counted * share + 0.5) / (counted + 1)
+    plain = unseen * cautious * (1 - cautious) / np.maximum(counted, 1)
+    rarer = np.minimum(_kish(part[0], weights), _kish(whole[0] - part[0], weights))
+    gain = (rarer * variance / np.maximum(plain, _TINY) + _DOUBT) / (rarer + _DOUBT)
     # Wilson's interval: {s : (share − s)² ≤ spread · s(1 − s)}.
+    n_class, found = whole[0].sum(axis=0), part[0].sum(axis=0)
+    quantile = stdtrit(np.maximum(n_class - len(np.unique(weights.strata)), 1), (1 + level) / 2)
+    spread = quantile**2 * np.maximum(gain * unseen, np.finfo(np.float64).eps) / np.where(counted > 0, counted, 1)
     centre, half = share + spread / 2, np.sqrt(spread * share * (1 - share) + spread**2 / 4)
     low, high = np.clip((centre - half) / (1 + spread), 0, share), np.clip((centre + half) / (1 + spread), share, 1)
-    found = part[0].sum(axis=0)
-    missed = np.minimum(_missed(weights, level) / np.maximum(_kish(whole[0], weights), 1), 1)
-    low = np.where(found < n_class, low, np.minimum(low, 1 - missed))
-    high = np.where(found > 0, high, np.maximum(high, missed))
+    missed = _missed(counted, weights, level)
     # What no verified row has shown may not exist at all.
-    low, high = np.where(found > 0, low, 0.0), np.where(found < n_class, high, 1.0)
+    low = np.where(found == 0, 0.0, np.where(found < n_class, low, np.minimum(low, 1 - missed)))
+    high = np.where(found == n_class, 1.0, np.where(found > 0, high, np.maximum(high, missed)))
     return Intervals(share, low, high, np.sqrt(variance))
 
 
 def post_stratified(
-    truth: Floats, cells: NDArray[np.intp], shares: Floats, weights: Weights, level: float = 0.95
+    truth: Floats, cells: Ints, shares: Floats, weights: Weights, level: float = 0.95
 ) -> tuple[float, float, float, float]:
-    """Return estimate, low, high and standard error of Σ_h F_h · (mean truth in cell h), by a score interval.
+    """Return estimate, low, high and standard error of Σ_h F_h · (mean truth in cell h).
 
     Parameters
     ----------
     truth : (n_verified,)
         Values in 0..1.
     cells : (n_verified,)
-        The cell of each verified row; −1 for a row in none, where the value is known to be 0.
+        The cell of each verified row; −1 for rows that do not count.
     shares : (n_cells,)
-        F_h, the share of each cell over all rows.
+        F_h, the share of each cell among all rows that count: they sum to 1.
     weights
         How the verified rows were drawn.
     """
     member = (cells[:, None] == np.flatnonzero(shares)).astype(np.float64)
     shares = shares[shares > 0]
-    if not member.any(axis=0).all():  # nothing is known about a cell: count without cells
-        member, shares = member.sum(axis=1, keepdims=True), shares.sum(keepdims=True)
-    part, total = member * truth[:, None], weights.weight @ member
-    mean = _bounded(weights.weight @ part, total)
-    variance = _variance(part - mean * member, weights) / np.maximum(total, _TINY) ** 2
-    size = _worth(mean, variance, part, member, weights, prior=0)
-    quantile = float(_quantile(member.sum() - len(shares) + 1, weights, level))
-    low, high = score_limits(mean, size, shares, quantile)
-    whole, missed = float(shares.sum()), float(min(_missed(weights, level) / member.sum(), 1.0))
-    low = min(low, (1 - missed) * whole) if part.sum() == member.sum() else low
-    high = max(high, missed * whole) if part.sum() == 0 else high
-    return float(shares @ mean), low, high, float(np.sqrt(shares**2 @ variance))
+    unseen, quantile, counted = _unseen(weights), float(ndtri((1 + level) / 2)), _kish(member, weights)
+    # z²/2 successes and as many failures in all. A census needs none.
+    added = unseen * quantile**2 / (2 * len(shares))
+    size, total = np.maximum(counted + 2 * added, _TINY), weights.weight @ member
+    raw, square = (_ratio(values * weights.weight @ member, total) for values in (truth, truth**2))
+    mean = (counted * raw + added) / size
+    variance = ((counted * square + added) / size - mean**2) * unseen / size
+    error = float(np.sqrt(shares**2 @ variance))
+    low, high = max(float(shares @ mean) - quantile * error, 0.0), min(float(shares @ mean) + quantile * error, 1.0)
+    found, missed = float((truth @ member).sum()), float(_missed(member.sum(), weights, level))
+    low = min(low, 1 - missed) if found == member.sum() else low
+    high = max(high, missed) if found == 0 else high
+    return float(np.average(raw, weights=shares * (counted > 0))), low, high, error
 
 
-def score_limits(mean: Floats, size: Floats, shares: Floats, quantile: float) -> tuple[float, float]:
-    """Return the smallest and the largest θ with (Σ F·mean − θ)² ≤ quantile² · Σ F²·x(1 − x)/size.
-
-    x are the shares in the cells that are likeliest where Σ F·x = θ. With Lagrange's multiplier μ they solve
-    size · (mean − x) = μ·F·x·(1 − x), and θ falls as μ grows: one bisection over μ for each limit. With one cell that
-    is Wilson's interval.
-    """
-    estimate, limits = float(shares @ mean), []
-    for sign in (1, -1):
-        inside, outside, limit = 0.0, 1 - 1e-12, estimate
-        for _ in range(60):
-            middle = (inside + outside) / 2
-            x = _restricted(mean, sign * middle / (1 - middle) * shares * size.sum() / size)
-            theta = float(shares @ x)
-            if (estimate - theta) ** 2 <= quantile**2 * (shares**2 @ (x * (1 - x) / size)):
-                inside, limit = middle, theta
-            else:
-                outside = middle
-        limits.append(limit)
-    return limits[0], limits[1]
-
-
-def _restricted(mean: Floats, c: Floats) -> Floats:
-    """Return the root x in 0..1 of c·x² − (1 + c)·x + mean = 0."""
-    root = np.sqrt(np.maximum((1 + c) ** 2 - 4 * c * mean, 0))
-    # Two forms of the same root, each without cancellation on its side.
-    x = np.where(c > -0.5, 2 * mean / np.maximum(1 + c + root, _TINY), (1 + c - root) / np.where(c > -0.5, 1, 2 * c))
-    return np.clip(x, 0, 1)
-
-
-def _worth(
-    share: Floats, variance: Floats, part: Floats, whole: Floats, weights: Weights, prior: float = 0.5
-) -> Floats:
-    """Return how many rows, counted at random, would give the same variance of each share.
-
-    That is (rows of the class) / gain, where gain = variance / variance of plain counting, shrunk by `_DOUBT`. Where
-    predictions enter, a prior of half a label of each kind keeps the variance of plain counting from vanishing.
-    """
+def _missed(counted: Floats, weights: Weights, level: float) -> Floats:
+    """Return the share of rows of which none may be among those counted: (1 − m/N)^K = (1 − level)/2."""
     unseen = _unseen(weights)
-    counted = _kish(whole, weights)
-    cautious = (counted * share + prior) / np.maximum(counted + 2 * prior, _TINY)
-    plain = unseen * cautious * (1 - cautious) / np.maximum(counted, 1)
-    rarer = np.minimum(_kish(part, weights), _kish(whole - part, weights))
-    gain = (rarer * variance / np.maximum(plain, _TINY) + _DOUBT) / (rarer + _DOUBT)
-    size = counted / np.maximum(gain * unseen, np.finfo(np.float64).eps)
-    return np.asarray(np.where(size > 0, size, 1))
-
-
-def _quantile(counted: Floats, weights: Weights, level: float) -> Floats:
-    from scipy.special import stdtrit
-
-    return np.asarray(stdtrit(np.maximum(counted - len(np.unique(weights.strata)), 1), (1 + level) / 2))
-
-
-def _missed(weights: Weights, level: float) -> float:
-    """Return the number of rows K, scaled to the sample, of which none may be drawn: (1 − m/N)^K = (1 − level)/2."""
-    unseen = _unseen(weights)
-    return (1 - unseen) * np.log((1 - level) / 2) / np.log(unseen) if unseen > _ROUNDING else 0.0
+    n_missed = (1 - unseen) * np.log((1 - level) / 2) / np.log(unseen) if unseen > _ROUNDING else 0.0
+    return np.asarray(np.minimum(n_missed / np.maximum(counted, 1), 1))
 
 
 def _kish(indicator: Floats, weights: Weights) -> Floats:
@@ -234,13 +182,8 @@ def _difference(target: Target, tuning: Floats, weights: Weights) -> Floats:
     return np.asarray(tuning * mean + weights.weight @ (truth - tuning * predicted))
 
 
-def _bounded(part: Floats, whole: Floats) -> Floats:
+def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.asarray(np.clip(part / np.where(whole > 0, whole, 1), 0, 1))
-
-
-def _variance(residual: Floats, weights: Weights) -> Floats:
-    """Return Σ_h m_h/(m_h−1) Σ_k (1 − π_k)·w_k²·(r_k − r̄_h)²; with one stratum that of a Hájek mean."""
-    return np.asarray((_centred(residual, weights) ** 2).sum(axis=0))
 
 
 def _centred(values: Floats, weights: Weights) -> Floats:

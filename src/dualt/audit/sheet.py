@@ -24,18 +24,7 @@ _NEEDED = ("index", "given", "true")
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """The rows of an audit, verified or not yet.
-
-    Attributes
-    ----------
-    rows : (n_drawn,)
-    given, true : (n_drawn,)
-        As texts; `true` is empty where nobody has looked yet.
-    probability : (n_drawn,), optional
-    strata, stratum_sizes : (n_drawn,), optional
-    ids, texts : (n_drawn,), optional
-        The user's own names for the rows, and their contents.
-    """
+    """The rows of an audit, with labels as texts; `true` is empty where nobody has looked yet."""
 
     rows: Ints
     given: NDArray[np.str_]
@@ -50,11 +39,10 @@ class Sheet:
     def of_draw(
         cls, labels: NDArray[Any], drawn: Draw, ids: Sequence[str] | None = None, texts: Sequence[str] | None = None
     ) -> Sheet:
-        """Return the sheet of rows that were drawn from `labels`, to be filled in; all rows may have ids and texts."""
+        """Return the empty sheet of rows that were drawn; `labels`, `ids` and `texts` are those of all rows."""
         named = (None if column is None else [column[row] for row in drawn.rows.tolist()] for column in (ids, texts))
-        sizes, empty = drawn.sizes[drawn.strata], np.full(len(drawn.rows), "", dtype="U1")
-        given = labels[drawn.rows].astype(str)
-        return cls(drawn.rows, given, empty, drawn.probability, drawn.strata, sizes, *named)
+        given, empty = labels[drawn.rows].astype(str), np.full(len(drawn.rows), "", dtype="U1")
+        return cls(drawn.rows, given, empty, drawn.probability, drawn.strata, drawn.sizes[drawn.strata], *named)
 
     @property
     def filled(self) -> NDArray[np.intp]:
@@ -82,9 +70,9 @@ class Sheet:
         given, true = numbers_if_all_are(self.given), self.true[self.filled]
         # If the given labels are names, a true '3' is a name too.
         true = true if given.dtype.kind == "U" else numbers_if_all_are(true)
-        drawn = {"probability": self.probability, "strata": self.strata, "stratum_sizes": self.stratum_sizes}
-        known: dict[str, Any] = {name: column[self.filled] for name, column in drawn.items() if column is not None}
-        return Audit(self.rows[self.filled], true, given=given[self.filled], **known)
+        drawn: list[Any] = [self.probability, self.strata, self.stratum_sizes, given]
+        drawn = [column if column is None else column[self.filled] for column in drawn]
+        return Audit(self.rows[self.filled], true, *drawn)
 
     def save(self, path: str | Path) -> None:
         """Write the table, with cells guarded against being taken for formulas."""
@@ -132,39 +120,35 @@ def read_sheet(path: str | Path) -> Sheet:
     if frame.empty:
         raise InputError(f"Expected the rows of an audit below the header of {path}, got none.")
 
-    def numbers(name: str, pattern: str = "[0-9]{1,15}", what: str = "a whole number") -> Floats:
+    def numbers(name: str, pattern: str = "[0-9]{1,15}", expected: str = "a whole number") -> Floats:
         cells = frame[name].str.replace(",", ".")  # spreadsheets in many countries write a decimal comma
         bad = cells[~cells.str.fullmatch(pattern)]
         if len(bad):
             raise InputError(
-                f"Expected {what} as {name} in line {bad.index[0] + 2} of {path}, got {bad.iloc[0][:40]!r}."
+                f"Expected {expected} as {name} in line {bad.index[0] + 2} of {path}, got {bad.iloc[0]!r}."
             )
         return np.asarray(cells.to_numpy(np.float64))
 
     rows, probability, strata, sizes = numbers("index").astype(np.intp), None, None, None
-    if "stratum" in frame:
-        strata, sizes = numbers("stratum").astype(np.intp), numbers("stratum_size").astype(np.intp)
     if "probability" in frame:
         probability = numbers("probability", r"[-+]?[0-9.]+(e-?[0-9]+)?|nan", "a number")
         check_probability(probability)
-        if strata is not None and sizes is not None:
-            _check_stratum_probability(probability, rows, strata, sizes)
+    if "stratum" in frame:
+        strata, sizes = numbers("stratum").astype(np.intp), numbers("stratum_size").astype(np.intp)
     given, true = (as_text_array(frame[name].tolist()) for name in ("given", "true"))
-    ids = frame["id"].tolist() if "id" in frame else None
-    return Sheet(rows, given, true, probability, strata, sizes, ids)
-
-
-def _check_stratum_probability(probability: Floats, rows: Ints, strata: Ints, stratum_sizes: Ints) -> None:
-    """Refuse inclusion probabilities that are not (rows drawn)/(rows) of their stratum: rows were added or removed."""
-    places = np.unique(strata, return_inverse=True)[1]
-    counts = np.bincount(np.unique(np.stack((places, rows)), axis=1)[0])[places]
-    expected = counts / np.maximum(stratum_sizes, 1)
-    bad = np.flatnonzero(~np.isclose(probability, expected, rtol=1e-3))
-    if len(bad):
-        at = bad[0]
-        raise InputError(
-            f"Expected the inclusion probability {expected[at]:.4g} in stratum {strata[at]} ({counts[at]:,} of"
-            f" {stratum_sizes[at]:,} rows are in the file), got {probability[at]:g} for row {rows[at]}"
-            f"{and_more(len(bad))}: rows were added, removed or changed. Restore them (those not checked yet stay, with"
-            " 'true' empty), or draw again."
-        )
+    sheet = Sheet(rows, given, true, probability, strata, sizes, frame["id"].tolist() if "id" in frame else None)
+    if probability is not None and strata is not None and sizes is not None:
+        # The inclusion probability is (rows drawn) / (rows) of the stratum, unless rows were added or removed.
+        places = np.unique(strata, return_inverse=True)[1]
+        counts = np.bincount(np.unique(np.stack((places, rows)), axis=1)[0])[places]
+        expected = counts / np.maximum(sizes, 1)
+        bad = np.flatnonzero(~np.isclose(probability, expected, rtol=1e-3))
+        if len(bad):
+            at = bad[0]
+            raise InputError(
+                f"Expected the inclusion probability {expected[at]:.4g} in stratum {strata[at]} ({counts[at]:,} of"
+                f" {sizes[at]:,} rows are in the file), got {probability[at]:g} for row {rows[at]}{and_more(len(bad))}:"
+                " rows were added, removed or changed. Restore them (those not checked yet stay, with 'true' empty), or"
+                " draw again."
+            )
+    return sheet

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.audit.design import Floats, Ints, Weights
 from dualt.errors import InputError, LabelsError
 from dualt.labels import Codes, LabelCoder, as_label_array, shorten
+from dualt.rows.chunks import entries_at
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import align_labels, index_of
 
@@ -23,19 +24,19 @@ _UNEQUAL = 10.0
 
 
 class Audit:
-    """Verified rows, drawn at random unless strata or inclusion probabilities say otherwise.
+    """Verified rows, drawn at random unless strata or inclusion probabilities say otherwise; an entry for each row.
 
     Attributes
     ----------
-    rows : (n_verified,)
+    rows
         Row positions, counted from 0, in the order of the probabilities (or predictions) that they are passed with.
-    true : (n_verified,)
+    true
         Their true labels, of the same kind as the given ones or as class names.
-    probability : (n_verified,), optional
+    probability
         Inclusion probability of each row.
-    strata, stratum_sizes : (n_verified,), optional
+    strata, stratum_sizes
         The stratum that each row was drawn from at random, and how many rows of the data are in it.
-    given : (n_verified,), optional
+    given
         Given labels when the rows were drawn; refused where the data have others.
 
     Examples
@@ -55,19 +56,15 @@ class Audit:
     ) -> None:
         array = np.asarray(rows)
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise InputError(
-                f"Expected row numbers as a list of integers, got dtype {array.dtype}, shape {array.shape}."
-            )
+            raise InputError(f"Expected row numbers as a list of integers, got {array.dtype} of shape {array.shape}.")
         if (strata is None) != (stratum_sizes is None):
             raise InputError("Expected strata and their sizes together, got one of them.")
         self.rows, self.true = array.astype(np.intp), as_label_array(true)
         self.probability = None if probability is None else np.asarray(probability, np.float64)
         self.strata, self.stratum_sizes, self.given = strata, stratum_sizes, given
-        for column in vars(self).values():
-            if column is not None and len(column) != len(array):
-                raise InputError(
-                    f"Expected one value per verified row, got {len(array)} rows and {len(column)} values."
-                )
+        for n_values in (len(column) for column in vars(self).values() if column is not None):
+            if n_values != len(array):
+                raise InputError(f"Expected one value per verified row, got {len(array)} rows and {n_values} values.")
         if self.probability is not None:
             check_probability(self.probability)
 
@@ -95,7 +92,7 @@ class Audit:
         return Audit(**columns)
 
     def among(self, labelled: Ints) -> Audit:
-        """Return the audit with its rows counted among the `labelled` rows; refuse a row without a label."""
+        """Return the audit with its rows counted among the `labelled` rows."""
         bad = np.flatnonzero(~np.isin(self.rows, labelled))
         if len(bad):
             raise LabelsError(
@@ -120,10 +117,7 @@ def as_audit(verified: Any) -> Audit:
 
 
 def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> Any:
-    """Return `verified`; refuse it where probabilities and labels have the same index in different orders.
-
-    Labels are then aligned by index, but a row position could be meant in either order.
-    """
+    """Return `verified`; refuse it where probabilities and labels have the same index in different orders."""
     rows, own = index_of(pred_probs), index_of(noisy_labels)
     if verified is not None and rows is not None and own is not None and len(rows) == len(own) and not rows.equals(own):
         align_labels(pred_probs, noisy_labels)
@@ -144,25 +138,24 @@ def check_rows(
             f"Expected verified rows from 0 to {n_samples - 1:,}, got {audit.rows[outside[0]]} at position {outside[0]}"
             f"{and_more(len(outside))}. Rows are counted from 0; pass the data that were audited."
         )
-    first, at = np.unique(audit.rows, return_index=True)
-    before = at[np.searchsorted(first, audit.rows)]
-    differs = np.flatnonzero(audit.true[before] != audit.true)
+    _, first, places = np.unique(audit.rows, return_index=True, return_inverse=True)
+    differs = np.flatnonzero(audit.true[first][places] != audit.true)
     if len(differs):
-        row, one, other = audit.rows[differs[0]], audit.true[before[differs[0]]], audit.true[differs[0]]
+        row, one, other = (each[differs[0]] for each in (audit.rows, audit.true[first][places], audit.true))
         raise InputError(
             f"Expected one true class for every verified row, got {one!s} and {other!s} for row {row}"
             f"{and_more(len(differs))}. Decide which is right, and delete the other."
         )
-    audit = audit.take(at)
+    audit = audit.take(first)
     true = _encode(coder, audit.true, audit.rows, "true class")
     if audit.given is not None:
         now = given_of(audit.rows)
         bad = np.flatnonzero(_encode(coder, audit.given, audit.rows, "given label") != now)
         if len(bad):
-            at = bad[0]
             raise LabelsError(
-                f"Expected the given label {coder.names[now[at]]} in row {audit.rows[at]}, got {audit.given[at]!s} in"
-                f" the audit{and_more(len(bad))}: it is for other labels. Pass the labels that it was drawn from."
+                f"Expected the given label {coder.names[now[bad[0]]]} in row {audit.rows[bad[0]]}, got"
+                f" {audit.given[bad[0]]!s} in the audit{and_more(len(bad))}: it is for other labels. Pass those that it was"
+                " drawn from."
             )
     if len(audit) < LEAST:
         raise InputError(
@@ -180,23 +173,34 @@ def check_rows(
     return audit, true
 
 
+def _encode(coder: LabelCoder, labels: NDArray[Any], rows: Ints, what: str) -> Codes:
+    """Return labels of an audit as codes; an unknown one is named with its row."""
+    try:
+        return coder.encode(labels)
+    except LabelsError:
+        if len(labels) > 1:
+            return np.concatenate([_encode(coder, labels[[k]], rows[[k]], what) for k in range(len(labels))])
+        raise LabelsError(
+            f"Expected one of the classes {shorten(coder.names)} as {what} of row {rows[0]} of the audit, got"
+            f" {str(labels[0])!r}. Correct the spelling, or leave it out where no class fits."
+        ) from None
+
+
 def check_drawn_at_random(posterior: NoisyPosterior, audit: Audit) -> None:
     """Refuse verified rows that look chosen for being suspect: their given labels are less probable than most.
 
-    In a random sample, the rank of p[given label] among all rows is uniform; its weighted mean over the audit is
-    compared with one half. Very unequal inclusion probabilities cannot be checked: rows with a large weight are rare.
+    In a random sample, the mean rank of p[given label] among all rows is one half. Very unequal inclusion probabilities
+    cannot be checked: rows with a large weight are rare.
     """
     if audit.probability is not None and audit.probability.max() > _UNEQUAL * audit.probability.min():
         return
     summary = posterior.summary
-    everyone = np.sort(summary.sample_rows[np.arange(len(summary.sample_rows)), summary.sample_labels])
-    rows, given = posterior.take(audit.rows)
-    audited = rows[np.arange(len(rows)), given]
+    everyone = np.sort(entries_at(summary.sample_rows, summary.sample_labels))
+    audited = entries_at(*posterior.take(audit.rows))
     ranks = np.searchsorted(everyone, audited, "left") + np.searchsorted(everyone, audited, "right")
     weight = audit.weights(posterior.n_samples).weight
     share = float(weight @ ranks / (2 * len(everyone)))
-    spread = np.sqrt((weight @ weight + 1 / len(everyone)) / 12)
-    if share < 0.5 - _SUSPECT * spread:
+    if share < 0.5 - _SUSPECT * np.sqrt((weight @ weight + 1 / len(everyone)) / 12):
         raise InputError(
             f"Expected a random sample of the rows to be verified, got {len(audited):,} rows whose given labels are"
             f" less probable than those of {1 - share:.0%} of all rows: they look chosen for being suspect, and"
@@ -217,18 +221,3 @@ def check_probability(probability: Floats) -> None:
 def and_more(n_bad: int) -> str:
     """Return how many others are wrong in the same way, in brackets."""
     return f" (and {n_bad - 1:,} more)" if n_bad > 1 else ""
-
-
-def _encode(coder: LabelCoder, labels: NDArray[Any], rows: Ints, what: str) -> Codes:
-    """Return labels of an audit as codes, one by one, so that an unknown one is named with its row."""
-
-    def code_of(label: Any, row: int) -> Codes:
-        try:
-            return coder.encode(np.array([label]))
-        except LabelsError:
-            raise LabelsError(
-                f"Expected one of the classes {shorten(coder.names)} as {what} of row {row} of the audit, got"
-                f" {str(label)!r}. Correct the spelling, or leave it out where no class fits."
-            ) from None
-
-    return np.concatenate([code_of(label, row) for label, row in zip(labels, rows.tolist(), strict=True)])

@@ -264,14 +264,10 @@ def _plan(
     verified = earlier.audit()
     if posterior is not None and found is not None and found.transition_estimate is not None:
         corrected = estimate_verified(posterior, found.transition_estimate, verified)
-        wrong = 1 - find_posterior_issues(posterior, corrected).probability_right.astype(float)
-        shown = corrected.audit
-        assert shown is not None  # noqa: S101
-        return plan.with_observed(shown.residuals(), shown.rows, wrong), found, shown.noise_rate_interval()
+        return plan, found, corrected.noise_rate_interval()
     is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)
     nothing = np.zeros((len(is_wrong), 1)), np.zeros(1)
     interval = share_intervals((is_wrong[:, None], *nothing), verified.weights(len(given)))
-    plan = plan.with_observed(is_wrong - is_wrong.mean(), verified.rows)
     return plan, None, (float(interval.low[0]), float(interval.high[0]))
 
 
@@ -284,8 +280,8 @@ def _progress(plan: Plan, sheet: Sheet, reached: tuple[float, float] | None, tar
     if target is not None:
         verified = len(sheet.filled) if reached is not None else 0
         needed, most = plan.needed(target)
-        if half_width is not None and sheet.strata is not None:
-            needed = most = plan.needed_after(half_width, target, sheet.strata[sheet.filled])
+        if half_width is not None:
+            needed = most = plan.needed_after(half_width, target, verified)
         missing = max(most - verified, 0)
         known["target"] = {"half_width": target, "needed": needed, "at_most": most, "missing": missing}
     return known

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.audit import Audit, AuditResult, Calibration, as_audit, calibrated_posterior, check_order
+from dualt.audit import Audit, AuditResult, Calibration, as_audit, check_order
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.estimators.views import views_scores
@@ -261,7 +261,7 @@ def _bayes_scores(
 
 
 def _calibrated_scores(calibration: Calibration, probs: NDArray[Any], labels: Codes) -> tuple[NDArray[Any], ...]:
-    weights = calibrated_posterior(calibration, probs, labels)
+    weights = calibration.predict(probs, labels)
     return labels, entries_at(weights, labels), *surest(weights)
 
 
