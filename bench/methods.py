@@ -196,7 +196,7 @@ def measure(name: str, seeds: list[int], methods: list[str], folder: Path | None
 
     folds = list(every[0].folds)
     for stages in every:
-        stages.pred_probs()
+        _ = stages.probs  # trains the folds
     yield from results(FOLDS, [[n for fold in folds for n in stages.trained[fold].networks] for stages in every])
     runs = [finish_run(stages) for stages in every]
     for found, run, problem in zip(results("auto", [run.networks for run in runs]), runs, problems, strict=True):

@@ -8,16 +8,13 @@ python examples/own_method.py        writes own-method.png
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from matplotlib import pyplot
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from torch import Tensor
 
 import dualt
-from dualt.nn.methods import METHODS, Batch, Method, Network
+from dualt.nn.methods import METHODS, Batch, Losses, Method, Networks
 
 
 class GeneralizedCrossEntropy(Method):
@@ -27,7 +24,7 @@ class GeneralizedCrossEntropy(Method):
         super().__init__()
         self.q = q
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
         """Return the mean loss of the batch."""
         log_probs = networks[0](batch.x).log_softmax(dim=1)
         chosen = log_probs.gather(1, batch.labels[:, None])[:, 0]

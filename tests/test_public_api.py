@@ -102,7 +102,7 @@ USES = {
     "dualt.find_label_issues(collection, labels)": "Any",
     "dualt.RobustClassifier(n_jobs=2).fit(probs, labels)": "dualt.classifier.RobustClassifier",
     "dualt.RobustNetClassifier()": "dualt.nn.classifier.RobustNetClassifier",
-    "dualt.losses.ForwardLoss(np.eye(2))": "dualt.nn.losses.modules.ForwardLoss",
+    "dualt.losses.ForwardLoss(np.eye(2))": "dualt.nn.losses.ForwardLoss",
     "dualt.DualTEstimator()": "dualt.estimators.sklearn.DualTEstimator",
     "dualt.noise.pair(3, 0.3)": "numpy.ndarray",
     "dualt.report.render_report(None)": "str",

@@ -32,7 +32,7 @@ def tensors_of(name, trained):
 
 
 if __name__ == "__main__":
-    with joined_world() as world:
+    with joined_world() as rank:
         result = train_all()
-        if world.is_main:
+        if rank == 0:
             save_file(result, sys.argv[1])

@@ -13,11 +13,11 @@ from safetensors.torch import load_file, save_file
 from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
 
 from dualt.errors import FileError, InputError
-from dualt.nn.checkpoint import read_checkpoint
-from dualt.nn.loop import train
+from dualt.nn.loop import History, train
 from dualt.nn.methods import METHODS, build_method
 from dualt.nn.networks import build_network
 from dualt.nn.recipe import Recipe
+from dualt.nn.tensor_files import read_tensors
 
 RECIPES = {
     "ce": Recipe(epochs=4, learning_rate=0.1, momentum=0.9, batch_size=50, milestones=(2,)),
@@ -97,7 +97,7 @@ def killed(tmp_path_factory):
 def test_killed_in_the_middle_of_an_epoch(method, killed):
     """Ten batches per epoch, two views of each in DivideMix after its warm-up: killed in the third epoch of four."""
     path = killed / f"{method}.safetensors"
-    before = read_checkpoint(path)[2].records
+    before = History.from_dict(read_tensors(path)[1]["history"]).records
     seen = []
     resumed = run(method, path, resume=True, on_epoch=lambda record: seen.append(record.epoch), augment=unchanged)
     whole = run(method, augment=unchanged)

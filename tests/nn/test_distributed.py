@@ -12,8 +12,6 @@ import torch
 from distributed_worker import train_all
 from safetensors.torch import load_file
 
-from dualt.nn.distributed import World
-
 WORKER = Path(__file__).parent / "distributed_worker.py"
 
 
@@ -28,9 +26,3 @@ def test_two_processes_are_one(tmp_path):
     assert together.keys() == alone.keys()
     for name, value in alone.items():
         torch.testing.assert_close(together[name], value, rtol=1e-3, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
-
-
-def test_rows_are_divided_among_processes():
-    worlds = [World(rank, 3) for rank in range(3)]
-    assert [range(10)[world.rows(10)] for world in worlds] == [range(3), range(3, 6), range(6, 10)]
-    assert [world.is_main for world in worlds] == [True, False, False]

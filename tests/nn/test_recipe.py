@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt.errors import InputError
-from dualt.nn.history import EpochRecord, History
+from dualt.nn.loop import EpochRecord, History
 from dualt.nn.methods import METHODS
 from dualt.nn.recipe import Recipe
 

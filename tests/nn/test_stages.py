@@ -40,7 +40,7 @@ def test_a_finished_checkpoint_is_not_trained_again(tmp_path):
 
 def test_every_row_is_held_out_once():
     own = stages(folds=3, method="ce")
-    own.pred_probs()
+    assert own.probs.shape == (len(own.every_row.labels), 2)
     assert [*own.trained] == ["ce", *own.folds] == ["ce", "ce-fold-1", "ce-fold-2", "ce-fold-3"]
     assert sorted(np.concatenate(list(own.folds.values()))) == list(range(len(own.every_row.labels)))
 
@@ -48,22 +48,20 @@ def test_every_row_is_held_out_once():
 def test_no_network_of_a_fold_has_seen_the_labels_of_the_rows_that_it_judges():
     """What it says of them stays the same, to the bit, whatever they are."""
     own = stages(folds=3, method="ce")
-    probs = np.concatenate([own.pred_probs(), own.held_out_probs()])
+    probs = own.probs
     rows = own.folds["ce-fold-2"]
     n_train = len(own.data.train.labels)
     own.trained.pop("ce-fold-2")
     own.data.train.labels[rows[rows < n_train]] = 0
     own.data.validation.labels[rows[rows >= n_train] - n_train] = 0
-    other = replace(own, _probs={})
-    again = np.concatenate([other.pred_probs(), other.held_out_probs()])
-    np.testing.assert_array_equal(again[rows], probs[rows])
+    np.testing.assert_array_equal(replace(own).probs[rows], probs[rows])
 
 
 def test_folds_stop_where_the_validation_part_says_that_the_network_has_learned():
     own = stages(folds=3, method="ce", epochs=6)
     history = own.train("ce").history
     assert len(history) == 6
-    own.pred_probs()
+    assert len(own.probs) == len(own.every_row.labels)
     for name in own.folds:
         assert len(own.trained[name].history) == history.learned_epoch + 1
         assert own.trained[name].recipe.epochs == 6, "the schedule is the same"
@@ -76,11 +74,11 @@ def test_folds_that_were_interrupted_go_on_and_come_out_the_same(tmp_path):
 
     options = {"folds": 3, "method": "ce", "learning_rate": 0.1}
     with pytest.raises(KeyboardInterrupt):
-        stages(tmp_path, on_epoch=interrupt, **options).pred_probs()
+        _ = stages(tmp_path, on_epoch=interrupt, **options).probs
     seen = []
     resumed = stages(tmp_path, on_epoch=lambda name, record: seen.append((name, record.epoch)), **options)
     whole = stages(**options)
-    np.testing.assert_array_equal(resumed.pred_probs(), whole.pred_probs())
+    np.testing.assert_array_equal(resumed.probs, whole.probs)
     n_epochs = whole.train("ce").history.learned_epoch + 1
     assert n_epochs > 1
     left = [("ce-fold-2", epoch) for epoch in range(1, n_epochs)] + [("ce-fold-3", epoch) for epoch in range(n_epochs)]

@@ -63,7 +63,7 @@ def test_the_exact_posterior_has_no_error_and_counting_a_small_one():
 
 
 def test_one_logit_gives_the_logistic_loss():
-    network = build_network(with_logistic_loss("resnet-vector"), (10,), 2, n_layers=4).eval()
+    network = build_network(with_logistic_loss("resnet-vector"), (10,), 2, width=0.1).eval()
     x, y = torch.randn(8, 10), torch.tensor([0, 1] * 4)
     logits = network(x)
     assert logits.shape == (8, 2)

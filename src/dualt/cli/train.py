@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dualt.datasets import Dataset, Split
     from dualt.issues import LabelIssues
     from dualt.nn.config import TrainingConfig
-    from dualt.nn.history import EpochRecord
+    from dualt.nn.loop import EpochRecord
     from dualt.nn.run import RobustRun
 
 # As in dualt.nn.methods.METHODS, which would import torch.
@@ -249,13 +249,13 @@ def _train_network(
     # The user's own labels may be wrong; those corrupted here are known.
     clean_labels = None if split.transition is None else split.clean_labels
     asked = {"label": reading["label"], "size": reading["size"], "noise": noise, **resume_options(config)}
-    with joined_world() as world:
+    with joined_world() as rank:
         parts = training_data(split, dataset, config.device)
         stages = Stages(parts, dataset.class_names, config, folder / _CHECKPOINTS, resume)
         stages.check(clean_labels)
-        if world.is_main:
+        if rank == 0:
             _prepare_checkpoints(folder, asked, resume=resume, overwrite=overwrite)
-        with progress(shown=world.is_main and not as_json) as advance:
+        with progress(shown=rank == 0 and not as_json) as advance:
 
             def on_epoch(stage: str, record: EpochRecord) -> None:
                 scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
@@ -267,7 +267,7 @@ def _train_network(
 
             stages.on_epoch = on_epoch
             run = finish_run(stages, clean_labels)
-        content = _save(run, dataset, split, folder) if world.is_main else None
+        content = _save(run, dataset, split, folder) if rank == 0 else None
     if content is not None and as_json:
         print_json(content)
     elif content is not None:

@@ -20,8 +20,7 @@ from dualt.crossfit.targets import encode_labels
 from dualt.datasets.dataset import compute_moments
 from dualt.errors import DualtWarning
 from dualt.nn.config import AUTO, TrainingConfig
-from dualt.nn.history import OnStage
-from dualt.nn.run import as_lists, train_robustly
+from dualt.nn.run import OnStage, as_lists, train_robustly
 from dualt.nn.samples import Part, TrainingData, as_inputs, torch_device
 from dualt.nn.saved_model import Model
 from dualt.rng import stream

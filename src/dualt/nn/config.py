@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,20 +23,16 @@ if TYPE_CHECKING:
     from dualt.nn.samples import Augment
     from dualt.results import TransitionEstimate
 
-RecipeName: TypeAlias = Literal["default", "paper"]
-
 AUTO = "auto"
 # Number of folds by number of samples: k folds cost at most k − 1 trainings.
-_FOLDS = ((20_000, 5), (100_000, 3))
-_FEWEST_FOLDS = 2
+_FOLDS = ((20_000, 5), (100_000, 3), (math.inf, 2))
 # Batches have a 32nd of the samples, within these limits; epochs give this many steps, within theirs.
 _BATCHES, _BATCH_SIZES = 32, (16, 128)
 _STEPS, _EPOCHS = 700, (15, 60)
-_RATE = 2e-3
+# Learning rate, and that of methods that refine a trained network.
+_RATE, _REFINING_RATE = 2e-3, 5e-4
 # Weight decay times the number of samples: like the prior of ridge regression, it matters less with more samples.
 _DECAY = 2.0
-# For methods that refine a trained network.
-_REFINING_RATE = 5e-4
 # A run may be resumed with other values of these.
 _ANY_TIME = ("device", "n_jobs", "recipes")
 
@@ -76,11 +73,9 @@ class TrainingConfig:
         Number of folds for out-of-fold probabilities of all samples; 1: probabilities of the training part by the
         network trained on it, as in the paper. `None`: 5 up to 20,000 samples, 3 up to 100,000, else 2; with the
         paper's recipe 1.
-    method_options
-        Such as `{"volume_weight": 1e-3}` for `volminnet`.
-    network_options
-        Such as `{"hidden": (64, 64), "dropout": 0.2, "batch_norm": True}` for `mlp`, and
-        `{"width": 0.25, "stem": "imagenet"}` for `resnet18`.
+    method_options, network_options
+        Such as `{"volume_weight": 1e-3}` for `volminnet`, `{"hidden": (64, 64), "dropout": 0.2, "batch_norm": True}`
+        for `mlp`, and `{"width": 0.25, "stem": "imagenet"}` for `resnet18`.
     weights
         Pre-trained weights: a `.safetensors` file, or `"imagenet"`.
     augment
@@ -102,7 +97,7 @@ class TrainingConfig:
     estimator: str | None = None
     transition: ArrayLike | TransitionEstimate | None = None
     _: KW_ONLY
-    recipe: RecipeName = "default"
+    recipe: Literal["default", "paper"] = "default"
     epochs: int | None = None
     batch_size: int | None = None
     optimizer: Optimizer | None = None
@@ -126,9 +121,9 @@ class TrainingConfig:
         from dualt.nn.methods import METHODS, check_options
         from dualt.nn.samples import AUGMENTATIONS
 
-        for name, (one, other) in {"recipe": ("default", "paper"), "precision": ("float32", "bf16")}.items():
-            if getattr(self, name) not in (one, other):
-                raise InputError(f"Expected {name} {one!r} or {other!r}, got {getattr(self, name)!r}.")
+        for name, known in {"recipe": ("default", "paper"), "precision": ("float32", "bf16")}.items():
+            if getattr(self, name) not in known:
+                raise InputError(f"Expected {name} {known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}.")
         if self.method == AUTO:
             if self.method_options:
                 raise InputError("Expected a named method for method_options, got method 'auto'.")
@@ -162,19 +157,17 @@ def resume_options(config: TrainingConfig) -> dict[str, Any]:
         return str(value) if isinstance(value, Path) else np.asarray(getattr(value, "transition", value)).tolist()
 
     values = {each.name: getattr(config, each.name) for each in fields(config) if each.name not in _ANY_TIME}
-    plain_values: dict[str, Any] = json.loads(json.dumps(values, default=plain))
-    return plain_values
+    return dict(json.loads(json.dumps(values, default=plain)))
 
 
 def recipe_of(config: TrainingConfig, stage: str, n_samples: int) -> Recipe:
     """Return the recipe of a stage that is trained on `n_samples`."""
     chosen = _unchanged_recipe(config, method_of(stage), n_samples)
-    changes: dict[str, Any] = {name: getattr(config, name) for name in ("batch_size", "patience", "optimizer")}
+    names = ["batch_size", "patience", "optimizer"]
     own = chosen if config.method == AUTO else _unchanged_recipe(config, config.method, n_samples)
-    # A learning rate goes with its optimizer.
-    if config.optimizer is not None or chosen.optimizer == own.optimizer:
-        changes |= {name: getattr(config, name) for name in ("learning_rate", "momentum", "weight_decay")}
-    return chosen.changed(config.epochs, **changes)
+    if config.optimizer is not None or chosen.optimizer == own.optimizer:  # a learning rate goes with its optimizer
+        names += ["learning_rate", "momentum", "weight_decay"]
+    return chosen.changed(config.epochs, **{name: getattr(config, name) for name in names})
 
 
 def _unchanged_recipe(config: TrainingConfig, method: str, n_samples: int) -> Recipe:
@@ -188,10 +181,8 @@ def _unchanged_recipe(config: TrainingConfig, method: str, n_samples: int) -> Re
     entry, recipes = find_method(method), config.recipes or {}
     if method in recipes or config.recipe == "paper":
         return recipes.get(method, entry.recipe)
-    smallest, largest = _BATCH_SIZES
-    size = config.batch_size or min(largest, max(smallest, n_samples // _BATCHES))
-    steps_per_epoch = max(1, -(-n_samples // size))
-    epochs = min(_EPOCHS[1], max(_EPOCHS[0], -(-_STEPS // steps_per_epoch)))
+    size = config.batch_size or int(np.clip(n_samples // _BATCHES, *_BATCH_SIZES))
+    epochs = int(np.clip(math.ceil(_STEPS / math.ceil(n_samples / size)), *_EPOCHS))
     return Recipe(
         epochs=epochs,
         optimizer="adam",
@@ -205,15 +196,13 @@ def _unchanged_recipe(config: TrainingConfig, method: str, n_samples: int) -> Re
 
 def n_folds(config: TrainingConfig, n_samples: int) -> int:
     """Return the number of folds for the probabilities of `n_samples`; 1: in sample."""
-    folds = config.folds
-    if folds is None and (config.recipe == "paper" or config.transition is not None):
-        folds = 1
-    elif folds is None:
-        folds = next((number for limit, number in _FOLDS if n_samples <= limit), _FEWEST_FOLDS)
-        folds = min(folds, n_samples)
-    if not 1 <= folds <= n_samples:
-        raise InputError(f"Expected from 1 to {n_samples:,} folds, got {folds}.")
-    return folds
+    if config.folds is not None:
+        if config.folds > n_samples:
+            raise InputError(f"Expected from 1 to {n_samples:,} folds, got {config.folds}.")
+        return config.folds
+    if config.recipe == "paper" or config.transition is not None:
+        return 1
+    return min(n_samples, next(folds for limit, folds in _FOLDS if n_samples <= limit))
 
 
 def method_of(stage: str) -> str:

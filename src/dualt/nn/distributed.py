@@ -7,55 +7,40 @@ batch (select, compare, mix), it does with the whole batch, as in one process.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import sleep
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
+from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
 _SECONDS_TO_DROP_TENSORS = 0.3
 
 
-@dataclass(frozen=True)
-class World:
-    """The rank of this process, and the number of processes."""
-
-    rank: int = 0
-    size: int = 1
-
-    @property
-    def is_main(self) -> bool:
-        """Whether this process writes files and reports progress."""
-        return self.rank == 0
-
-    def rows(self, total: int) -> slice:
-        """Return this process's rows of a batch of `total`."""
-        return slice(self.rank * total // self.size, (self.rank + 1) * total // self.size)
+def is_distributed() -> bool:
+    """Return whether this process is one of several that train together."""
+    return dist.is_available() and dist.is_initialized()
 
 
-def current_world() -> World:
-    """Return the world that `joined_world` (or the user) has set up."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return World()
-    return World(dist.get_rank(), dist.get_world_size())
+def process_rank() -> int:
+    """Return the number of this process; process 0 writes files and reports progress."""
+    return dist.get_rank() if is_distributed() else 0
 
 
 @contextmanager
-def joined_world() -> Iterator[World]:
-    """Join the processes that torchrun started, if any, and leave together at the end."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
-        yield current_world()
+def joined_world() -> Iterator[int]:
+    """Join the processes that torchrun started, if any, and leave together at the end; yield the rank."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or is_distributed():
+        yield process_rank()
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
-        yield current_world()
+        yield dist.get_rank()
         dist.barrier()
     finally:
         dist.destroy_process_group()
@@ -65,49 +50,28 @@ def joined_world() -> Iterator[World]:
 
 
 class ShardedNetwork(nn.Module):
-    """A network that takes the whole batch, computes this process's rows, and returns all logits.
+    """A network that takes the whole batch, computes this process's share, and returns all logits.
 
     Batch norm uses the statistics of all processes on GPUs (`nn.SyncBatchNorm`); on CPUs, where torch has no such
     layer, those of each process's own rows.
     """
 
-    def __init__(self, network: nn.Module, world: World) -> None:
+    def __init__(self, network: nn.Module) -> None:
         super().__init__()
-        self._world = world
         if next(network.parameters()).is_cuda:
             network = nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
         self.parallel = DistributedDataParallel(network)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits of every row of `x`."""
-        rows = x[self._world.rows(len(x))]
+        """Return the logits of every row of `x`; gradients flow through the rows of this process only."""
+        shares, rank = x.tensor_split(dist.get_world_size()), dist.get_rank()
         # Without gradients there is nothing to average.
-        module = self.parallel if torch.is_grad_enabled() else self.parallel.module
-        logits: Tensor = _GatherRows.apply(module(rows), self._world, len(x))  # type: ignore[no-untyped-call]
-        return logits
-
-
-class _GatherRows(torch.autograd.Function):
-    """Concatenate the rows of all processes."""
-
-    @staticmethod
-    def forward(ctx: Any, local: Tensor, world: World, total: int) -> Tensor:
-        ctx.rows, ctx.size = world.rows(total), world.size
-        shares = [World(rank, world.size).rows(total) for rank in range(world.size)]
-        longest = max(rows.stop - rows.start for rows in shares)
-        padded = local.new_zeros(longest, *local.shape[1:])
-        padded[: len(local)] = local
-        parts = [torch.empty_like(padded) for _ in shares]
-        dist.all_gather(parts, padded)
-        return torch.cat([part[: rows.stop - rows.start] for part, rows in zip(parts, shares, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        # Every process computes the same loss of all rows, so nothing is exchanged here. DistributedDataParallel
-        # averages gradients over processes, but their sum is needed.
-        return grads[0][ctx.rows] * ctx.size, None, None
-
-
-def shard(networks: Sequence[nn.Module], world: World) -> list[nn.Module]:
-    """Return the networks, wrapped for several processes if there are several."""
-    return list(networks) if world.size == 1 else [ShardedNetwork(network, world) for network in networks]
+        own = (self.parallel if torch.is_grad_enabled() else self.parallel.module)(shares[rank])
+        padded = F.pad(own.detach(), (0, 0, 0, len(shares[0]) - len(own)))
+        gathered = [torch.empty_like(padded) for _ in shares]
+        dist.all_gather(gathered, padded)
+        logits = [rows[: len(share)] for rows, share in zip(gathered, shares, strict=True)]
+        # The same values with a gradient times the number of processes: DistributedDataParallel averages gradients,
+        # but their sum is needed, since every process computes the loss of all rows.
+        logits[rank] = own + (len(shares) - 1) * (own - own.detach())
+        return torch.cat(logits)

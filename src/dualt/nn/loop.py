@@ -1,31 +1,119 @@
-"""The training loop, from top to bottom."""
+"""The training loop, from top to bottom, and the record of its epochs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, fields
 from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dualt.errors import InputError, TrainingError
-from dualt.nn.checkpoint import load_checkpoint, save_checkpoint
-from dualt.nn.distributed import current_world, shard
-from dualt.nn.history import EpochRecord, History, Trained
-from dualt.nn.methods.base import Batch, Method
+from dualt.nn.distributed import ShardedNetwork, is_distributed, process_rank
+from dualt.nn.methods.base import Batch, Method, Networks
 from dualt.nn.networks import seeded
 from dualt.nn.prediction import Network, evaluating, mean_scores
-from dualt.nn.recipe import Recipe
+from dualt.nn.recipe import Recipe, Report
 from dualt.nn.samples import Augment, Part, TrainingData
+from dualt.nn.tensor_files import load_checkpoint, save_checkpoint
 from dualt.rng import stream, stream_seed
 
 Precision: TypeAlias = Literal["float32", "bf16"]
-OnEpoch: TypeAlias = Callable[[EpochRecord], None]
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One epoch: means over networks; `None` where there is nothing to compare with."""
+
+    epoch: int
+    learning_rate: float
+    loss: float
+    validation_accuracy: float | None
+    validation_loss: float | None
+    test_accuracy: float | None
+    seconds: float
+
+
+@dataclass
+class History:
+    """The records of all epochs so far."""
+
+    records: list[EpochRecord] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch with the best validation accuracy, ties broken by the loss; the last epoch without validation.
+
+        On a few hundred noisy labels many epochs have the same accuracy, and the first of them has hardly learned.
+        """
+        last = self.records[-1]
+        if last.validation_accuracy is None:
+            return last.epoch
+        return max(self.records, key=lambda r: (r.validation_accuracy, -(r.validation_loss or 0.0))).epoch
+
+    @property
+    def learned_epoch(self) -> int:
+        """The later of the epochs with the best validation accuracy and the smallest validation loss.
+
+        With few labels an early epoch may be the most accurate by chance, and the loss is smallest before a network
+        becomes confident.
+        """
+        last = self.records[-1]
+        if last.validation_loss is None:
+            return last.epoch
+        return max(self.best_epoch, min(self.records, key=lambda r: r.validation_loss or 0.0).epoch)
+
+    @property
+    def seconds(self) -> float:
+        """Time of all epochs, including those before a resume."""
+        return sum(record.seconds for record in self.records)
+
+    def test_accuracy(self, report: Report) -> float | None:
+        """Return the test accuracy as a recipe reports it, or `None` without clean test labels."""
+        chosen = self.records[-10:] if report == "last-ten" else [self.records[self.best_epoch]]
+        known = [record.test_accuracy for record in chosen if record.test_accuracy is not None]
+        return float(np.mean(known)) if known else None
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return one list per column, with an entry for each epoch."""
+        return {column.name: [getattr(each, column.name) for each in self.records] for column in fields(EpochRecord)}
+
+    @classmethod
+    def from_dict(cls, columns: Mapping[str, list[Any]]) -> History:
+        """Return the history that `to_dict` wrote."""
+        return cls([EpochRecord(*row) for row in zip(*columns.values(), strict=True)])
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Networks with the weights that the recipe reports, and the history of their training."""
+
+    networks: Sequence[nn.Module]
+    method: Method
+    history: History
+    recipe: Recipe
+
+    @property
+    def test_accuracy(self) -> float | None:
+        """Accuracy on the clean test part, as the recipe reports it."""
+        return self.history.test_accuracy(self.recipe.report)
+
+    @property
+    def learned_transition(self) -> NDArray[np.float64] | None:
+        """The matrix that the method has learned along with its networks; `None` if it learns none."""
+        learned = self.method.learned_transition
+        return None if learned is None else learned.cpu().numpy().astype(np.float64)
 
 
 def train(
@@ -41,7 +129,7 @@ def train(
     checkpoint: str | Path | None = None,
     n_epochs: int | None = None,
     resume: bool = False,
-    on_epoch: OnEpoch | None = None,
+    on_epoch: Callable[[EpochRecord], None] | None = None,
 ) -> Trained:
     """Train `networks` in place with `method`, and return them with the weights that `recipe` reports.
 
@@ -73,37 +161,34 @@ def train(
     modules.to(data.train.labels.device).train()
     optimizer = recipe.make_optimizer(modules.parameters())
     history, best = History(), dict[str, Tensor]()
-    settings = {
-        **recipe.to_dict(), "method": type(method).__name__, "options": dict(method.options), "precision": precision,
-        "random_state": random_state, "n_epochs": n_epochs, "n_samples": len(data.train.labels),
-    }  # fmt: skip
+    settings = recipe.to_dict() | {"method": type(method).__name__, "options": dict(method.options)}
+    settings |= {"precision": precision, "random_state": random_state}
+    settings |= {"n_epochs": n_epochs, "n_samples": len(data.train.labels)}
     path = None if checkpoint is None else Path(checkpoint)
     if resume and path is not None and path.exists():
-        best, history = load_checkpoint(path, modules, optimizer, settings)
+        best, columns = load_checkpoint(path, modules, optimizer, settings)
+        history = History.from_dict(columns)
 
-    world = current_world()
-    calls = [_with_precision(network, precision) for network in shard(networks, world)]
-    at_rest = partial(evaluating, networks)
+    calls = [_with_precision(ShardedNetwork(net) if is_distributed() else net, precision) for net in networks]
+    at_rest, rank = partial(evaluating, networks), process_rank()
     with limited_threads(n_jobs):
         while len(history) < (n_epochs or recipe.epochs):
             if recipe.patience and len(history) and len(history) - 1 - history.best_epoch >= recipe.patience:
                 break
             epoch, began = len(history), perf_counter()
-            with seeded(stream_seed(random_state, f"dropout/{epoch}") + world.rank):
+            with seeded(stream_seed(random_state, f"dropout/{epoch}") + rank):
                 loss = _run_epoch(epoch, calls, method, optimizer, data.train, recipe, random_state, augment, at_rest)
             with at_rest():
                 accuracy, misfit = mean_scores(calls, data.validation, method.to_noisy)
                 tested, _ = mean_scores(calls, data.test)
             rate, seconds = recipe.learning_rate_at(epoch), perf_counter() - began
-            record = EpochRecord(epoch, rate, loss, accuracy, misfit, tested, seconds)
-            history.records.append(record)
+            history.records.append(EpochRecord(epoch, rate, loss, accuracy, misfit, tested, seconds))
             if history.best_epoch == epoch:
                 best = {name: value.detach().clone() for name, value in modules.state_dict().items()}
-            if world.is_main:
-                if path is not None:
-                    save_checkpoint(path, modules, optimizer, best, history, settings)
-                if on_epoch is not None:
-                    on_epoch(record)
+            if rank == 0 and path is not None:
+                save_checkpoint(path, modules, optimizer, best, settings, history.to_dict())
+            if rank == 0 and on_epoch is not None:
+                on_epoch(history.records[-1])
 
     if recipe.report == "best-validation":
         modules.load_state_dict(best)
@@ -112,7 +197,7 @@ def train(
 
 def _run_epoch(
     epoch: int,
-    networks: Sequence[Network],
+    networks: Networks,
     method: Method,
     optimizer: torch.optim.Optimizer,
     part: Part,
@@ -124,18 +209,18 @@ def _run_epoch(
     """Take one optimizer step per batch, and return the mean loss of the networks."""
     rng, ramp = stream(random_state, f"method/{epoch}"), recipe.ramp_at(epoch)
     order = torch.from_numpy(stream(random_state, f"batches/{epoch}").permutation(len(part.labels)))
-    order = order.to(part.labels.device)
+    batches = list(torch.split(order.to(part.labels.device), recipe.batch_size))
+    if len(batches) > 1 and len(batches[-1]) == 1:  # batch norm needs two samples
+        batches[-2:] = [torch.cat(batches[-2:])]
     with at_rest():
         method.begin_epoch(networks, part, ramp)
     total, n_steps = 0.0, 0
-    batches = batch_limits(len(part.labels), recipe.batch_size)
-    for number, (start, stop) in enumerate(batches):
+    for number, rows in enumerate(batches):
         recipe.set_schedule(optimizer, epoch, number, len(batches))
-        rows = order[start:stop]
         plain = part.inputs.take(rows)
         look_again = None if augment is None else partial(augment, plain, rng)
         x = plain if look_again is None else look_again()
-        batch = Batch(x, part.labels[rows], epoch, rng, ramp, rows, look_again, at_rest)
+        batch = Batch(x, part.labels[rows], rows, rng, at_rest, ramp, look_again)
         losses = [loss for loss in method(networks, batch) if loss is not None]
         if not losses:
             continue
@@ -154,22 +239,7 @@ def _run_epoch(
     return total / max(n_steps, 1)
 
 
-def batch_limits(total: int, batch_size: int) -> list[tuple[int, int]]:
-    """Return (start, stop) of every batch; a single sample left over joins the last, since batch norm needs two.
-
-    Examples
-    --------
-    >>> batch_limits(10, 4), batch_limits(9, 4)
-    ([(0, 4), (4, 8), (8, 10)], [(0, 4), (4, 9)])
-    """
-    starts = list(range(0, total, batch_size))
-    if len(starts) > 1 and total - starts[-1] == 1:
-        starts.pop()
-    return list(zip(starts, [*starts[1:], total], strict=True))
-
-
 def _with_precision(network: nn.Module, precision: Precision) -> Network:
-    """Return the network itself, or wrapped for mixed precision."""
     if precision == "float32":
         return network
 

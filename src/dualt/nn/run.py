@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from dualt.datasets import Dataset, Split
-from dualt.errors import InputError, UnknownNameError
+from dualt.errors import InputError, TransitionError, UnknownNameError
 from dualt.estimators import ESTIMATORS, estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, recipe_of
-from dualt.nn.history import OnStage, Trained
-from dualt.nn.loop import train
-from dualt.nn.methods import build_method, check_labels_possible, find_method
+from dualt.nn.loop import EpochRecord, Trained, train
+from dualt.nn.methods import Method, build_method, find_method
 from dualt.nn.networks import build_network, load_weights
 from dualt.nn.prediction import predict_probs
 from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, torch_device
@@ -31,6 +30,9 @@ from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.transition import match_transition
 from dualt.validation import check_transition
+
+# Called with the name of a stage and the record of an epoch.
+OnStage: TypeAlias = Callable[[str, EpochRecord], None]
 
 # `auto` uses cross entropy below this noise rate, and Forward if, averaged over classes, the most frequent wrong label
 # is at least this fraction as frequent as the right one; docs/training.md has the measurements.
@@ -48,12 +50,6 @@ class Stages:
     resume: bool = False
     on_epoch: OnStage | None = None
     trained: dict[str, Trained] = field(default_factory=dict)
-    _probs: dict[int, NDArray[np.float32]] = field(default_factory=dict)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.class_names)
 
     @cached_property
     def every_row(self) -> Part:
@@ -61,23 +57,23 @@ class Stages:
         train_part, validation = self.data.train, self.data.validation
         return train_part if validation is None else train_part.followed_by(validation)
 
-    @property
+    @cached_property
     def folds(self) -> dict[str, NDArray[np.intp]]:
         """The rows (of `every_row`) that each fold holds out, by the name of its stage; none with one fold."""
-        number = self._n_folds(None)
-        order = stream(self.config.random_state, "folds").permutation(len(self.every_row.labels))
+        n_samples = len(self.every_row.labels)
+        number = n_folds(self.config, n_samples)
+        order = stream(self.config.random_state, "folds").permutation(n_samples)
         held_out = np.array_split(order, number) if number > 1 else []
         return {f"ce-fold-{number}": rows for number, rows in enumerate(held_out, start=1)}
 
     def check(self, clean_labels: NDArray[Any] | None = None) -> None:
         """Raise the errors of settings that do not fit the data or one another, before anything is trained."""
         config, n_samples = self.config, len(self.data.train.labels)
-        self._n_folds(None)
+        n_folds(config, len(self.every_row.labels))
         self._new_network("ce", 0, None)
         for name in {"ce", config.method} - {AUTO}:
             recipe_of(config, name, n_samples)
-            options = config.method_options or {} if name == config.method else {}
-            build_method(name, np.eye(self.n_classes), n_classes=self.n_classes, n_samples=n_samples, **options)
+            self._new_method(name, np.eye(len(self.class_names)), n_samples)
         if config.transition is None and _needs_estimate(config.method):
             estimator = estimator_name(config)
             if estimator not in ESTIMATORS:
@@ -93,21 +89,15 @@ class Stages:
         """
         if name in self.trained:
             return self.trained[name]
-        config, data, n_epochs = self.config, self.data, None
-        held_out = self.folds.get(name)
-        first = "ce" if held_out is not None else find_method(name).starts_from
-        source = None if first is None else self.train(first, transition)
-        if held_out is not None and source is not None:
-            n_epochs, source = source.history.learned_epoch + 1, None
-            data = TrainingData(self.every_row.subset(np.setdiff1d(np.arange(len(self.every_row.labels)), held_out)))
-        method_name = method_of(name)
-        method = build_method(
-            method_name,
-            transition,
-            n_classes=self.n_classes,
-            n_samples=len(data.train.labels),
-            **(config.method_options or {} if method_name == config.method else {}),
-        )
+        config, data, source, n_epochs = self.config, self.data, None, None
+        if name in self.folds:
+            n_epochs = self.train("ce").history.learned_epoch + 1
+            learned = np.setdiff1d(np.arange(len(self.every_row.labels)), self.folds[name])
+            data = TrainingData(self.every_row.subset(learned))
+        else:
+            first = find_method(name).starts_from
+            source = None if first is None else self.train(first, transition)
+        method = self._new_method(method_of(name), transition, len(data.train.labels))
         self.trained[name] = train(
             [self._new_network(name, number, source) for number in range(method.n_networks)],
             method,
@@ -124,12 +114,16 @@ class Stages:
         )
         return self.trained[name]
 
+    def _new_method(self, name: str, transition: Any, n_samples: int) -> Method:
+        options = self.config.method_options if name == self.config.method else None
+        return build_method(name, transition, n_classes=len(self.class_names), n_samples=n_samples, **options or {})
+
     def _new_network(self, stage: str, number: int, source: Trained | None) -> nn.Module:
         """Return a network with its initial weights: random, pre-trained, or from the stage `source`."""
-        config, inputs = self.config, self.data.train.inputs
+        config, inputs, n_classes = self.config, self.data.train.inputs, len(self.class_names)
         seed = stream_seed(config.random_state, f"init/{stage}/{number}")
         options = config.network_options or {}
-        network = build_network(config.network, inputs.shape, self.n_classes, random_state=seed, **options)
+        network = build_network(config.network, inputs.shape, n_classes, random_state=seed, **options)
         if source is not None:
             network.load_state_dict(source.networks[number].state_dict())
         elif config.weights is not None:
@@ -138,52 +132,38 @@ class Stages:
             with torch.no_grad():
                 shape = tuple(network.eval()(inputs.take(torch.zeros(1, dtype=torch.int64)).cpu()).shape)
             network.train()
-            if shape != (1, self.n_classes):
+            if shape != (1, n_classes):
                 raise InputError(
-                    f"Expected a network with {self.n_classes} outputs per sample, one for each class, got the shape"
+                    f"Expected a network with {n_classes} outputs per sample, one for each class, got the shape"
                     f" {shape[1:]}."
                 )
         return network
 
-    def pred_probs(self, folds: int | None = None) -> NDArray[np.float32]:
-        """Return P(given label | x) on the training part: in sample (1 fold), or as configured (`None`)."""
-        return self._probs_of_every_row(folds)[: len(self.data.train.labels)]
-
-    def held_out_probs(self, folds: int | None = None) -> NDArray[np.float32] | None:
-        """Return P(given label | x) on the validation part, which chose the networks' epoch; `None` without it."""
-        return None if self.data.validation is None else self._probs_of_every_row(folds)[len(self.data.train.labels) :]
-
-    def _probs_of_every_row(self, folds: int | None) -> NDArray[np.float32]:
-        folds, part = self._n_folds(folds), self.every_row
-        if folds not in self._probs:
-            probs = np.empty((len(part.labels), self.n_classes), np.float32)
-            judges = self.folds if folds > 1 else {"ce": np.arange(len(part.labels))}
-            for name, rows in judges.items():
-                probs[rows] = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
-            self._probs[folds] = probs
-        return self._probs[folds]
+    @cached_property
+    def probs(self) -> NDArray[np.float32]:
+        """P(given label | x) of every row: out of fold, or, with one fold, by the network of `ce`."""
+        part = self.every_row
+        probs = np.empty((len(part.labels), len(self.class_names)), np.float32)
+        for name, rows in (self.folds or {"ce": np.arange(len(probs))}).items():
+            probs[rows] = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
+        return probs
 
     @cached_property
     def posterior(self) -> NoisyPosterior:
         """The probabilities with the given labels: of every row out of fold, or of the training part in sample."""
-        out_of_fold = self._n_folds(None) > 1
-        part = self.every_row if out_of_fold else self.data.train
-        probs, labels = self._probs_of_every_row(None)[: len(part.labels)], part.labels.cpu().numpy()
-        return posterior_of(probs, labels, self.class_names, out_of_fold=out_of_fold)
+        labels = (self.every_row if self.folds else self.data.train).labels.cpu().numpy()
+        return posterior_of(self.probs[: len(labels)], labels, self.class_names, out_of_fold=bool(self.folds))
 
     def estimate(self, clean_labels: NDArray[Any] | None = None) -> tuple[TransitionEstimate, str | None]:
         """Return the estimate of the configured estimator, and why it should not be used, if so."""
         name, posterior = estimator_name(self.config), self.posterior
         if ESTIMATORS[name].needs_clean_labels and clean_labels is not None:
             return estimate_posterior(posterior, name, clean_labels=clean_labels[: posterior.n_samples]), None
-        estimate, validation = estimate_posterior(posterior, name), self.data.validation
-        unseen = None  # where the posterior is in sample, the validation part judges the network
-        if not posterior.out_of_fold and validation is not None:
-            unseen = (np.asarray(self.held_out_probs()), validation.labels.cpu().numpy())
+        unseen = None
+        if not self.folds and self.data.validation is not None:  # these rows judge the network
+            unseen = (self.probs[posterior.n_samples :], self.data.validation.labels.cpu().numpy())
+        estimate = estimate_posterior(posterior, name)
         return estimate, claims.doubt(estimate, unseen)
-
-    def _n_folds(self, folds: int | None) -> int:
-        return n_folds(self.config, len(self.every_row.labels)) if folds is None else folds
 
 
 def posterior_of(
@@ -280,9 +260,7 @@ def training_data(split: Split, dataset: Dataset, device: str = "auto") -> Train
     def part(samples: Any, labels: NDArray[Any]) -> Part:
         return Part(as_inputs(samples, dataset.mean, dataset.std, place), torch.from_numpy(labels).to(place))
 
-    test = None
-    if split.test_x is not None and split.test_y is not None:
-        test = part(split.test_x, split.test_y)
+    test = None if split.test_x is None or split.test_y is None else part(split.test_x, split.test_y)
     return TrainingData(part(split.train_x, split.train_noisy), part(split.val_x, split.val_noisy), test)
 
 
@@ -310,10 +288,8 @@ def train_robustly(
         For the estimate.
     clean_labels : (n,)
         Class numbers of the training part followed by the validation part, for the estimator `oracle` only.
-    folder
-        Folder for the checkpoints of the stages.
-    resume
-        Continue from the checkpoints in `folder`.
+    folder, resume
+        Folder for the checkpoints of the stages, and whether to continue from them.
     on_epoch
         Called with the stage's name and the record of each epoch.
 
@@ -352,7 +328,7 @@ def finish_run(stages: Stages, clean_labels: NDArray[Any] | None = None) -> Robu
         method = "ce"
     transition = None
     if given is not None and _needs_estimate(method):
-        transition = check_transition(given, stages.n_classes)
+        transition = check_transition(given, len(stages.class_names))
         check_labels_possible(transition, data.train.labels)
     trained = stages.train(method, transition)
     networks, accuracy = trained.networks, trained.test_accuracy
@@ -363,7 +339,8 @@ def finish_run(stages: Stages, clean_labels: NDArray[Any] | None = None) -> Robu
         accuracy = float(hits.float().mean())
     probs, held_out, out_of_fold = None, None, None
     if learned:
-        probs, held_out, out_of_fold = stages.pred_probs(), stages.held_out_probs(), stages.posterior.out_of_fold
+        n_train = len(data.train.labels)
+        probs, held_out, out_of_fold = stages.probs[:n_train], stages.probs[n_train:], bool(stages.folds)
     return RobustRun(
         config, method, networks, transition, estimate, doubt, probs, held_out, out_of_fold, stages.trained, accuracy
     )
@@ -372,6 +349,18 @@ def finish_run(stages: Stages, clean_labels: NDArray[Any] | None = None) -> Robu
 def _needs_estimate(method: str) -> bool:
     """Return whether to estimate a matrix for a method; for `ce` it is only reported."""
     return method in (AUTO, "ce") or find_method(method).takes_transition
+
+
+def check_labels_possible(transition: NDArray[np.float64], labels: Tensor) -> None:
+    """Refuse a matrix with a zero column for a label that occurs."""
+    counts = np.bincount(labels.cpu().numpy(), minlength=len(transition))
+    impossible = (counts > 0) & (transition.sum(axis=0) == 0)
+    if impossible.any():
+        label = int(np.argmax(impossible))
+        raise TransitionError(
+            f"The transition matrix says that no sample is ever labelled {label} (column {label} is zero),"
+            f" but {counts[label]:,} are. Estimate it from these labels, or check the order of its classes."
+        )
 
 
 def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
@@ -391,9 +380,7 @@ def issues_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> LabelI
     """Return the label issues of every row of the data set, in its order: trained on or held out."""
     labels = np.empty_like(dataset.train_y)
     probs = np.empty((len(labels), dataset.n_classes), np.float32)
-    for rows, known, given in (
-        (split.train_index, run.pred_probs, split.train_noisy), (split.val_index, run.held_out_probs, split.val_noisy),
-    ):  # fmt: skip
-        probs[rows], labels[rows] = known, given
+    probs[split.train_index], labels[split.train_index] = run.pred_probs, split.train_noisy
+    probs[split.val_index], labels[split.val_index] = run.held_out_probs, split.val_noisy
     posterior = posterior_of(probs, labels, dataset.class_names, out_of_fold=run.out_of_fold)
     return find_posterior_issues(posterior, run.estimate)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dualt.errors import FileError, InputError
+from dualt.errors import DualtError, FileError, InputError
 from dualt.files import make_folder
 from dualt.nn.networks import build_network
 from dualt.nn.prediction import predict_probs
 from dualt.nn.samples import as_bytes, as_inputs, sample_shape, torch_device
-from dualt.nn.tensor_files import below, mismatch, read_tensors, write_tensors
+from dualt.nn.tensor_files import below, read_tensors, write_tensors
 from dualt.validation import check_class_names
 
 MODEL_FILE = "model.safetensors"
@@ -74,23 +73,9 @@ class Model:
 
     def save(self, folder: str | Path) -> None:
         """Write the model into `folder`, which is created if it does not exist."""
-        tensors = {
-            f"{number}.{name}": value
-            for number, network in enumerate(self.networks)
-            for name, value in network.state_dict().items()
-        }
-        header = {
-            "network": self.network,
-            "options": dict(self.options),
-            "n_networks": len(self.networks),
-            "input_shape": list(self.input_shape),
-            "class_names": list(self.class_names),
-            "mean": np.asarray(self.mean).tolist(),
-            "std": np.asarray(self.std).tolist(),
-            "about": dict(self.about),
-            "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "on_bytes": self.on_bytes,
-        }
+        header = {name: value for name, value in vars(self).items() if name != "networks"}
+        header |= {name: np.asarray(header[name]).tolist() for name in ("mean", "std")}
+        tensors = nn.ModuleList(self.networks).state_dict()
         write_tensors(make_folder(folder) / MODEL_FILE, tensors, {"model": header})
 
     @classmethod
@@ -103,34 +88,30 @@ class Model:
             raise FileError(f"{error} Expected a folder that dualt train wrote.") from None
         try:
             content: dict[str, Any] = dict(header["model"])
-            name, options = content["network"], dict(content["options"])
             shape = tuple(int(size) for size in content["input_shape"])
             class_names = check_class_names(content["class_names"], len(content["class_names"]))
             mean, std = (np.asarray(content[key], np.float64) for key in ("mean", "std"))
-            columns = None if content["feature_names"] is None else tuple(map(str, content["feature_names"]))
-            about, n_networks, on_bytes = dict(content["about"]), int(content["n_networks"]), bool(content["on_bytes"])
             if not {mean.size, std.size} <= {1, shape[0]} or not np.abs([*mean.flat, *std.flat]).max() <= _LARGEST:
                 raise ValueError("mean or std is not one finite number for each feature or channel")
-            if n_networks < 1 or min(shape) < 1 or not isinstance(name, str | None):
-                raise ValueError("a network, its number or its input shape is wrong")
+            columns = None if content["feature_names"] is None else tuple(map(str, content["feature_names"]))
+            name, options, about = content["network"], dict(content["options"]), dict(content["about"])
+            on_bytes = bool(content["on_bytes"])
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise FileError(f"Expected a model that dualt train wrote in {path}, got another file ({error}).") from None
         if name is None and network is None:
             raise InputError(f"The model in {folder} has a network of its own: pass the function that builds it.")
-        builder: Any = name if network is None else network
-        build = partial(build_network, builder, shape, len(class_names), **options)
-        parts = [below(weights, f"{number}.") for number in range(min(n_networks, len(weights) + 1))]
+        numbers = {key.partition(".")[0] for key in weights}
+        networks = []
         try:
-            if network is None:  # a header may claim any size: compare before memory is taken
-                with torch.device("meta"):
-                    expected = build().state_dict()
-                wrong = next(filter(None, (mismatch(expected, own) for own in parts)), None)
-                if wrong is not None:
-                    raise RuntimeError(wrong)
-            networks = [build() for _ in parts]
-            for built, own in zip(networks, parts, strict=True):
-                built.load_state_dict(own)
-        except RuntimeError as error:
+            for number in sorted(numbers):
+                # Our own networks get the file's tensors as they are: a header that claims any size takes no memory.
+                with torch.device("meta" if network is None else "cpu"):
+                    built = build_network(network or name, shape, len(class_names), **options)
+                built.load_state_dict(below(weights, f"{number}."), assign=network is None)
+                networks.append(built)
+        except (RuntimeError, TypeError) as error:
+            if isinstance(error, DualtError):
+                raise
             reason = str(error).strip().splitlines()[-1].strip()
             raise InputError(f"The weights in {path} have another architecture: {reason}") from None
         return cls(networks, name, options, shape, class_names, mean, std, about, columns, on_bytes)
@@ -141,7 +122,5 @@ def _check_finite(samples: NDArray[Any]) -> None:
         numbers = samples.astype(np.float32, copy=False)
     finite = np.isfinite(numbers).reshape(len(samples), -1).all(axis=1)
     if not finite.all():
-        raise InputError(
-            f"Expected finite numbers that fit float32, got others in row {int(np.argmin(finite))}. Fill or drop that"
-            " row."
-        )
+        row = int(np.argmin(finite))
+        raise InputError(f"Expected finite numbers that fit float32, got others in row {row}. Fill or drop that row.")

@@ -25,11 +25,11 @@ from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
 from dualt.files import make_folder
 from dualt.nn.config import TrainingConfig
-from dualt.nn.history import OnStage, Trained
-from dualt.nn.methods import METHODS, check_labels_possible
+from dualt.nn.loop import Trained
+from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
 from dualt.nn.prediction import predict_probs
-from dualt.nn.run import Stages, posterior_of, training_data
+from dualt.nn.run import OnStage, Stages, check_labels_possible, posterior_of, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, HELD_OUT, TRUE, PosteriorSpec, RunSpec, Settings, base_name
 from dualt.transition import l1_error
@@ -98,8 +98,9 @@ class Posterior:
             transition = split.transition
         else:
             clean = split.clean_labels
-            if name.endswith(HELD_OUT):
-                clean, probs = split.val_clean, np.asarray(stages.held_out_probs(1))
+            if name.endswith(HELD_OUT) and stages.data.validation is not None:
+                clean = split.val_clean
+                probs = predict_probs(stages.train("ce").networks, stages.data.validation.inputs).numpy()
                 posterior = posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True)
             else:
                 posterior = stages.posterior
@@ -144,7 +145,7 @@ class Posterior:
         if self.spec.dataset != "synthetic" or split.transition is None or split.train_clean is None or test is None:
             return {}
         truth = noisy_posterior(np.asarray(split.train_x), split.transition)
-        probs = self._stages.pred_probs()
+        probs = self._stages.probs[: len(split.train_noisy)]
         intermediate = probs.argmax(axis=1)
         test_truth = noisy_posterior(np.asarray(split.test_x), split.transition)
         test_probs = predict_probs(self._stages.train("ce").networks, test.inputs).numpy()

@@ -26,7 +26,8 @@ MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
 def batch():
     rng = np.random.default_rng(0)
     labels = torch.from_numpy(rng.integers(N_CLASSES, size=N_SAMPLES))
-    return Batch(torch.from_numpy(rng.normal(size=(N_SAMPLES, N_CLASSES))), labels, epoch=0, rng=rng)
+    x = torch.from_numpy(rng.normal(size=(N_SAMPLES, N_CLASSES)))
+    return Batch(x, labels, torch.arange(N_SAMPLES), rng, torch.no_grad)
 
 
 def with_weights(name, **options):

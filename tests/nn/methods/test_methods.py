@@ -32,9 +32,8 @@ class Scripted:
 def batch():
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.normal(size=(12, 6)))
-    return Batch(
-        x, torch.from_numpy(rng.integers(N_CLASSES, size=12)), epoch=5, rng=np.random.default_rng(1), ramp=5 / 9
-    )
+    labels = torch.from_numpy(rng.integers(N_CLASSES, size=12))
+    return Batch(x, labels, torch.arange(12), np.random.default_rng(1), torch.no_grad, ramp=5 / 9)
 
 
 def probabilities(network, x):
@@ -148,7 +147,7 @@ def divided(batch, **changes):
     method = build_method("dividemix", n_classes=N_CLASSES, n_samples=20, **changes)
     rows = torch.arange(12) + 5
     method.clean[0, rows[:4]], method.clean[1, rows[4:8]] = 0.2, 0.3
-    return method, batch._replace(rows=rows, evaluating=torch.no_grad)
+    return method, batch._replace(rows=rows)
 
 
 @pytest.mark.parametrize("ramp", [10 / 26, 18 / 26, 1.0])
@@ -234,5 +233,3 @@ def test_dividemix_refuses_what_it_cannot_be(batch):
     ):
         with pytest.raises(InputError, match=message):
             divided(batch, **changes)
-    with pytest.raises(InputError, match="needs the rows"):
-        build_method("dividemix", n_classes=4, n_samples=20)([Scripted(0)] * 2, batch._replace(ramp=1.0))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dualt.errors import InputError, UnknownNameError
-from dualt.nn.methods.base import Batch, Method, Network, check_labels_possible
+from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.methods.ce import CrossEntropy
 from dualt.nn.methods.co_teaching import CoTeaching
 from dualt.nn.methods.decoupling import Decoupling
@@ -23,8 +23,7 @@ from dualt.nn.methods.total_variation import TotalVariation
 from dualt.nn.methods.volminnet import VolMinNet
 
 __all__ = [
-    "METHODS", "Batch", "Method", "Network", "build_method", "check_labels_possible", "check_options", "find_method",
-    "options_of",
+    "METHODS", "Batch", "Losses", "Method", "Networks", "build_method", "check_options", "find_method", "options_of"
 ]  # fmt: skip
 
 # A constructor with a parameter `transition`, `n_classes` or `n_samples` gets the matrix, the number of classes or the
@@ -44,11 +43,10 @@ METHODS: dict[str, type[Method]] = {
     "volminnet": VolMinNet,
     "total-variation": TotalVariation,
 }
-# What the error says if one of these is missing.
-_NEEDS = {
-    "transition": "a transition matrix: estimate one, or pass one",
-    "n_classes": "the number of classes: pass n_classes",
-    "n_samples": "the size of the training part: pass n_samples",
+_GIVEN = {
+    "transition": "a transition matrix",
+    "n_classes": "the number of classes",
+    "n_samples": "the number of samples",
 }
 
 
@@ -61,7 +59,7 @@ def find_method(name: str) -> type[Method]:
 
 def options_of(name: str) -> list[str]:
     """Return the names of the options of the method `name`."""
-    return [each for each in inspect.signature(find_method(name)).parameters if each not in _NEEDS]
+    return [each for each in inspect.signature(find_method(name)).parameters if each not in _GIVEN]
 
 
 def check_options(name: str, options: Iterable[str]) -> None:
@@ -93,7 +91,7 @@ def build_method(
     needed = {key: value for key, value in given.items() if key in inspect.signature(build).parameters}
     for key, value in needed.items():
         if value is None:
-            raise InputError(f"The method {name!r} needs {_NEEDS[key]}.")
+            raise InputError(f"The method {name!r} needs {_GIVEN[key]}: pass {key}.")
     method = build(**needed, **options)
     method.options = options
     return method

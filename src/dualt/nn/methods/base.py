@@ -7,49 +7,39 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from dualt.errors import InputError, TransitionError
-from dualt.nn.losses.corrected import columns_of, forward_loss_from
-from dualt.nn.losses.modules import as_matrix
+from dualt.errors import InputError
+from dualt.nn.losses import as_matrix, forward_losses
 from dualt.nn.prediction import Network
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
 from dualt.validation import check_n_classes
 
-__all__ = [
-    "SELECTION_RECIPE", "Batch", "LearningMethod", "Method", "Network", "SelectionMethod", "TransitionMethod",
-    "check_labels_possible",
-]  # fmt: skip
-
-# The authors' settings for Decoupling, MentorNet and Co-teaching.
-SELECTION_RECIPE = Recipe(
-    epochs=200, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, linear_from=80, ramp=10, report="last-ten"
-)
+Networks: TypeAlias = Sequence[Network]
+# One loss per network; a network whose loss is None is left unchanged.
+Losses: TypeAlias = Sequence[Tensor | None]
 
 
 class Batch(NamedTuple):
-    """What a method gets: samples, given labels, the epoch (from 0), a random generator, and the recipe's ramp.
+    """What a method gets: samples, given labels, their rows in the training part, and a random generator.
 
-    `rows` is the row of each sample in the training part, for methods with a memory per sample. `look_again` augments
-    the samples anew (`None` without augmentation). `evaluating` is a context in which the networks predict without
-    dropout, batch statistics and gradients.
+    `evaluating` is a context in which the networks predict without dropout, batch statistics and gradients. `ramp` is
+    the value of the recipe's ramp. `look_again` augments the samples anew (`None` without augmentation).
     """
 
     x: Tensor
     labels: Tensor
-    epoch: int
+    rows: Tensor
     rng: np.random.Generator
+    evaluating: Callable[[], AbstractContextManager[None]]
     ramp: float = 1.0
-    rows: Tensor | None = None
     look_again: Callable[[], Tensor] | None = None
-    evaluating: Callable[[], AbstractContextManager[None]] | None = None
 
 
 class Method(nn.Module, ABC):
@@ -61,8 +51,6 @@ class Method(nn.Module, ABC):
         Number of networks that learn together.
     options
         What it was built with, besides a matrix; a checkpoint is resumed only with the same options.
-    transition
-        The matrix that it was given, or `None`.
     recipe
         As published; by default that of cross entropy in the paper.
     starts_from
@@ -79,25 +67,20 @@ class Method(nn.Module, ABC):
     takes_transition: ClassVar[bool] = False
     n_networks = 1
     options: Mapping[str, Any] = {}
-    transition: Tensor | None
 
     def __init_subclass__(cls) -> None:
         cls.takes_transition = "transition" in inspect.signature(cls).parameters
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("transition", None, persistent=False)
-
-    def begin_epoch(self, networks: Sequence[Network], part: Part, ramp: float) -> None:
+    def begin_epoch(self, networks: Networks, part: Part, ramp: float) -> None:
         """Look at the whole training part before an epoch; the networks are in evaluation mode."""
 
     @abstractmethod
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
-        """Return one loss per network; a network whose loss is `None` is left unchanged."""
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
+        """Return one loss per network."""
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return the probabilities of the given label, to compare with noisy validation labels."""
-        return probs
+        return probs if self.learned_transition is None else probs @ self.learned_transition
 
     @property
     def learned_transition(self) -> Tensor | None:
@@ -115,8 +98,7 @@ class TransitionMethod(Method):
         self.register_buffer("transition", as_matrix(transition), persistent=False)
 
     def to_noisy(self, probs: Tensor) -> Tensor:
-        """Return probs @ transition."""
-        return probs @ self.transition
+        return probs @ self.transition if self.learned_transition is None else super().to_noisy(probs)
 
 
 class LearningMethod(Method):
@@ -136,6 +118,15 @@ class LearningMethod(Method):
         self.penalty_weight = penalty_weight
         self.weight = nn.Parameter(torch.zeros(check_n_classes(n_classes), n_classes))
 
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
+        logits, log_transition = networks[0](batch.x), self.log_transition
+        misfit = forward_losses(logits, batch.labels, log_transition).mean()
+        return [misfit + self.penalty_weight * self.penalty(logits, log_transition)]
+
+    @abstractmethod
+    def penalty(self, logits: Tensor, log_transition: Tensor) -> Tensor:
+        """Return what is added to the mean forward loss, times `penalty_weight`."""
+
     @property
     def log_transition(self) -> Tensor:
         """Logarithms of the matrix, with gradients."""
@@ -147,26 +138,19 @@ class LearningMethod(Method):
 
     @property
     def learned_transition(self) -> Tensor:
-        """The matrix as learned so far."""
         return self.log_transition.detach().exp()
-
-    def misfit(self, logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
-        """Return the mean of −log (softmax(logits) @ transition)[label]; gradients flow to the matrix too."""
-        return forward_loss_from(logits, labels, columns_of(log_transition, labels))
-
-    def to_noisy(self, probs: Tensor) -> Tensor:
-        """Return probs @ transition."""
-        return probs @ self.learned_transition
 
 
 class SelectionMethod(Method):
-    """A method that ignores the samples with the largest losses.
+    """A method that ignores the samples with the largest losses; the recipe is the authors' for all three of them.
 
     The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal; it rises linearly to that value
     over the ramp of the recipe.
     """
 
-    recipe = SELECTION_RECIPE
+    recipe = Recipe(
+        epochs=200, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, linear_from=80, ramp=10, report="last-ten"
+    )
 
     def __init__(self, transition: Any) -> None:
         super().__init__()
@@ -175,15 +159,3 @@ class SelectionMethod(Method):
     def forget_rate(self, batch: Batch) -> float:
         """Return the share of the batch to ignore."""
         return self.rate * batch.ramp
-
-
-def check_labels_possible(transition: NDArray[np.float64], labels: Tensor) -> None:
-    """Refuse a matrix with a zero column for a label that occurs."""
-    counts = np.bincount(labels.cpu().numpy(), minlength=len(transition))
-    impossible = (counts > 0) & (transition.sum(axis=0) == 0)
-    if impossible.any():
-        label = int(np.argmax(impossible))
-        raise TransitionError(
-            f"The transition matrix says that no sample is ever labelled {label} (column {label} is zero),"
-            f" but {counts[label]:,} are. Estimate it from these labels, or check the order of its classes."
-        )

@@ -1,14 +1,9 @@
 """Decoupling: two networks learn only where they disagree."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from dualt.nn.losses.selection import disagreement
-from dualt.nn.methods.base import SELECTION_RECIPE, Batch, Method, Network
+from dualt.nn.losses import disagreement
+from dualt.nn.methods.base import Batch, Losses, Method, Networks, SelectionMethod
 
 
 class Decoupling(Method):
@@ -21,11 +16,10 @@ class Decoupling(Method):
     Malach and Shalev-Shwartz, Decoupling "when to update" from "how to update", NeurIPS 2017.
     """
 
-    recipe = SELECTION_RECIPE
+    recipe = SelectionMethod.recipe
     n_networks = 2
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor | None]:
-        """Return the mean loss of each network over the disagreements."""
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
         both = [network(batch.x) for network in networks]
         rows = disagreement(*both)
         if not len(rows):

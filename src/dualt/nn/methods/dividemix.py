@@ -1,9 +1,5 @@
 """DivideMix: two networks; each learns from the labels that seem right by the other's losses, and guesses the rest."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
-from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.prediction import batch_probs
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
@@ -34,7 +30,6 @@ class DivideMix(Method):
     Parameters
     ----------
     n_samples, n_classes
-        Size of the table of these probabilities, which checkpoints keep.
     unlabelled_weight
         λ_u of the paper: weight of the guessed labels.
     threshold
@@ -69,21 +64,17 @@ class DivideMix(Method):
         temperature: float = 0.5,
     ) -> None:
         super().__init__()
-        if not unlabelled_weight >= 0:
-            raise InputError(f"Expected an unlabelled_weight from 0 on, got {unlabelled_weight!r}.")
-        if not 0 < threshold < 1:
-            raise InputError(f"Expected a threshold between 0 and 1, got {threshold!r}.")
-        for name, value in (("alpha", alpha), ("temperature", temperature)):
-            if not value > 0:
-                raise InputError(f"Expected {name} above 0, got {value!r}.")
-        self.unlabelled_weight, self.threshold, self.alpha, self.temperature = (
-            unlabelled_weight, threshold, alpha, temperature
-        )  # fmt: skip
+        if not (unlabelled_weight >= 0 and 0 < threshold < 1 and alpha > 0 and temperature > 0):
+            raise InputError(
+                "Expected unlabelled_weight of at least 0, threshold between 0 and 1, alpha above 0 and"
+                f" temperature above 0, got {unlabelled_weight!r}, {threshold!r}, {alpha!r} and {temperature!r}."
+            )
+        self.unlabelled_weight, self.threshold = unlabelled_weight, threshold
+        self.alpha, self.temperature = alpha, temperature
         self.register_buffer("clean", torch.ones(self.n_networks, n_samples))
         self.register_buffer("prior", torch.full((n_classes,), 1 / n_classes))
 
-    def begin_epoch(self, networks: Sequence[Network], part: Part, ramp: float) -> None:
-        """Compute how probably each label is right under each network, after the warm-up."""
+    def begin_epoch(self, networks: Networks, part: Part, ramp: float) -> None:
         if ramp < _WARM_UP:
             return
         counts = torch.bincount(part.labels, minlength=len(self.prior))
@@ -93,12 +84,9 @@ class DivideMix(Method):
             losses = -probs.gather(1, part.labels[:, None]).clamp_min(1e-30).log()[:, 0]
             own.copy_(torch.from_numpy(small_loss_probability(losses.cpu().numpy())))
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the loss of each network: cross entropy while it warms up, then that of MixMatch."""
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
         if batch.ramp < _WARM_UP:
             return [F.cross_entropy(network(batch.x), batch.labels) for network in networks]
-        if batch.rows is None or batch.evaluating is None:
-            raise InputError("DivideMix needs the rows of the batch's samples.")
         views = [batch.x] if batch.look_again is None else [batch.x, batch.look_again()]
         with batch.evaluating():
             each = [torch.stack([network(x).softmax(1) for x in views]).mean(0) for network in networks]
@@ -148,15 +136,8 @@ def divided_targets(
 ) -> Tensor:
     """Return targets (n, C): co-refined labels where they are probably right, co-guessed labels elsewhere.
 
-    Parameters
-    ----------
-    labels : (n,)
-    clean : (n,)
-        How probably each label is right, by the peer network.
-    own, guess : (n, C)
-        Probabilities of the network itself, and the mean of both networks.
-    threshold, temperature
-        Probability above which a label counts as right; temperature of the sharpening.
+    `clean` (n,) says how probably each label is right, by the peer network; `own` and `guess` (n, C) are the
+    probabilities of the network itself, and the mean of both networks.
     """
     given = torch.zeros_like(own).scatter_(1, labels[:, None], 1.0)
     weight = clean[:, None].to(own.dtype)
@@ -170,14 +151,8 @@ def mixmatch_loss(
 ) -> Tensor:
     """Return cross entropy where labelled + weight · squared error elsewhere + KL(prior ‖ mean prediction) (Eq. 10–13).
 
-    Parameters
-    ----------
-    logits, targets : (n, C)
-    labelled : (n,)
-        Which rows have a label. Each term is a mean over its own rows, zero if there are none.
-    prior : (C,)
-        Expected share of each class.
-    unlabelled_weight
+    The first two terms are means over their own rows, zero if there are none. `prior` (C,) has the expected share of
+    each class.
     """
     log_probs = logits.log_softmax(1)
     probs = log_probs.exp()

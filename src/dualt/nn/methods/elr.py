@@ -1,15 +1,11 @@
 """ELR: early predictions of a network keep it from memorising wrong labels later."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
-from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.recipe import Recipe
 
 # The agreement between target and prediction stays this far from 1. The authors clip the predictions instead.
@@ -19,12 +15,7 @@ _MARGIN = 1e-4
 class EarlyLearning(Method):
     """Cross entropy + weight · log(1 − ⟨target, softmax(f(x))⟩), the target a running mean of the sample's predictions.
 
-    Parameters
-    ----------
-    n_samples, n_classes
-        Size of the memory of targets, which checkpoints keep.
-    weight, memory
-        λ and β of the paper.
+    `weight` and `memory` are λ and β of the paper. Checkpoints keep the targets.
 
     References
     ----------
@@ -36,17 +27,12 @@ class EarlyLearning(Method):
 
     def __init__(self, n_samples: int, n_classes: int, *, weight: float = 3.0, memory: float = 0.7) -> None:
         super().__init__()
-        if not weight >= 0:
-            raise InputError(f"Expected a weight from 0 on, got {weight!r}.")
-        if not 0 <= memory < 1:
-            raise InputError(f"Expected a memory from 0 on and below 1, got {memory!r}.")
+        if not (weight >= 0 and 0 <= memory < 1):
+            raise InputError(f"Expected weight ≥ 0 and 0 ≤ memory < 1, got {weight!r} and {memory!r}.")
         self.weight, self.memory = weight, memory
         self.register_buffer("targets", torch.zeros(n_samples, n_classes))
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean loss of the batch, and update the targets of its samples."""
-        if batch.rows is None:
-            raise InputError("ELR needs the rows of the batch's samples.")
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
         logits = networks[0](batch.x)
         # The running mean of the sample's probabilities (Eq. 9).
         targets = torch.lerp(logits.detach().softmax(1), self.targets[batch.rows], self.memory)

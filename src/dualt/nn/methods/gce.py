@@ -1,15 +1,11 @@
 """Generalised cross entropy: between cross entropy, which learns fast, and absolute error, which noise moves less."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from dualt.errors import InputError
-from dualt.nn.losses.corrected import cross_entropies
-from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.losses import cross_entropies
+from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.recipe import Recipe
 
 
@@ -31,8 +27,7 @@ class GeneralizedCrossEntropy(Method):
             raise InputError(f"Expected q above 0 and up to 1, got {q!r}.")
         self.q = q
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean generalised cross entropy of the batch."""
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
         return [generalized_cross_entropy(networks[0](batch.x), batch.labels, self.q)]
 
 

@@ -1,14 +1,7 @@
 """MentorNet, self-paced: a network learns from its small-loss samples."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from torch import Tensor
-
-from dualt.nn.losses.corrected import cross_entropies
-from dualt.nn.losses.selection import small_loss_selection
-from dualt.nn.methods.base import Batch, Network, SelectionMethod
+from dualt.nn.losses import cross_entropies, small_loss_selection
+from dualt.nn.methods.base import Batch, Losses, Networks, SelectionMethod
 
 
 class MentorNet(SelectionMethod):
@@ -16,11 +9,10 @@ class MentorNet(SelectionMethod):
 
     References
     ----------
-    Jiang et al., MentorNet: learning data-driven curriculum for very deep neural networks on corrupted
-    labels, ICML 2018.
+    Jiang et al., MentorNet: learning data-driven curriculum for very deep neural networks on corrupted labels, ICML
+    2018.
     """
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean loss over the kept samples."""
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
         losses = cross_entropies(networks[0](batch.x), batch.labels)
         return [losses[small_loss_selection(losses, self.forget_rate(batch))].mean()]

@@ -1,14 +1,8 @@
 """Mixup: cross entropy on convex pairs of samples."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from torch import Tensor
-
 from dualt.errors import InputError
-from dualt.nn.losses.selection import mixup, mixup_loss
-from dualt.nn.methods.base import Batch, Method, Network
+from dualt.nn.losses import mixup, mixup_loss
+from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.recipe import Recipe
 
 
@@ -28,7 +22,6 @@ class Mixup(Method):
             raise InputError(f"Expected alpha above 0, got {alpha}.")
         self.alpha = alpha
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean loss of the mixed batch."""
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
         mixed = mixup(batch.x, batch.labels, batch.rng, alpha=self.alpha)
         return [mixup_loss(networks[0](mixed.x), mixed)]

@@ -1,13 +1,7 @@
 """Reweighting: cross entropy, weighted by how likely each given label is the true one."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from torch import Tensor
-
 from dualt.nn.losses import reweighted_loss
-from dualt.nn.methods.base import Batch, Network, TransitionMethod
+from dualt.nn.methods.base import Batch, Losses, Networks, TransitionMethod
 from dualt.nn.recipe import Recipe
 
 
@@ -22,6 +16,5 @@ class Reweighting(TransitionMethod):
     recipe = Recipe(epochs=200, learning_rate=0.01, momentum=0.9, milestones=(40, 80))
     starts_from = "ce"
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean reweighted loss of the batch."""
+    def forward(self, networks: Networks, batch: Batch) -> Losses:
         return [reweighted_loss(networks[0](batch.x), batch.labels, self.transition)]

@@ -1,13 +1,9 @@
 """Total variation: network and matrix learned together, the clean posteriors pushed apart."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from dualt.nn.methods.base import Batch, LearningMethod, Network
+from dualt.nn.methods.base import LearningMethod
 
 
 class TotalVariation(LearningMethod):
@@ -26,11 +22,8 @@ class TotalVariation(LearningMethod):
     def __init__(self, n_classes: int, *, variation_weight: float = 0.1) -> None:
         super().__init__(n_classes, variation_weight)
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean forward loss of the batch less the weighted mean variation."""
-        logits = networks[0](batch.x)
-        misfit = self.misfit(logits, batch.labels, self.log_transition)
-        return [misfit - self.penalty_weight * mean_total_variation(logits.softmax(1))]
+    def penalty(self, logits: Tensor, log_transition: Tensor) -> Tensor:
+        return -mean_total_variation(logits.softmax(1))
 
 
 def mean_total_variation(probs: Tensor) -> Tensor:

@@ -1,13 +1,9 @@
 """VolMinNet: network and matrix learned together, the matrix of the smallest volume that explains the labels."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from dualt.nn.methods.base import Batch, LearningMethod, Network
+from dualt.nn.methods.base import LearningMethod
 
 
 class VolMinNet(LearningMethod):
@@ -24,9 +20,6 @@ class VolMinNet(LearningMethod):
     def __init__(self, n_classes: int, *, volume_weight: float = 1e-4) -> None:
         super().__init__(n_classes, volume_weight)
 
-    def forward(self, networks: Sequence[Network], batch: Batch) -> Sequence[Tensor]:
-        """Return the mean forward loss of the batch and the weighted log volume."""
-        log_transition = self.log_transition
-        volume = torch.linalg.slogdet(log_transition.exp()).logabsdet
-        misfit = self.misfit(networks[0](batch.x), batch.labels, log_transition)
-        return [misfit + self.penalty_weight * volume]
+    def penalty(self, logits: Tensor, log_transition: Tensor) -> Tensor:
+        volume: Tensor = torch.linalg.slogdet(log_transition.exp()).logabsdet
+        return volume

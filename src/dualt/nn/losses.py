@@ -1,0 +1,301 @@
+"""Losses for noisy labels: pure functions of tensors, and modules that hold a matrix for a loop of your own.
+
+Everywhere `logits` are (n, C), `labels` the given class numbers (n,), and `transition` is (C, C) with
+`transition[i, j] = P(given j | true i)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from dualt.errors import InputError, TransitionError
+from dualt.rng import RandomState, as_generator
+from dualt.validation import check_fraction, check_transition
+
+Reduction: TypeAlias = Literal["mean", "sum", "none"]
+
+# Stands for log 0: far below any logit, so that its exp vanishes, yet finite, so that no difference is NaN.
+_LOG_ZERO = -1e3
+# The weight 1 / transition[y, y] is unbounded where a class is never labelled correctly; cap its logarithm.
+_LARGEST_LOG_WEIGHT = 50.0
+# Above this, exp overflows float32. Terms that are multiplied by zero matter only through their gradient, which may be
+# multiplied by another weight, so they get a lower cap.
+_LARGEST_LOG, _LARGEST_LOG_OF_ZEROS = 80.0, 30.0
+# torch ignores samples with this label (by default −100). We ignore none: a label outside the classes is an error.
+_IGNORED = -(2**62)
+
+
+def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return −log softmax(logits)[label] for every sample, (n,)."""
+    return F.cross_entropy(logits, labels, reduction="none", ignore_index=_IGNORED)
+
+
+def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
+    """−log (softmax(logits) @ transition)[label].
+
+    Computed in log space, so that neither a confident network nor a zero in the matrix gives infinity. A label that is
+    impossible under the matrix costs a constant and has no gradient. No gradient flows to `transition`.
+
+    References
+    ----------
+    Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
+
+    Examples
+    --------
+    >>> import torch
+    >>> transition = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+    >>> forward_loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]), transition)  # −log 0.2
+    tensor(1.6094)
+    """
+    return reduce_losses(forward_losses(logits, labels, _log_matrix(transition, logits)), reduction)
+
+
+def forward_losses(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
+    """Return the forward loss of every sample; gradients flow to `log_transition` too."""
+    return cross_entropies(logits, labels) + _log_weights(logits, labels, log_transition)
+
+
+def _log_matrix(transition: Tensor, logits: Tensor) -> Tensor:
+    return transition.detach().to(logits).log().clamp_min(_LOG_ZERO)
+
+
+def _log_weights(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
+    """Return log β = log p_y − log (p @ transition)_y = z_y − log Σ_i exp(z_i + log T_iy), without a softmax."""
+    log_columns = log_transition.T.index_select(0, labels)
+    own = log_columns.gather(1, labels[:, None]).squeeze(1)
+    return -cross_entropies(logits + log_columns, labels) - own
+
+
+def backward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
+    """Σ_j (transition⁻¹)[label, j] · (−log softmax(logits)[j]).
+
+    Its expectation over the noise is the cross entropy with the clean label; single values may be negative.
+
+    References
+    ----------
+    Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
+    """
+    return _backward_loss(logits, labels, _inverse(transition), reduction)
+
+
+def _backward_loss(logits: Tensor, labels: Tensor, inverse: Tensor, reduction: Reduction) -> Tensor:
+    return reduce_losses(-(inverse.to(logits).index_select(0, labels) * logits.log_softmax(1)).sum(1), reduction)
+
+
+def _inverse(transition: Tensor) -> Tensor:
+    """Return the inverse in double precision."""
+    matrix = transition.detach().double()
+    if torch.linalg.matrix_rank(matrix) < len(matrix):
+        raise TransitionError(
+            "Expected an invertible matrix, got a singular one: two classes have the same noisy labels."
+            " Use forward_loss, which needs no inverse."
+        )
+    inverse: Tensor = torch.linalg.inv(matrix)
+    return inverse
+
+
+def reweighted_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
+    """β · cross entropy, with β = p_y / (p @ transition)_y held constant.
+
+    References
+    ----------
+    Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> transition = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+    >>> reweighted_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), transition)
+    tensor(0.6931)
+    """
+    weights = importance_weights(logits, labels, transition)
+    return reduce_losses(weights * cross_entropies(logits, labels), reduction)
+
+
+@torch.no_grad()
+def importance_weights(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
+    """β = p_y / (p @ transition)_y for every sample, without gradient."""
+    log_weights = _log_weights(logits, labels, _log_matrix(transition, logits))
+    return log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
+
+
+def revised_loss(
+    logits: Tensor, labels: Tensor, transition: Tensor, slack: Tensor, *, reduction: Reduction = "mean"
+) -> Tensor:
+    """β · cross entropy with β = p_y / (p @ `revised_transition`)_y; gradients flow through β too.
+
+    References
+    ----------
+    Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
+    """
+    columns = revised_transition(transition.to(logits), slack).T.index_select(0, labels)
+    # β = exp(z_y − m) / Σ_i exp(z_i − m) T_iy is the same for every m; with this m the largest term is 1. No softmax is
+    # formed, in which p_y may underflow, and no logarithm taken: gradients must flow to entries that are zero.
+    top = (logits + columns.log()).detach().amax(1, keepdim=True)
+    limits = torch.where(columns == 0, _LARGEST_LOG_OF_ZEROS, _LARGEST_LOG).to(logits)
+    given = (torch.minimum(logits - top, limits).exp() * columns).sum(1)
+    # Away from zero, so that the gradient stays finite where a label is impossible.
+    given = torch.where(given < 1e-30, 1.0, given)
+    own = (logits.gather(1, labels[:, None]) - top).squeeze(1)
+    weights = own.clamp_max(_LARGEST_LOG_WEIGHT).exp() / given
+    return reduce_losses(weights * cross_entropies(logits, labels), reduction)
+
+
+def revised_transition(transition: Tensor, slack: Tensor) -> Tensor:
+    """Return transition + slack, clipped at zero, with rows that sum to one."""
+    positive = (transition + slack).clamp_min(0)
+    sums = positive.sum(1, keepdim=True)
+    # A row that the slack has reduced to zero keeps its given values.
+    return torch.where(sums > 0, positive / sums.clamp_min(1e-30), transition)
+
+
+def reduce_losses(losses: Tensor, reduction: Reduction) -> Tensor:
+    """Return the mean or the sum over samples, or the losses themselves."""
+    if reduction not in ("mean", "sum", "none"):
+        raise InputError(f"Expected reduction 'mean', 'sum' or 'none', got {reduction!r}.")
+    return losses if reduction == "none" else getattr(losses, reduction)()
+
+
+def small_loss_selection(losses: Tensor, forget_rate: float) -> Tensor:
+    """Return the indices of the (1 − forget_rate)·n samples with the smallest losses, at least one.
+
+    Examples
+    --------
+    >>> import torch
+    >>> small_loss_selection(torch.tensor([0.9, 0.1, 0.5, 0.2]), 0.5)
+    tensor([1, 3])
+    """
+    check_fraction(forget_rate, "forget_rate", inclusive=True)
+    # A thousandth more, because 1 − 0.9 is slightly less than 0.1 in floating point.
+    n_kept = max(1, int((1 - forget_rate) * len(losses) + 1e-3))
+    return torch.argsort(losses.detach(), stable=True)[:n_kept]
+
+
+def disagreement(logits_a: Tensor, logits_b: Tensor) -> Tensor:
+    """Return the indices of the samples that two networks put in different classes; possibly none."""
+    return torch.nonzero(logits_a.argmax(1) != logits_b.argmax(1)).squeeze(1)
+
+
+class Mixed(NamedTuple):
+    """`share · x + (1 − share) · x[partner]`, and the labels of both."""
+
+    x: Tensor
+    labels: Tensor
+    partner_labels: Tensor
+    share: float
+
+
+def mixup(x: Tensor, labels: Tensor, random_state: RandomState = None, *, alpha: float = 1.0) -> Mixed:
+    """Mix every sample with a partner from the same batch, with one share drawn from Beta(alpha, alpha).
+
+    References
+    ----------
+    Zhang et al., mixup: beyond empirical risk minimization, ICLR 2018.
+    """
+    generator = as_generator(random_state)
+    share = float(generator.beta(alpha, alpha))
+    partner = torch.from_numpy(generator.permutation(len(x))).to(x.device)
+    return Mixed(x[partner].lerp_(x, share), labels, labels[partner], share)
+
+
+def mixup_loss(logits: Tensor, mixed: Mixed) -> Tensor:
+    """Return share · CE(logits, labels) + (1 − share) · CE(logits, partner labels)."""
+    own, partners = (cross_entropies(logits, labels).mean() for labels in (mixed.labels, mixed.partner_labels))
+    return mixed.share * own + (1 - mixed.share) * partners
+
+
+def as_matrix(transition: Any) -> Tensor:
+    """Return a checked matrix, given as array, tensor or anything with a `.transition`, as float32."""
+    transition = getattr(transition, "transition", transition)
+    array = transition.detach().cpu().numpy() if isinstance(transition, Tensor) else transition
+    return torch.from_numpy(check_transition(array)).float()
+
+
+class _TransitionLoss(nn.Module):
+    """Holds the matrix as a buffer, and checks the number of classes and the labels."""
+
+    transition: Tensor
+
+    def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.register_buffer("transition", as_matrix(transition))
+        self.reduction: Reduction = reduction
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of (n, C) logits and (n,) given labels."""
+        n_classes = len(self.transition)
+        if logits.shape[-1] != n_classes:
+            raise InputError(f"Expected logits of {n_classes} classes, as in the matrix, got {logits.shape[-1]}.")
+        # Under autocast logits are in half precision, too coarse for logarithms of the matrix.
+        exact = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+        try:
+            return self._loss(exact, labels)
+        except (IndexError, RuntimeError):  # torch checks every label anyway; checking before would slow down each step
+            outside = ((labels < 0) | (labels >= n_classes)).flatten().nonzero()
+            if not len(outside):
+                raise
+        place = int(outside[0])
+        label = labels.flatten()[place].item()
+        without = "Leave samples without a label out: loss(logits[labels >= 0], labels[labels >= 0])."
+        raise InputError(
+            f"Expected labels from 0 to {n_classes - 1}, got {label} at place {place}."
+            f" {without if label < 0 else 'Count the classes from 0.'}"
+        )
+
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class ForwardLoss(_TransitionLoss):
+    """`forward_loss` with a fixed matrix: an array, a tensor or a `TransitionEstimate`.
+
+    Examples
+    --------
+    >>> import dualt, torch
+    >>> loss = ForwardLoss(dualt.noise.symmetric(2, 0.2))
+    >>> loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]))
+    tensor(1.6094)
+    """
+
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return forward_loss(logits, labels, self.transition, reduction=self.reduction)
+
+
+class BackwardLoss(_TransitionLoss):
+    """`backward_loss` with a fixed matrix, which must be invertible."""
+
+    inverse: Tensor
+
+    def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
+        super().__init__(transition, reduction=reduction)
+        self.register_buffer("inverse", _inverse(self.transition).float())
+
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return _backward_loss(logits, labels, self.inverse, self.reduction)
+
+
+class ReweightedLoss(_TransitionLoss):
+    """`reweighted_loss` with a fixed matrix."""
+
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return reweighted_loss(logits, labels, self.transition, reduction=self.reduction)
+
+
+class RevisedLoss(_TransitionLoss):
+    """`revised_loss` with a learned `slack`: give `loss.parameters()` to the optimizer as well."""
+
+    def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
+        super().__init__(transition, reduction=reduction)
+        self.slack = nn.Parameter(torch.zeros_like(self.transition))
+
+    @property
+    def revised(self) -> Tensor:
+        """The matrix as revised so far."""
+        return revised_transition(self.transition, self.slack.detach())
+
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return revised_loss(logits, labels, self.transition, self.slack, reduction=self.reduction)

@@ -1,0 +1,272 @@
+"""The networks of the paper by name, each a plain `nn.Module` from a batch to logits, built from a seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor, nn
+
+from dualt.errors import DualtError, InputError, MissingExtraError, UnknownNameError
+from dualt.nn.tensor_files import read_tensors
+from dualt.rng import check_seed
+from dualt.validation import check_n_classes
+
+Stem: TypeAlias = Literal["auto", "full", "imagenet"]
+
+_SMALLEST_IMAGE = 4
+# Up to this many pixels the stem "auto" of a ResNet keeps the resolution.
+_SMALL_IMAGE = 64
+
+
+def mlp(
+    input_shape: Sequence[int],
+    n_classes: int,
+    *,
+    hidden: Sequence[int] = (128, 128),
+    dropout: float = 0.5,
+    batch_norm: bool = False,
+    width: float = 1.0,
+) -> nn.Sequential:
+    """Flatten, then hidden layers with optional batch norm, ReLU and dropout, then logits.
+
+    The defaults are the network that the paper's released code calls LeNet.
+    """
+    layers: list[nn.Module] = [nn.Flatten()]
+    n_inputs = math.prod(input_shape)
+    for n_units in (_scaled(units, width) for units in hidden):
+        layers.append(nn.Linear(n_inputs, n_units))
+        if batch_norm:
+            layers.append(nn.BatchNorm1d(n_units))
+        layers.append(nn.ReLU())
+        if dropout:
+            layers.append(nn.Dropout(dropout))
+        n_inputs = n_units
+    return nn.Sequential(*layers, nn.Linear(n_inputs, n_classes))
+
+
+def lenet(input_shape: Sequence[int], n_classes: int, *, dropout: float = 0.5, width: float = 1.0) -> nn.Sequential:
+    """LeNet-5 with dropout: two 5×5 convolutions with pooling, then 120 and 84 units, then logits.
+
+    The second convolution pads images smaller than 20 pixels, which would otherwise vanish.
+    """
+    channels, height, side = input_shape
+    if min(height, side) < _SMALLEST_IMAGE:
+        raise InputError(f"Expected images of at least {_SMALLEST_IMAGE}×{_SMALLEST_IMAGE}, got {height}×{side}.")
+    first, second, third, fourth = (_scaled(units, width) for units in (6, 16, 120, 84))
+    padding = 0 if min(height, side) >= 20 else 2
+    lost = 4 - 2 * padding
+    n_features = second * ((height // 2 - lost) // 2) * ((side // 2 - lost) // 2)
+    return nn.Sequential(
+        nn.Conv2d(channels, first, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(first, second, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(n_features, third), nn.ReLU(), nn.Dropout(dropout),
+        nn.Linear(third, fourth), nn.ReLU(), nn.Dropout(dropout),
+        nn.Linear(fourth, n_classes),
+    )  # fmt: skip
+
+
+class VectorBlock(nn.Module):
+    """relu(residual(x) + x) with two linear layers."""
+
+    def __init__(self, n_units: int) -> None:
+        super().__init__()
+        layers = [nn.Linear(n_units, n_units), nn.BatchNorm1d(n_units)]
+        self.residual = nn.Sequential(*layers, nn.ReLU(), nn.Linear(n_units, n_units), nn.BatchNorm1d(n_units))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features of the next layer."""
+        return torch.relu(self.residual(x) + x)
+
+
+def vector_resnet(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> nn.Sequential:
+    """Return a residual network for vectors with 16 linear layers of 64 units, as deep as in the paper's appendix."""
+    n_units = _scaled(64, width)
+    blocks = [VectorBlock(n_units) for _ in range(7)]
+    entry = [nn.Linear(math.prod(input_shape), n_units), nn.BatchNorm1d(n_units), nn.ReLU()]
+    return nn.Sequential(nn.Flatten(), *entry, *blocks, nn.Linear(n_units, n_classes))
+
+
+def _scaled(units: int, width: float) -> int:
+    return max(1, round(width * units))
+
+
+def _conv(n_in: int, n_out: int, size: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(n_in, n_out, size, stride, padding=size // 2, bias=False)
+
+
+class ResidualBlock(nn.Module):
+    """Convolutions with batch norm and ReLU around a shortcut; the last ReLU comes after their sum."""
+
+    def __init__(self, n_in: int, stride: int, convolutions: Sequence[nn.Conv2d]) -> None:
+        super().__init__()
+        self.depth, self.n_out = len(convolutions), convolutions[-1].out_channels
+        for number, convolution in enumerate(convolutions, start=1):
+            self.add_module(f"conv{number}", convolution)
+            self.add_module(f"bn{number}", nn.BatchNorm2d(convolution.out_channels))
+        self.downsample = None
+        if stride != 1 or n_in != self.n_out:
+            self.downsample = nn.Sequential(_conv(n_in, self.n_out, 1, stride), nn.BatchNorm2d(self.n_out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return relu(residual(x) + shortcut(x))."""
+        hidden, shortcut = x, x if self.downsample is None else self.downsample(x)
+        for number in range(1, self.depth + 1):
+            hidden = hidden if number == 1 else hidden.relu_()
+            hidden = self.get_submodule(f"bn{number}")(self.get_submodule(f"conv{number}")(hidden))
+        return (hidden + shortcut).relu_()
+
+
+def basic_block(n_in: int, n_channels: int, stride: int) -> ResidualBlock:
+    """Two 3×3 convolutions around a shortcut."""
+    return ResidualBlock(n_in, stride, [_conv(n_in, n_channels, 3, stride), _conv(n_channels, n_channels, 3)])
+
+
+def bottleneck(n_in: int, n_channels: int, stride: int) -> ResidualBlock:
+    """1×1, 3×3 and 1×1 convolutions around a shortcut, four times as wide at the end."""
+    middle = _conv(n_channels, n_channels, 3, stride)
+    return ResidualBlock(n_in, stride, [_conv(n_in, n_channels, 1), middle, _conv(n_channels, 4 * n_channels, 1)])
+
+
+class ResNet(nn.Module):
+    """Stem, four stages of residual blocks, average over pixels, logits.
+
+    The stem "full" is one 3×3 convolution at full resolution; "imagenet" is a 7×7 convolution and a pooling that each
+    halve it, as in torchvision; "auto" is the first for images of up to 64 pixels. The paper's authors took the second
+    for images of 28 and 32 pixels too, which costs a tenth.
+    """
+
+    def __init__(
+        self,
+        block: Callable[[int, int, int], ResidualBlock],
+        depths: Sequence[int],
+        input_shape: Sequence[int],
+        n_classes: int,
+        *,
+        width: float = 1.0,
+        stem: Stem = "auto",
+    ) -> None:
+        super().__init__()
+        n_stem, *stages = (_scaled(channels, width) for channels in (64, 64, 128, 256, 512))
+        if stem not in get_args(Stem):
+            raise UnknownNameError("stem", stem, get_args(Stem))
+        full = stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
+        self.conv1 = _conv(input_shape[0], n_stem, 3) if full else _conv(input_shape[0], n_stem, 7, stride=2)
+        self.bn1 = nn.BatchNorm2d(n_stem)
+        self.maxpool = nn.Identity() if full else nn.MaxPool2d(3, stride=2, padding=1)
+        n_in = n_stem
+        for number, (n_channels, depth) in enumerate(zip(stages, depths, strict=True), start=1):
+            blocks = []
+            for index in range(depth):
+                blocks.append(block(n_in, n_channels, 2 if number > 1 and index == 0 else 1))
+                n_in = blocks[-1].n_out
+            self.add_module(f"layer{number}", nn.Sequential(*blocks))
+        self.fc = nn.Linear(n_in, n_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits."""
+        x = self.maxpool(self.bn1(self.conv1(x)).relu_())
+        for number in range(1, 5):
+            x = self.get_submodule(f"layer{number}")(x)
+        logits: Tensor = self.fc(x.mean(dim=(2, 3)))
+        return logits
+
+
+# Functions of (input_shape, n_classes, **options).
+NETWORKS: dict[str, Callable[..., nn.Module]] = {
+    "mlp": mlp,
+    "mlp-small": partial(mlp, hidden=(25, 25), dropout=0.0),  # for the paper's synthetic data
+    "lenet": lenet,
+    "resnet18": partial(ResNet, basic_block, (2, 2, 2, 2)),  # for Fashion-MNIST and CIFAR-10 in the paper
+    "resnet34": partial(ResNet, basic_block, (3, 4, 6, 3)),  # for CIFAR-100
+    "resnet50": partial(ResNet, bottleneck, (3, 4, 6, 3)),  # for Clothing1M, pre-trained on ImageNet
+    "resnet-vector": vector_resnet,
+}
+_FOR_VECTORS = ("mlp", "mlp-small", "resnet-vector")
+
+
+def build_network(
+    name: str | Callable[..., nn.Module],
+    input_shape: Sequence[int],
+    n_classes: int,
+    *,
+    random_state: int = 0,
+    **options: Any,
+) -> nn.Module:
+    """Return a network whose initial weights depend on `random_state` alone.
+
+    `name` is one of `NETWORKS`, or a function `(input_shape, n_classes, **options) -> nn.Module`. Options are `width`
+    for all networks, `hidden`, `dropout` and `batch_norm` for `mlp`, `dropout` for `lenet`, and `stem` for ResNets.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in build_network("mlp", (1, 28, 28), 10).parameters())
+    118282
+    """
+    shape = tuple(int(size) for size in input_shape)
+    if math.prod(shape) < 1:
+        raise InputError(f"Expected samples with at least one number, got the shape {shape}.")
+    check_n_classes(n_classes)
+    width = options.get("width", 1.0)
+    if not (isinstance(width, (int, float)) and 0 < width < math.inf):
+        raise InputError(f"Expected a width above 0, such as 0.5, got {width!r}.")
+    if callable(name):
+        with seeded(check_seed(random_state)):
+            return name(shape, n_classes, **options)
+    if name not in NETWORKS:
+        raise UnknownNameError("network", name, NETWORKS)
+    if name not in _FOR_VECTORS and len(shape) != 3:
+        flat = ", ".join(_FOR_VECTORS)
+        raise InputError(f"Expected images (channels, height, width) for {name}, got shape {shape}. Use {flat}.")
+    try:
+        with seeded(check_seed(random_state)):
+            return NETWORKS[name](shape, n_classes, **options)
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, DualtError):
+            raise
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"Cannot build {name} with the options {options}: {reason}") from None
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's generators within the block, and restore their state afterwards."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices=devices):
+        # Not torch.manual_seed, which keeps a traceback for every kind of device that is missing.
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            torch.cuda.manual_seed_all(seed)
+        yield
+
+
+def load_weights(network: nn.Module, source: str | Path) -> None:
+    """Load weights into `network`, in place, from a `.safetensors` file with torchvision's names.
+
+    `"imagenet"` are torchvision's ResNet-50 weights. The last layer keeps its initial weights if the number of classes
+    differs.
+    """
+    if str(source) == "imagenet":
+        try:
+            from torchvision.models import ResNet50_Weights
+        except (ImportError, RuntimeError):  # a torchvision of another torch fails with RuntimeError
+            raise MissingExtraError("ImageNet weights from torchvision (or a .safetensors file)", "train") from None
+        weights = ResNet50_Weights.DEFAULT.get_state_dict(progress=False)
+    else:
+        weights = read_tensors(Path(source))[0]
+    own = network.state_dict()
+    for name in dict.fromkeys((*own, *weights)):
+        if name not in own or name not in weights or own[name].shape != weights[name].shape:
+            if not name.startswith("fc."):
+                raise InputError(f"The weights in {source} have another architecture: {name!r} does not fit.")
+            weights.pop(name, None)
+    network.load_state_dict(weights, strict=False)
