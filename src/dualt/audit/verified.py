@@ -152,10 +152,10 @@ def check_rows(
         now = given_of(audit.rows)
         bad = np.flatnonzero(_encode(coder, audit.given, audit.rows, "given label") != now)
         if len(bad):
+            row, here, there = audit.rows[bad[0]], coder.names[now[bad[0]]], audit.given[bad[0]]
             raise LabelsError(
-                f"Expected the given label {coder.names[now[bad[0]]]} in row {audit.rows[bad[0]]}, got"
-                f" {audit.given[bad[0]]!s} in the audit{and_more(len(bad))}: it is for other labels. Pass those that it was"
-                " drawn from."
+                f"Expected the given label {here} in row {row}, got {there!s} in the audit{and_more(len(bad))}: it is"
+                " for other labels. Pass the labels that it was drawn from."
             )
     if len(audit) < LEAST:
         raise InputError(
