@@ -72,11 +72,11 @@ def _meet(folder: str) -> None:
 
 def _spoil_shard(action: str) -> None:
     """Between the first pass over the shards and the second, one of them is removed, or replaced by half of it."""
-    from dualt.io.shards import FileBlock
+    from dualt.io.shards import FileRows
 
-    read, seen = FileBlock.read, []
+    read, seen = FileRows.__call__, []
 
-    def spoilt(self: FileBlock):
+    def spoilt(self: FileRows):
         if self.path.stem == "1":
             seen.append(self)
             if len(seen) == 2:
@@ -86,7 +86,7 @@ def _spoil_shard(action: str) -> None:
                     self.path.write_bytes(content[: len(content) // 2])
         yield from read(self)
 
-    FileBlock.read = spoilt
+    FileRows.__call__ = spoilt
 
 
 FAULTS: dict[str, Callable[[str], None]] = {

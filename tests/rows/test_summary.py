@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dualt import kernels
 from dualt.labels import LabelCoder
-from dualt.rows.summary import CONFIDENCE_UNIT, AnchorTracker, lowest_priority, priority, sample_rows, summarize
+from dualt.rows.summary import CONFIDENCE_UNIT, merge, sample_rows, summarize
 from tests.strategies import posteriors
 
 
@@ -49,18 +49,21 @@ def test_summary_equals_a_loop(data, n_anchors):
         assert abs(summary.confidence_sums[j] * CONFIDENCE_UNIT - own.sum()) <= CONFIDENCE_UNIT * (len(own) + 1)
 
 
-@given(posteriors(), st.integers(0, 119), st.integers(1, 4), st.integers(1, 150))
-def test_merged_parts_equal_one_pass(data, cut, n_anchors, sample_size):
+@given(posteriors(), st.integers(0, 119), st.integers(1, 4), st.sets(st.integers(0, 119)))
+def test_merged_parts_equal_one_pass(data, cut, n_anchors, sampled):
     probs, labels = data
-    cut = min(cut, len(probs) - 1)
-    options = {"n_anchors": n_anchors, "sample_size": sample_size}
-    whole = summarize(probs, labels, coder(probs), **options)
+    cut, sampled = min(cut, len(probs) - 1), np.array(sorted(row for row in sampled if row < len(probs)), int)
+    whole = summarize(probs, labels, coder(probs), n_anchors=n_anchors, sampled=sampled)
+    np.testing.assert_array_equal(whole.sample_rows, probs[sampled])
     if cut:
-        first = summarize(probs[:cut], labels[:cut], coder(probs), **options)
-        second = summarize(probs[cut:], labels[cut:], coder(probs), start=cut, **options)
-        assert first.merge(second) == whole
-        assert second.merge(first) == whole
-    assert whole != summarize(probs, labels, coder(probs), start=1, **options)
+        parts = [
+            summarize(
+                probs[low:high], labels[low:high], coder(probs), start=low, n_anchors=n_anchors,
+                sampled=sampled[(sampled >= low) & (sampled < high)],
+            )
+            for low, high in ((0, cut), (cut, len(probs)))
+        ]  # fmt: skip
+        assert merge(parts) == whole
 
 
 @given(posteriors())
@@ -81,13 +84,13 @@ def test_chunks_leave_no_seam(n_classes):
     probs = rng.dirichlet(np.full(n_classes, 0.3), 70_000).astype(np.float32)
     probs[::7] = probs[0]
     labels = rng.integers(0, n_classes, len(probs))
-    summary = summarize(probs, labels, coder(probs), n_anchors=6, sample_size=1000)
+    chosen = np.sort(rng.choice(len(probs), 1000, replace=False))
+    summary = summarize(probs, labels, coder(probs), n_anchors=6, sampled=chosen)
     counts = np.zeros((n_classes, n_classes), int)
     np.add.at(counts, (probs.argmax(axis=1), labels), 1)
     np.testing.assert_array_equal(summary.counts, counts)
     for j in range(n_classes):
         np.testing.assert_array_equal(summary.anchor_index[j], np.argsort(-probs[:, j], kind="stable")[:6])
-    chosen = np.sort(np.argsort(priority(np.arange(len(probs))), kind="stable")[:1000])
     np.testing.assert_array_equal(summary.sample_index, chosen)
     np.testing.assert_array_equal(summary.sample_rows, probs[chosen])
     np.testing.assert_array_equal(summary.sample_labels, labels[chosen])
@@ -110,35 +113,27 @@ def test_layouts_and_types_give_the_same_summary():
         assert summarize(other, labels, coder(probs)) == expected
 
 
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=10), st.integers(1, 60))
-def test_the_sample_does_not_depend_on_the_cut(lengths, size):
-    parts, start = [], 0
-    for length in lengths:
-        parts.append(sample_rows(start, length, size))
-        start += length
-    found, whole = np.concatenate(parts), sample_rows(0, start, size)
-    np.testing.assert_array_equal(found[lowest_priority(found, size)], whole)
-    np.testing.assert_array_equal(whole, np.sort(np.argsort(priority(np.arange(start)))[:size]))
-
-
-def test_a_guess_that_leaves_too_few_rows_is_made_good(monkeypatch):
-    monkeypatch.setattr("dualt.rows.summary.priority", lambda number: np.full(len(number), 2**32 - 2, np.uint32))
-    monkeypatch.setattr(kernels, "library", None)
-    assert sample_rows(0, 10_000, 10).tolist() == list(range(10))
-
-
 def test_the_sample_is_uniform():
     """Each tenth of a million rows holds a tenth of the sample, within five standard deviations."""
-    share = np.histogram(sample_rows(0, 1_000_000, 20_000), bins=10, range=(0, 1_000_000))[0]
-    assert np.abs(share - 2000).max() < 5 * np.sqrt(2000 * 0.9)
+    sample = sample_rows(1_000_000, 10)
+    assert len(np.unique(sample)) == len(sample) == 1 << 15
+    share = np.histogram(sample, bins=10, range=(0, 1_000_000))[0]
+    assert np.abs(share - share.mean()).max() < 5 * np.sqrt(share.mean())
+    np.testing.assert_array_equal(sample_rows(1_000, 10), np.arange(1_000))
+
+
+def test_a_thinner_sample_is_uniform_and_keeps_its_rows_together():
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 30_000)
+    labels = np.arange(30_000) % 3
+    few = summarize(probs, labels, coder(probs)).thinned(3_000)
+    np.testing.assert_array_equal(few.sample_rows, probs[few.sample_index])
+    np.testing.assert_array_equal(few.sample_labels, labels[few.sample_index])
+    assert np.abs(np.bincount(few.sample_labels) - 1_000).max() < 5 * np.sqrt(1_000)
 
 
 def test_ascending_data_is_tracked_too():
     """Every chunk beats the one before: the worst case of the buffer."""
-    values = np.linspace(0, 1, 40_000, dtype=np.float32)
-    tracker = AnchorTracker(2, 3, np.dtype(np.float32))
-    chunk = np.stack([values, 1 - values], axis=1)
-    for start in range(0, len(chunk), 100):
-        part = chunk[start : start + 100]
-        tracker.read(part, start)
-    assert tracker.best().tolist() == [[39_999, 39_998, 39_997], [0, 1, 2]]
+    values = np.linspace(0, 1, 400_000, dtype=np.float32)
+    probs = np.stack([values, 1 - values], axis=1)
+    summary = summarize(probs, np.zeros(len(probs), int), coder(probs), n_anchors=3)
+    assert summary.anchor_index.tolist() == [[399_999, 399_998, 399_997], [0, 1, 2]]

@@ -23,7 +23,7 @@ from dualt.audit.verified import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.labels import Codes, LabelCoder, as_label_array, shorten, whole_values
 from dualt.results.estimate import TransitionEstimate
-from dualt.rows.chunks import as_rows, surest, working_dtype
+from dualt.rows.chunks import surest, working_dtype
 from dualt.transition import NEAR_SINGULAR, clean_prior
 from dualt.validation import (
     align_labels,
@@ -309,7 +309,7 @@ def _read(model: Any, noisy_labels: Any) -> tuple[NDArray[Any], tuple[str, ...] 
     if len(shape) != 2 or shape[1] == 1:
         return as_label_array(model), None
     table, names = as_probability_table(model)
-    rows = as_rows(scale_rounded(table), working_dtype(table.dtype))
+    rows = np.ascontiguousarray(scale_rounded(table), working_dtype(table.dtype))
     check_probability_chunk(rows, 0)
     return surest(rows)[0], _numbered(table.shape[1]) if names is None else names
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from dualt.io.load import FORMATS, load_array, load_labels
 from dualt.io.table_columns import NotNumbersError, Table, choose_columns, open_table, table_parts
 from dualt.io.tables import TABLES
 from dualt.labels import as_label_array, is_missing
-from dualt.rows.posterior import Block, Rows, in_block, rows_with_label
+from dualt.rows.posterior import Block, Rows, in_block
 from dualt.validation import check_probability_shape, check_same_length, scale_rounded
 
 # Tables of up to this many bytes together are parsed once and kept in memory; larger ones are parsed in every pass.
@@ -35,100 +35,75 @@ _NO_PROBABILITIES = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class FileBlock:
-    """A file of probabilities, and its labels in another file or in one of its columns; options as in `open_shards`.
+class Part(NamedTuple):
+    """Some rows of a file, and the class names that its header has."""
 
-    The block has the rows of the file between `rows`, except those without a label, whose numbers in the file are
-    `missing`. What was parsed is in `kept`, unless that is None: then it is parsed in every pass.
+    probs: NDArray[Any]
+    labels: NDArray[Any]
+    class_names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Reads the rows of a file of probabilities, and their labels in another file or in one of its columns.
+
+    Options are those of `open_shards`. `limits` are the first row and the one after the last, if not all are read. What
+    was parsed is in `kept`, unless that is None: then it is parsed in every pass.
     """
 
     path: Path
     labels: Path | None
     label: str | None
     columns: str | None
-    ignored: tuple[str, ...] = ()
-    file_shape: tuple[int, int] = (0, 0)
-    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009
-    rows: tuple[int, int] = (0, 0)
-    missing: tuple[int, ...] = ()
-    kept: list[Any] | None = field(default_factory=list, compare=False, repr=False)
+    ignored: tuple[str, ...]
+    kept: list[Part] | None = field(compare=False, repr=False)
+    limits: tuple[int | None, int | None] = (None, None)
 
-    def open(self) -> tuple[FileBlock, tuple[str, ...] | None]:
-        """Read the file once: return the block with its sizes, and class names."""
-        shape, missing, dtype, names = (0, 0), [], self.dtype, None
-        for probs, labels, found in self._parts():
-            names = found
-            if len(probs):
-                check_probability_shape(probs)
-            missing += (shape[0] + np.flatnonzero(is_missing(labels))).tolist()
-            shape, dtype = (shape[0] + len(labels), probs.shape[1]), probs.dtype
-        return replace(self, file_shape=shape, rows=(0, shape[0]), dtype=dtype, missing=tuple(missing)), names
-
-    @property
-    def name(self) -> str:
-        """What to call it in an error."""
-        return str(self.path) if self.labels is None else f"{self.path} and {self.labels}"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of classes."""
-        low, high = np.searchsorted(self.missing, self.rows)
-        return self.rows[1] - self.rows[0] - int(high - low), self.file_shape[1]
-
-    def read(self) -> Iterator[Rows]:
+    def __call__(self) -> Iterator[Rows]:
         """Yield (probabilities, labels): memory-mapped if the file can be, as kept if it was parsed before."""
-        start = 0
-        try:
-            for probs, labels, _ in self._parts():
-                if probs.shape[1] != self.file_shape[1]:
-                    raise self._changed(f"{probs.shape[1]} classes")
-                first, last = max(self.rows[0], start), min(self.rows[1], start + len(probs))
-                part = rows_with_label(first, max(first, last), self.missing, start)
-                if len(labels[part]):
-                    yield probs[part], labels[part]
-                start += len(probs)
-                del probs, labels  # before the next part is made
-        except InputError as error:
-            raise in_block(error, self.name) from None
-        if start != self.file_shape[0]:
-            raise self._changed(f"{start:,} rows")
-
-    def read_labels(self) -> Iterator[NDArray[Any]]:
-        """Yield the labels alone."""
-        for _, labels in self.read():
-            yield labels
+        for part in self.parts():
+            yield part.probs[slice(*self.limits)], part.labels[slice(*self.limits)]
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without what was parsed: workers parse the file in every pass."""
         return {**self.__dict__, "kept": None}
 
-    def _parts(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
-        """Yield probabilities, labels and class names, as many rows as fit memory."""
+    def open(self) -> tuple[Block, tuple[str, ...] | None]:
+        """Read the file once: return the block of its rows, and class names."""
+        name = str(self.path) if self.labels is None else f"{self.path} and {self.labels}"
+        n_rows, n_classes, dtype, missing, names = 0, 0, np.dtype(np.float64), list[int](), None
+        try:
+            for probs, labels, names in self.parts():  # noqa: B007
+                if len(probs):
+                    check_probability_shape(probs)
+                missing += (n_rows + np.flatnonzero(is_missing(labels))).tolist()
+                n_rows, n_classes, dtype = n_rows + len(labels), probs.shape[1], probs.dtype
+        except InputError as error:
+            hint = f" {_NO_PROBABILITIES}" if isinstance(error, NotNumbersError) else ""
+            raise in_block(type(error)(f"{error}{hint}"), name) from None
+        return Block(self, n_rows, n_classes, dtype, name, tuple(missing)), names
+
+    def parts(self) -> Iterator[Part]:
+        """Yield as many rows as fit memory at a time."""
         if self.kept:
             yield from self.kept
             return
         is_table = self.path.suffix.lower() in TABLES
-        apart = None
-        if not (is_table and self.labels is None):
-            apart = load_labels(self.labels or self.path, column=self.label, missing=True)
-            apart = as_label_array(apart) if len(apart) else apart
-        if is_table:
-            for part in self._table_parts(apart):
-                if self.kept is not None:
-                    self.kept.append(part)
-                yield part
-            return
-        probs, labels = load_array(self.path), apart
-        assert labels is not None  # noqa: S101
-        check_same_length(len(probs), len(labels))
-        if self.kept is not None and self.path.suffix.lower() != ".npy":
-            self.kept.append((probs, labels, None))
-        yield probs, labels, None
+        labels = None
+        if not is_table or self.labels is not None:
+            labels = load_labels(self.labels or self.path, column=self.label, missing=True)
+            labels = as_label_array(labels) if len(labels) else labels
+        for part in self._table_parts(labels) if is_table else self._array_part(labels):
+            if self.kept is not None and self.path.suffix.lower() != ".npy":
+                self.kept.append(part)
+            yield part
 
-    def _table_parts(
-        self, apart: NDArray[Any] | None
-    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
+    def _array_part(self, labels: Any) -> Iterator[Part]:
+        probs = load_array(self.path)
+        check_same_length(len(probs), len(labels))
+        yield Part(probs, labels)
+
+    def _table_parts(self, apart: NDArray[Any] | None) -> Iterator[Part]:
         folder = self.labels if self.labels is not None and is_class_folder(self.labels) else None
         own_label = self.label if self.labels is None else None
         named = own_label or (self.ignored[0] if self.ignored else None)
@@ -142,13 +117,12 @@ class FileBlock:
             left_out = {name for name in self.ignored if name in (table.names or ())}
             if own_label is not None:
                 left_out.add(own_label)
-            order = None
+            order: Any = slice(None)
             if folder is not None:
                 order, column = self._order(table, folder)
                 left_out.add(column)
             places, names = choose_columns(table, left_out, self.columns)
-            probs = table.read_numbers(places)
-            probs = probs if order is None else probs[order]
+            probs = table.read_numbers(places)[order]
             if apart is None:
                 labels = table.read_column(table.position(own_label or ""))
                 labels = as_label_array(labels, missing=True) if len(labels) else labels
@@ -158,7 +132,7 @@ class FileBlock:
             if scaled is not probs:
                 _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", path)
             start += len(probs)
-            yield scaled, labels, names
+            yield Part(scaled, labels, names)
         if apart is not None:
             check_same_length(start, len(apart))
 
@@ -178,16 +152,8 @@ class FileBlock:
             raise InputError(f"Expected one row of {self.path} for {images.files[at]}, got {counts[at]}.")
         return np.argsort(rows), column
 
-    def _changed(self, got: str) -> FileError:
-        n_rows, n_classes = self.file_shape
-        return FileError(
-            f"Expected {n_rows:,} rows of {n_classes} classes in {self.name} as before, got {got}: it changed while it"
-            " was read."
-        )
 
-
-@dataclass(frozen=True)
-class Shards:
+class Shards(NamedTuple):
     """Blocks of files, in order, and class names if their headers have them."""
 
     blocks: tuple[Block, ...]
@@ -272,20 +238,14 @@ def open_shards(
         pairs = pair_by_name(paths, label_paths)
     tables = [path for path in paths if path.suffix.lower() in TABLES and path.is_file()]
     keep = sum(path.stat().st_size for path in tables) <= _KEPT_BYTES
-    opened = []
-    for path, given in pairs:
-        block = FileBlock(path, given, label, columns, tuple(ignored), kept=[] if keep else None)
-        try:
-            opened.append(block.open())
-        except InputError as error:
-            hint = f" {_NO_PROBABILITIES}" if isinstance(error, NotNumbersError) else ""
-            raise in_block(type(error)(f"{error}{hint}"), block.name) from None
+    options = label, columns, tuple(ignored)
+    opened = [FileRows(path, given, *options, kept=[] if keep else None).open() for path, given in pairs]
     first_names = opened[0][1]
     for block, names in opened[1:]:
         if names != first_names:
             first, other = ("without names" if each is None else ", ".join(each) for each in (first_names, names))
             raise InputError(f"Expected the columns {first} in {block.name} as in {paths[0]}, got {other}.")
-    blocks = tuple(block for block, _ in opened if block.shape[0])
+    blocks = tuple(block for block, _ in opened if block.n_rows)
     if not blocks:
         raise InputError(f"Expected at least one row of probabilities in {probs}, got none.")
     return Shards(blocks, first_names)
@@ -319,9 +279,13 @@ def divide(blocks: Iterable[Block]) -> list[Block]:
     """Return the same rows in smaller blocks, where that costs nothing, for workers to share: `.npy` files."""
     divided: list[Block] = []
     for block in blocks:
-        if isinstance(block, FileBlock) and block.path.suffix.lower() == ".npy":
-            limits = [*range(*block.rows, max(_DIVIDED_ENTRIES // block.shape[1], 1)), block.rows[1]]
-            divided += [replace(block, rows=rows) for rows in pairwise(limits)]
+        rows = block.source
+        if isinstance(rows, FileRows) and rows.path.suffix.lower() == ".npy" and not block.missing:
+            limits = [*range(0, block.n_given, max(_DIVIDED_ENTRIES // block.n_classes, 1)), block.n_given]
+            divided += [
+                replace(block, source=replace(rows, limits=(low, high)), n_given=high - low)
+                for low, high in pairwise(limits)
+            ]
         else:
             divided.append(block)
     return divided

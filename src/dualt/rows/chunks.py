@@ -14,11 +14,6 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
 
 
-def as_rows(probs: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return `probs` contiguous and of type `dtype`, without copying them if they are."""
-    return np.ascontiguousarray(probs, dtype=dtype)
-
-
 def surest(rows: NDArray[Any], *, floor: NDArray[Any] | None = None) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the column of each row's largest entry, the first of equals, and that entry; no entry is negative.
 
@@ -33,13 +28,8 @@ def surest(rows: NDArray[Any], *, floor: NDArray[Any] | None = None) -> tuple[ND
 
 
 def entries_at(rows: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
-    """Return the entry of each row that is in the column of this number; twice as fast as indexing with two arrays."""
+    """Return the entry of each row in the column of this number; twice as fast as indexing with two arrays."""
     return rows.ravel().take(np.arange(0, rows.size, rows.shape[1]) + columns)
-
-
-def rows_at(table: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the rows of these numbers: short ones several times as fast as by indexing, without a copy of all."""
-    return np.asarray(table).take(numbers, axis=0) if table.flags.c_contiguous else np.asarray(table[numbers])
 
 
 def add_counts(counts: NDArray[np.int64], keys: NDArray[np.intp]) -> None:

@@ -21,18 +21,8 @@ from dualt import __version__
 from dualt.errors import InputError, LabelsError, ProbabilitiesError, naming_extra
 from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.rows.chunks import count_pairs
-from dualt.rows.posterior import (
-    ArrayBlock,
-    Block,
-    Chunk,
-    NoisyPosterior,
-    PairsOf,
-    Result,
-    Rows,
-    block_starts,
-    check_blocks,
-)
-from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all
+from dualt.rows.posterior import MERGED_TOGETHER, Block, Chunk, NoisyPosterior, PairsOf, Result, check_blocks
+from dualt.rows.summary import PosteriorSummary, merge
 from dualt.validation import (
     ClassNames,
     as_probability_table,
@@ -62,8 +52,7 @@ def connected(address: str) -> Iterator[Any]:
     with ExitStack() as stack:
         if address == "local":
             options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-            address = stack.enter_context(LocalCluster(n_workers=2, **options))
-            yield stack.enter_context(Client(address))
+            yield stack.enter_context(Client(stack.enter_context(LocalCluster(n_workers=2, **options))))
             return
         try:
             client = stack.enter_context(Client(address, timeout=_TIMEOUT))
@@ -79,7 +68,7 @@ def connected(address: str) -> Iterator[Any]:
                 f"Expected workers at {address}, got none in {_TIMEOUT_OF_WORKERS}. Start some with"
                 f" 'dask worker {address}'."
             ) from None
-        for worker, found in client.run(_version, on_error="ignore").items():
+        for worker, found in client.run(_version, on_error="return").items():
             if found != __version__:
                 raise InputError(
                     f"Expected dualt {__version__} on every worker, got {found} on {worker}. Install the same version"
@@ -89,43 +78,12 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _version() -> str:
-    try:
-        from dualt import __version__ as found
-    except ImportError:
-        return "none"
-    return found
-
-
-@dataclass(frozen=True)
-class RemoteBlock:
-    """A block that lies elsewhere; `source` is the delayed sequence of the blocks that it consists of."""
-
-    source: Any
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    name: str = ""
-    missing: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, blocks: Sequence[Block]) -> RemoteBlock:
-        """Take blocks that name files: their paths travel, and one worker reads them."""
-        shape = block_starts(blocks)[-1], blocks[0].shape[1]
-        return cls(delayed(tuple(blocks), traverse=False), shape, blocks[0].dtype, blocks[0].name)
-
-    def read(self) -> Iterator[Rows]:
-        """Fetch the block and yield its rows."""
-        for block in compute(self.source)[0]:
-            yield from block.read()
-
-    def read_labels(self) -> Iterator[NDArray[Any]]:
-        """Fetch the block and yield its labels."""
-        for _, labels in self.read():
-            yield labels
+    return __version__
 
 
 @dataclass(frozen=True)
 class DaskPosterior(NoisyPosterior):
-    """A `NoisyPosterior` of `RemoteBlock`s.
+    """A `NoisyPosterior` whose blocks lie elsewhere: the `source` of each is the delayed sequence of those it is of.
 
     Summaries and counts are made where the blocks are, and merged there. `map` runs its function there and
     fetches the results in order, those of a few blocks at a time.
@@ -133,7 +91,7 @@ class DaskPosterior(NoisyPosterior):
 
     @classmethod
     def of(cls, posterior: NoisyPosterior) -> DaskPosterior:
-        """Take the blocks of a posterior that name files: workers that see the same files read them."""
+        """Take the blocks of a posterior that name files: their paths travel, and workers that see them read them."""
         groups: list[list[Block]] = []
         room = 0
         for block in posterior.blocks:
@@ -141,8 +99,11 @@ class DaskPosterior(NoisyPosterior):
                 groups.append([])
                 room = _ENTRIES_OF_TASK
             groups[-1].append(block)
-            room -= block.shape[0] * block.shape[1]
-        blocks = tuple(map(RemoteBlock.of, groups))
+            room -= block.n_rows * block.n_classes
+        blocks = tuple(
+            replace(some[0], source=delayed(some, traverse=False), n_given=sum(block.n_given for block in some))
+            for some in groups
+        )
         return cls(blocks, posterior.coder, on_progress=posterior.on_progress)
 
     @cached_property
@@ -151,7 +112,7 @@ class DaskPosterior(NoisyPosterior):
         sampled = self.sampled_rows
         own = np.split(sampled, np.searchsorted(sampled, self.block_starts[1:-1]))
         parts = self._each(lambda rows, sampled: replace(rows, sampled=sampled).summary, own)
-        summary: PosteriorSummary = self._compute(combined(delayed(merge_all), parts))
+        summary: PosteriorSummary = self._combine(merge, parts)
         return summary
 
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
@@ -171,21 +132,22 @@ class DaskPosterior(NoisyPosterior):
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk."""
         _ = self.summary
         parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes))
-        counts: NDArray[np.int64] = self._compute(combined(delayed(sum), parts))
+        counts: NDArray[np.int64] = self._combine(sum, parts)
         return counts
 
     def take(self, indices: NDArray[np.intp]) -> Chunk:
         """Return the probabilities and label codes of the rows of these numbers, in their order."""
         order = np.argsort(indices, kind="stable")
-        wanted = indices[order]
-        limits = np.searchsorted(wanted, self.block_starts)
+        limits = np.searchsorted(indices[order], self.block_starts)
         places = [
-            wanted[low:high] - start for (low, high), start in zip(pairwise(limits), self.block_starts, strict=False)
+            indices[order[low:high]] - start
+            for (low, high), start in zip(pairwise(limits), self.block_starts, strict=False)
         ]
         tasks = self._each(lambda rows, places: rows.take(places), places)
-        probs, codes = np.empty((len(wanted), self.n_classes), self.dtype), np.empty(len(wanted), np.intp)
+        wanted = [task for task, own in zip(tasks, places, strict=True) if len(own)]
+        probs, codes = np.empty((len(order), self.n_classes), self.dtype), np.empty(len(order), np.intp)
         low = 0
-        for rows, labels in compute(*(task for task, own in zip(tasks, places, strict=True) if len(own))):
+        for rows, labels in compute(*wanted):
             there = order[low : low + len(labels)]
             probs[there], codes[there] = rows, labels
             low += len(labels)
@@ -193,23 +155,22 @@ class DaskPosterior(NoisyPosterior):
 
     def _each(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         """Return the delayed `work(posterior of the rows, ...)` of every block, with its own of all arguments."""
-        run, coder = delayed(_run), delayed(self.coder, traverse=False)
-        work = delayed(work, traverse=False)
-        sources = [block.source for block in self.blocks if isinstance(block, RemoteBlock)]
-        blocks = zip(sources, self.block_starts[:-1], *arguments, strict=True)
-        return [run(work, coder, source, start, *own) for source, start, *own in blocks]
 
-    def _compute(self, result: Any) -> Any:
-        """Compute the delayed result of a pass over all rows and report it as done."""
-        (computed,) = compute(result)
+        def run(blocks: Sequence[Block], coder: LabelCoder, start: int, *own: Any) -> Any:
+            return work(NoisyPosterior(tuple(blocks), coder, start=start), *own)
+
+        task, coder = delayed(run, traverse=False), delayed(self.coder, traverse=False)
+        blocks = zip(self.blocks, self.block_starts[:-1], *arguments, strict=True)
+        return [task(block.source, coder, start, *own) for block, start, *own in blocks]
+
+    def _combine(self, function: Callable[[Any], Any], parts: list[Any]) -> Any:
+        """Compute `function` of all delayed parts, a few at a time, and report that all rows were read."""
+        combine = delayed(function)
+        while len(parts) > 1:
+            parts = [combine(parts[low : low + MERGED_TOGETHER]) for low in range(0, len(parts), MERGED_TOGETHER)]
+        (computed,) = compute(*parts)
         self._report(self.n_samples)
         return computed
-
-
-def _run(
-    work: Callable[..., Result], coder: LabelCoder, blocks: Sequence[Block], start: int, *arguments: Any
-) -> Result:
-    return work(NoisyPosterior(tuple(blocks), coder, start=start), *arguments)
 
 
 def is_dask(values: Any) -> bool:
@@ -239,16 +200,9 @@ def lazy_frame(partitions: list[Any], meta: Any, divisions: Sequence[int]) -> An
     return dask.dataframe.from_delayed(partitions, meta=meta, divisions=tuple(divisions))
 
 
-def combined(combine: Any, parts: list[Any]) -> Any:
-    """Return the delayed combination of all parts, a few at a time."""
-    while len(parts) > 1:
-        parts = [combine(parts[low : low + MERGED_TOGETHER]) for low in range(0, len(parts), MERGED_TOGETHER)]
-    return parts[0]
-
-
 def open_collections(
     pred_probs: Any, noisy_labels: Any, class_names: ClassNames | None, coder: LabelCoder | None = None
-) -> tuple[tuple[RemoteBlock, ...], LabelCoder]:
+) -> tuple[tuple[Block, ...], LabelCoder]:
     """Return the blocks and the coder of Dask probabilities and of labels, Dask's or in memory.
 
     Sizes that Dask does not know are computed first. Labels are cut like the probabilities; those in memory travel as
@@ -288,7 +242,7 @@ def open_collections(
         labels = np.split(coder.encode_small(given), np.cumsum(lengths)[:-1])
         coder = LabelCoder(coder.names, by_name=False)
     blocks = tuple(
-        RemoteBlock(delayed(_blocks)(table, part), (length, n_classes), dtype)
+        Block(delayed(_blocks)(table, part), length, n_classes, dtype)
         for (table, length), part in zip(kept, labels, strict=True)
     )
     check_blocks(blocks)
@@ -339,8 +293,8 @@ def _dask_labels(noisy_labels: Any, lengths: list[int], find: bool) -> tuple[lis
     return labels, np.unique(np.concatenate([part.astype(str) for part in found])) if textual else found[0]
 
 
-def _blocks(pred_probs: Any, labels: NDArray[Any]) -> tuple[ArrayBlock]:
-    return (ArrayBlock(scale_with_warning(as_probability_table(pred_probs)[0]), labels),)
+def _blocks(pred_probs: Any, labels: NDArray[Any]) -> tuple[Block]:
+    return (Block.of_arrays(scale_with_warning(as_probability_table(pred_probs)[0]), labels),)
 
 
 def _label_array(labels: Any, number: int) -> NDArray[Any]:

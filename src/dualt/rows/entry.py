@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import InputError, LabelsError, ProbabilitiesError
+from dualt.errors import InputError, LabelsError
 from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rows.dask import DaskPosterior, is_dask, open_collections
-from dualt.rows.posterior import ArrayBlock, NoisyPosterior, Progress
+from dualt.rows.posterior import Block, NoisyPosterior, Progress
 from dualt.validation import (
     ClassNames,
     align_labels,
@@ -63,7 +63,7 @@ def as_posterior(
         Whether an expert could always tell the class from the example; by default likewise.
     """
     n_jobs = check_n_jobs(n_jobs)
-    # Compared, because of a data frame it may be a column of that name.
+    # A data frame may have a column of that name.
     if out_of_fold is None and getattr(pred_probs, "out_of_fold", None) is True:
         out_of_fold = True
     if determined is None and isinstance(getattr(pred_probs, "determined", None), bool):
@@ -87,8 +87,8 @@ def as_posterior(
         raise LabelsError(f"Expected labels of {table.shape[1]} classes, one per column, got {coder.n_classes}.")
     if members is not None and len(missing):
         members = np.delete(members, missing, axis=1)
-    rows = (ArrayBlock(table, labels, missing=missing.tolist()),)
-    return NoisyPosterior(rows, coder, n_jobs, on_progress, out_of_fold, members=members, determined=determined)
+    blocks = (Block.of_arrays(table, labels, missing=missing.tolist()),)
+    return NoisyPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, members=members, determined=determined)
 
 
 def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
@@ -96,27 +96,22 @@ def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
     members = getattr(pred_probs, "members", None)
     if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean too
         return members if len(members) > 1 else None, pred_probs
-    if not _has_several(pred_probs):
+    try:
+        is_list = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0
+        n_axes = 1 + len(np.shape(pred_probs[0])) if is_list else len(getattr(pred_probs, "shape", ()))
+    except ValueError:  # rows with different numbers of entries, which are refused where they are read
+        n_axes = 2
+    if n_axes != 3 or not len(pred_probs):
         return None, pred_probs
     stacked, first = _stacked(pred_probs), pred_probs[0]
     if len(stacked) == 1:
         return None, first
-    if is_frame(first) and hasattr(first, "index"):  # pandas: the mean keeps its index and its columns
-        if not all(first.index.equals(given.index) for given in pred_probs):
-            raise InputError("Expected the rows of all models in one order, got data frames with different indices.")
-        return stacked, type(first)(stacked.mean(axis=0), index=first.index, columns=first.columns)
-    return stacked, stacked.mean(axis=0)
-
-
-def _has_several(pred_probs: Any) -> bool:
-    """Return whether it is a list of tables, or an array with three axes."""
-    if not isinstance(pred_probs, (list, tuple)):
-        shape: tuple[int, ...] = getattr(pred_probs, "shape", ())
-        return len(shape) == 3 and shape[0] > 0
-    try:
-        return len(pred_probs) > 0 and len(np.shape(pred_probs[0])) == 2
-    except ValueError:  # rows with different numbers of entries
-        return False
+    mean = stacked.mean(axis=0)
+    if not (is_frame(first) and hasattr(first, "index")):
+        return stacked, mean
+    if not all(first.index.equals(given.index) for given in pred_probs):
+        raise InputError("Expected the rows of all models in one order, got data frames with different indices.")
+    return stacked, type(first)(mean, index=first.index, columns=first.columns)
 
 
 def _stacked(given: Any) -> NDArray[np.float32]:
@@ -126,8 +121,6 @@ def _stacked(given: Any) -> NDArray[np.float32]:
     for number, probs in enumerate(given):
         table, columns = as_probability_table(probs)
         table = scale_with_warning(table, stacklevel=5)
-        if not len(table):
-            raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
         with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
             table = np.asarray(table, np.float32 if table.dtype == np.float32 else np.float64)
         check_probability_chunk(table, 0)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import InputError
+from dualt.errors import FileError, InputError
 from dualt.labels import Codes, LabelCoder
-from dualt.rows.chunks import as_rows, count_pairs, working_dtype
-from dualt.rows.summary import MERGED_TOGETHER, PosteriorSummary, merge_all, rows_of_sample, sample_rows, summarize
+from dualt.rows.chunks import count_pairs, working_dtype
+from dualt.rows.summary import PosteriorSummary, merge, sample_rows, summarize
 from dualt.transition import chunk_rows
 from dualt.validation import ClassNames, check_n_classes, check_n_jobs
 
@@ -33,93 +33,77 @@ PairsOf: TypeAlias = Callable[[NDArray[Any], Codes], NDArray[np.intp]]
 # A part has at most this many probabilities, so that the rows its summary goes back for are still in memory;
 # dividing a block among threads does not pay below the lower number.
 _PART_ENTRIES, _LEAST_ENTRIES = 1 << 27, 1 << 22
+# Summaries that are merged together: little more costly than merging two.
+MERGED_TOGETHER = 8
 # Class indices of the labels are kept for later passes if they fit this many bytes.
 _CODES_BYTES = 1 << 28
 # Chunks that a thread takes in one go.
 _CHUNKS_AT_ONCE = 8
-# Rows of an array that are copied at a time where some of them have no label.
+# Rows that are copied at a time where some others have no label.
 _COPIED_ROWS = 1 << 16
 
 
-class Block(Protocol):
-    """Consecutive rows of probabilities and their given labels.
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows of probabilities and their given labels: two arrays, or a file.
 
-    What its properties say is known before it is read: from an array's shape, a file's header. It can be read
-    any number of times and holds nothing open in between. One that names files pickles as their paths.
+    Attributes
+    ----------
+    source
+        Yields (probabilities, labels) from the first row to the last, as many at a time as fit memory. It can be called
+        any number of times and holds nothing open in between; one that reads files pickles as their paths.
+    n_given, n_classes
+        Number of rows, with and without a label, and of columns.
+    dtype
+        Type of the probabilities as they are stored.
+    name
+        What to call it in an error: a path, or nothing.
+    missing
+        Places of the rows without a label, ascending; they are left out.
     """
 
-    @property
-    def name(self) -> str:
-        """What to call it in an error: a path, or nothing."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows with a label, and of classes."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the probabilities as they are stored."""
-
-    @property
-    def missing(self) -> Sequence[int]:
-        """Places of the rows without a label, ascending; they are left out."""
-
-    def read(self) -> Iterator[Rows]:
-        """Yield (probabilities, labels) from the first row to the last, as many at a time as fit memory.
-
-        Arrays or memory maps, the labels as `as_label_array` returns them. All at once if they need no memory.
-        """
-
-    def read_labels(self) -> Iterator[NDArray[Any]]:
-        """Yield the labels alone."""
-
-
-@dataclass(frozen=True)
-class ArrayBlock:
-    """A block of two arrays or memory maps of the same length; rows that are `missing` a label are left out."""
-
-    pred_probs: NDArray[Any]
-    noisy_labels: NDArray[Any]
+    source: Callable[[], Iterable[Rows]]
+    n_given: int
+    n_classes: int
+    dtype: np.dtype[Any]
     name: str = ""
     missing: Sequence[int] = ()
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows with a label, and of classes."""
-        n_rows, n_classes = self.pred_probs.shape
-        return n_rows - len(self.missing), n_classes
+    @classmethod
+    def of_arrays(cls, probs: NDArray[Any], labels: NDArray[Any], name: str = "", missing: Sequence[int] = ()) -> Block:
+        """Take two arrays or memory maps of the same length."""
+        return cls(partial(iter, [(probs, labels)]), len(probs), probs.shape[1], probs.dtype, name, missing)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the probabilities."""
-        return self.pred_probs.dtype
+    def n_rows(self) -> int:
+        """Number of rows with a label."""
+        return self.n_given - len(self.missing)
 
     def read(self) -> Iterator[Rows]:
-        """Yield both arrays, or copies of some rows at a time if others have no label."""
-        if not len(self.missing):
-            yield self.pred_probs, self.noisy_labels
-            return
-        for low in range(0, len(self.pred_probs), _COPIED_ROWS):
-            places = rows_with_label(low, min(low + _COPIED_ROWS, len(self.pred_probs)), self.missing)
-            if len(self.noisy_labels[places]):
-                yield self.pred_probs[places], self.noisy_labels[places]
-
-    def read_labels(self) -> Iterator[NDArray[Any]]:
-        """Yield the labels."""
-        yield np.delete(self.noisy_labels, self.missing) if len(self.missing) else self.noisy_labels
-
-
-def rows_with_label(low: int, high: int, missing: Sequence[int], start: int = 0) -> slice | NDArray[np.intp]:
-    """Return the places, counted from `start`, of the rows from `low` to `high` that are not `missing`."""
-    first, last = np.searchsorted(missing, (low, high))
-    if first == last:
-        return slice(low - start, high - start)
-    return np.setdiff1d(np.arange(low, high), missing[first:last]) - start
-
-
-def block_starts(blocks: Sequence[Block]) -> list[int]:
-    """Return the row number at which each block starts, and the number of all rows."""
-    return list(accumulate((block.shape[0] for block in blocks), initial=0))
+        """Yield (probabilities, labels) of the rows that have a label."""
+        start, n_columns = 0, self.n_classes
+        try:
+            for probs, labels in self.source():
+                n_columns = probs.shape[1]
+                low, high = np.searchsorted(self.missing, (start, start + len(labels)))
+                if n_columns != self.n_classes:
+                    break
+                if low == high:
+                    yield probs, labels
+                else:
+                    labelled = np.delete(np.arange(len(labels)), np.subtract(self.missing[low:high], start))
+                    for first in range(0, len(labelled), _COPIED_ROWS):
+                        some = labelled[first : first + _COPIED_ROWS]
+                        yield probs[some], labels[some]
+                start += len(labels)
+                del probs, labels  # before the next are made
+        except InputError as error:
+            raise in_block(error, self.name) from None
+        if (start, n_columns) != (self.n_given, self.n_classes):
+            raise FileError(
+                f"Expected {self.n_given:,} rows of {self.n_classes} classes in {self.name} as before, got {start:,}"
+                f" of {n_columns}: it changed while it was read."
+            )
 
 
 def cut(block: Block, start: int, rows: int) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
@@ -145,12 +129,12 @@ def check_blocks(blocks: Sequence[Block]) -> None:
     if not blocks:
         raise InputError("Expected at least one block of rows, got none.")
     first = blocks[0]
-    check_n_classes(first.shape[1])
+    check_n_classes(first.n_classes)
     for block in blocks:
-        if block.shape[1] != first.shape[1]:
+        if block.n_classes != first.n_classes:
             raise InputError(
-                f"Expected {first.shape[1]} columns of probabilities in {block.name} as in {first.name},"
-                f" got {block.shape[1]}."
+                f"Expected {first.n_classes} columns of probabilities in {block.name} as in {first.name},"
+                f" got {block.n_classes}."
             )
         if working_dtype(block.dtype) != working_dtype(first.dtype):
             raise InputError(
@@ -161,13 +145,12 @@ def check_blocks(blocks: Sequence[Block]) -> None:
 
 def coder_for(blocks: Sequence[Block], class_names: ClassNames | None = None) -> LabelCoder:
     """Return the coder of the labels of all blocks; without names, textual classes are those that occur in any."""
-    kinds = [next(block.read_labels())[:1].copy() for block in blocks]
-    textual = [labels for labels in kinds if labels.dtype.kind not in "biuf"]
-    example = (textual or kinds)[0]
-    if textual and class_names is None:
-        found = {str(name) for block in blocks for labels in block.read_labels() for name in np.unique(labels)}
+    kinds = [next(labels for _, labels in block.read() if len(labels))[:1].copy() for block in blocks]
+    example = next((labels for labels in kinds if labels.dtype.kind == "U"), kinds[0])
+    if example.dtype.kind == "U" and class_names is None:
+        found = {str(name) for block in blocks for _, labels in block.read() for name in np.unique(labels)}
         example = np.array(sorted(found))
-    return LabelCoder.for_labels(example, blocks[0].shape[1], class_names)
+    return LabelCoder.for_labels(example, blocks[0].n_classes, class_names)
 
 
 def ordered_map(
@@ -185,22 +168,12 @@ def ordered_map(
     return results
 
 
-class _Part(NamedTuple):
-    """Rows that are summarised together: consecutive ones of a block."""
-
-    pred_probs: NDArray[Any]
-    noisy_labels: NDArray[Any]
-    start: int
-    block: Block
-    block_start: int
-
-
 @dataclass(frozen=True)
 class NoisyPosterior:
     """The noisy posterior of a data set and its given labels.
 
     `summary` reads every row once and validates it; `chunks` and `map` read the rows again, for estimators that
-    count under a condition known only after the first pass. `as_posterior` makes one of arrays.
+    count under a condition known only after the first pass. `as_posterior` makes one from arrays.
 
     Attributes
     ----------
@@ -214,12 +187,12 @@ class NoisyPosterior:
         Called with how many rows of how many a pass has read.
     out_of_fold
         Whether the classifier had not seen the rows whose probabilities these are; None if that is not known.
+    start, sampled
+        Number of the first row and of those to sample, where the rows are a part of others.
     members : (n_models, n_samples, n_classes)
         Probabilities of each of several models, where the rows are their means.
     determined
         Whether an expert could always tell the class from the example; None if that is not known.
-    start, sampled
-        Number of the first row and of those to sample, where the rows are a part of others.
     """
 
     blocks: tuple[Block, ...]
@@ -253,71 +226,67 @@ class NoisyPosterior:
     @cached_property
     def block_starts(self) -> list[int]:
         """Row number at which each block starts, counted from the first, and the number of all rows."""
-        return block_starts(self.blocks)
+        return list(accumulate((block.n_rows for block in self.blocks), initial=0))
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
         return self.block_starts[-1]
 
-    @cached_property
-    def labelled(self) -> NDArray[np.intp] | None:
-        """Positions of the rows in the data that were passed, some of which had no label; None if all had one."""
-        if not any(len(block.missing) for block in self.blocks):
-            return None
-        missing, start = [], 0
-        for block in self.blocks:
-            missing.append(start + np.asarray(block.missing, np.intp))
-            start += block.shape[0] + len(block.missing)
-        return np.delete(np.arange(start), np.concatenate(missing))
-
     @property
     def n_given(self) -> int:
         """Number of rows that were passed, with and without a label."""
-        return self.n_samples + sum(len(block.missing) for block in self.blocks)
+        return sum(block.n_given for block in self.blocks)
+
+    @cached_property
+    def labelled(self) -> NDArray[np.intp] | None:
+        """Positions of the rows in the data that were passed, some of which had no label; None if all had one."""
+        if self.n_given == self.n_samples:
+            return None
+        starts = accumulate((block.n_given for block in self.blocks), initial=0)
+        missing = [start + np.asarray(each.missing, np.intp) for each, start in zip(self.blocks, starts, strict=False)]
+        return np.delete(np.arange(self.n_given), np.concatenate(missing))
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Float type in which rows are read."""
         return working_dtype(self.blocks[0].dtype)
 
+    @property
+    def sampled_rows(self) -> NDArray[np.int64]:
+        """Numbers of the rows to sample, ascending."""
+        return sample_rows(self.n_samples, self.n_classes) if self.sampled is None else self.sampled
+
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them."""
-        merged: list[PosteriorSummary] = []
         kept, sampled = self._codes, self.sampled_rows
 
-        def summarize_part(part: _Part) -> PosteriorSummary:
-            end = part.start + len(part.noisy_labels)
-            codes = None if kept is None else kept[part.start - self.start : end - self.start]
-            own = sampled[slice(*np.searchsorted(sampled, [part.start, end]))]
-            # The first summary rules out rows that cannot be anchors; an outdated one does no harm.
-            after = merged[0] if merged else None
+        def summarize_part(part: tuple[Block, int, int, NDArray[Any], NDArray[Any]]) -> PosteriorSummary:
+            block, block_start, start, probs, labels = part
+            end = start + len(labels)
+            codes = None if kept is None else kept[start - self.start : end - self.start]
+            own = sampled[slice(*np.searchsorted(sampled, [start, end]))]
             try:
-                return summarize(*part[:2], self.coder, start=part.start, sampled=own, after=after, codes=codes)
+                return summarize(probs, labels, self.coder, start=start, sampled=own, codes=codes)
             except InputError as error:
-                raise in_block(error, part.block.name, part.block_start) from None
+                raise in_block(error, block.name, block_start) from None
 
+        merged: list[PosteriorSummary] = []
         done = 0
         for summary in ordered_map(summarize_part, self._parts(), self.n_jobs):
             merged.append(summary)
             done = self._report(done + summary.n_samples)
             if len(merged) > MERGED_TOGETHER:
-                merged[:] = [merge_all(merged)]
-        return merge_all(merged)
+                merged = [merge(merged)]
+        return merge(merged)
 
-    def _parts(self) -> Iterator[_Part]:
-        """Yield few large parts, yet enough for all threads."""
+    def _parts(self) -> Iterator[tuple[Block, int, int, NDArray[Any], NDArray[Any]]]:
+        """Yield (block, its first row, the part's first row, probabilities, labels): few parts, enough for threads."""
         entries = np.clip(self.n_samples * self.n_classes // self.n_jobs, _LEAST_ENTRIES, _PART_ENTRIES)
         for block, low in zip(self.blocks, self.block_starts, strict=False):
-            for start, probs, labels in cut(block, self.start + low, -(-int(entries) // self.n_classes)):
-                yield _Part(probs, labels, start, block, self.start + low)
-
-    @property
-    def sampled_rows(self) -> NDArray[np.int64]:
-        """Numbers of the rows to sample, ascending."""
-        chosen = self.sampled
-        return sample_rows(self.start, self.n_samples, rows_of_sample(self.n_classes)) if chosen is None else chosen
+            for part in cut(block, self.start + low, -(-int(entries) // self.n_classes)):
+                yield block, self.start + low, *part
 
     @cached_property
     def _codes(self) -> NDArray[Any] | None:
@@ -339,21 +308,20 @@ class NoisyPosterior:
 
     def map_valid(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
         """Do the same as `map` for rows that are known to be valid, without reporting progress."""
+        codes = self._codes if "summary" in vars(self) else None  # as the first pass has filled them
 
         def apply(chunk: tuple[int, NDArray[Any], NDArray[Any]]) -> Result:
             start, probs, labels = chunk
-            return function(as_rows(probs, self.dtype), self._encode(start, labels))
+            if codes is None:
+                own = self.coder.encode(labels, self.start + start)
+            else:
+                own = codes[start : start + len(labels)].astype(np.intp)
+            return function(np.ascontiguousarray(probs, self.dtype), own)
 
         rows = chunk_rows(self.n_classes, self.dtype.itemsize)
         starts = zip(self.blocks, self.block_starts, strict=False)
         chunks = (chunk for block, low in starts for chunk in cut(block, low, rows))
         return ordered_map(apply, chunks, self.n_jobs, at_once=_CHUNKS_AT_ONCE)
-
-    def _encode(self, start: int, labels: NDArray[Any]) -> Codes:
-        """Return the class indices of labels, whose first row is number `start` here, as the first pass kept them."""
-        if "summary" in vars(self) and self._codes is not None:
-            return self._codes[start : start + len(labels)].astype(np.intp)
-        return self.coder.encode(labels, self.start + start)
 
     def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
@@ -368,12 +336,11 @@ class NoisyPosterior:
             low, high = np.searchsorted(wanted, limits)
             if low == high:
                 continue  # not worth opening
-            for start, rows, labels in cut(block, limits[0], block.shape[0]):
+            for start, rows, labels in cut(block, limits[0], block.n_rows):
                 low, high = np.searchsorted(wanted, [start, start + len(labels)])
-                if low < high:
-                    places = wanted[low:high] - start
-                    probs[order[low:high]] = rows[places]
-                    codes[order[low:high]] = self.coder.encode(labels[places])
+                places = wanted[low:high] - start
+                if len(places):
+                    probs[order[low:high]], codes[order[low:high]] = rows[places], self.coder.encode(labels[places])
         return probs, codes
 
     def _report(self, done: int) -> int:

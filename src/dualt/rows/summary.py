@@ -1,35 +1,30 @@
 """One pass over probabilities and labels: rows are checked and counted, and a small, mergeable summary is kept.
 
-Rows that are kept (anchors and the sample) are remembered by number during the pass, and fetched from their block
-at its end.
+Rows that are kept (anchors and the sample) are remembered by number during the pass and fetched at its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt import kernels
-from dualt.errors import InputError
 from dualt.labels import Codes, LabelCoder
-from dualt.rows.chunks import add_counts, as_rows, rows_at, working_dtype
+from dualt.rng import stream
+from dualt.rows.chunks import add_counts, entries_at, working_dtype
 from dualt.transition import chunk_rows
 from dualt.validation import ROW_SUM_TOLERANCE, check_probability_chunk, check_same_length
 
-# Merging a few costs little more than merging two.
-MERGED_TOGETHER = 8
 # Self-confidences are summed as whole multiples of this, so that sums do not depend on the order.
 CONFIDENCE_UNIT = 2.0**-32
-_KEPT_ENTRIES = 1 << 21
-_SAMPLE_ROWS = 1 << 15
+# Anchors have at most this many entries (8 MB in float32), the sample half as many and at most this many rows.
+_KEPT_ENTRIES, _SAMPLE_ROWS = 1 << 21, 1 << 15
 _LOOKED_AT = 256
-_HIGHEST = 2**32 - 1
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -51,13 +46,6 @@ class PosteriorSummary:
     sample_index, sample_labels : (n_sample,)
     sample_rows : (n_sample, n_classes)
         A uniform sample of rows, in the order of the data: all of them if they fit.
-    sample_size : int
-        How many rows the sample may hold.
-
-    Notes
-    -----
-    Whether a row is in the sample depends on its number only, so the summary of A and B read together
-    equals the summary of A merged with that of B, provided B was told where it starts.
     """
 
     n_samples: int
@@ -68,7 +56,6 @@ class PosteriorSummary:
     sample_index: NDArray[np.int64]
     sample_labels: Codes
     sample_rows: NDArray[Any]
-    sample_size: int
 
     @property
     def n_classes(self) -> int:
@@ -76,19 +63,12 @@ class PosteriorSummary:
         return len(self.counts)
 
     def thinned(self, size: int) -> PosteriorSummary:
-        """Return the same with at most `size` rows in the sample, chosen as the sample is.
-
-        Every k-th row would be no sample where classes take turns.
-        """
+        """Return the same with a random part of the sample, at most `size` rows."""
         if len(self.sample_index) <= size:
             return self
-        places = lowest_priority(self.sample_index, size)
-        return replace(
-            self,
-            sample_index=self.sample_index[places],
-            sample_labels=self.sample_labels[places],
-            sample_rows=self.sample_rows[places],
-        )
+        kept = _choose(len(self.sample_index), size)
+        sample = {name: getattr(self, name)[kept] for name in ("sample_index", "sample_labels", "sample_rows")}
+        return replace(self, **sample)
 
     @property
     def label_counts(self) -> NDArray[np.int64]:
@@ -111,12 +91,6 @@ class PosteriorSummary:
         with np.errstate(invalid="ignore"):
             return self.confidence_sums * CONFIDENCE_UNIT / self.label_counts
 
-    @property
-    def anchor_floor(self) -> NDArray[Any]:
-        """What a later row must exceed to become an anchor of each class."""
-        last = self.anchor_rows[np.arange(self.n_classes), -1, np.arange(self.n_classes)]
-        return np.where(self.anchor_index[:, -1] >= 0, last, np.array(-1, last.dtype))
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PosteriorSummary):
             return NotImplemented
@@ -124,48 +98,38 @@ class PosteriorSummary:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def merge(self, *others: PosteriorSummary) -> PosteriorSummary:
-        """Return the summary of this part and the others.
 
-        Row numbers are taken as they are: summarise every part with `start` at its place in the whole.
-        """
-        for other in others:
-            if self.anchor_rows.shape != other.anchor_rows.shape or self.sample_size != other.sample_size:
-                raise InputError(
-                    f"Expected summaries of the same classes and sizes, got {self.n_classes} and {other.n_classes}"
-                    f" classes, {self.anchor_index.shape[1]} and {other.anchor_index.shape[1]} anchors per class."
-                )
-        parts = (self, *others)
-        index = np.concatenate([part.anchor_index for part in parts], axis=1)
-        rows = np.concatenate([part.anchor_rows for part in parts], axis=1)
-        classes = np.arange(self.n_classes)
-        value = np.where(index >= 0, rows[classes, :, classes], -np.inf)
-        best = np.lexsort((index, -value))[:, : self.anchor_index.shape[1]]
-        sampled = np.concatenate([part.sample_index for part in parts])
-        kept: Any = lowest_priority(sampled, self.sample_size)
-        kept = kept[np.argsort(sampled[kept], kind="stable")]
-        if len(kept) == len(sampled) and (np.diff(kept) == 1).all():
-            kept = slice(None)  # all of them, as they are: no copy
-        return PosteriorSummary(
-            n_samples=sum(part.n_samples for part in parts),
-            counts=reduce(np.add, (part.counts for part in parts)),
-            confidence_sums=reduce(np.add, (part.confidence_sums for part in parts)),
-            anchor_index=np.take_along_axis(index, best, axis=1),
-            anchor_rows=np.take_along_axis(rows, best[:, :, None], axis=1),
-            sample_index=sampled[kept],
-            sample_labels=np.concatenate([part.sample_labels for part in parts])[kept],
-            sample_rows=np.concatenate([part.sample_rows for part in parts])[kept],
-            sample_size=self.sample_size,
-        )
+def merge(parts: Sequence[PosteriorSummary]) -> PosteriorSummary:
+    """Return the summary of consecutive parts, at least one, each summarised with its `start` in the whole."""
+    if len(parts) == 1:
+        return parts[0]
+    index = np.concatenate([part.anchor_index for part in parts], axis=1)
+    rows = np.concatenate([part.anchor_rows for part in parts], axis=1)
+    classes = np.arange(len(index))
+    value = np.where(index >= 0, rows[classes, :, classes], -np.inf)
+    best = np.lexsort((index, -value))[:, : parts[0].anchor_index.shape[1]]
+    return PosteriorSummary(
+        n_samples=sum(part.n_samples for part in parts),
+        counts=reduce(np.add, (part.counts for part in parts)),
+        confidence_sums=reduce(np.add, (part.confidence_sums for part in parts)),
+        anchor_index=np.take_along_axis(index, best, axis=1),
+        anchor_rows=np.take_along_axis(rows, best[:, :, None], axis=1),
+        sample_index=np.concatenate([part.sample_index for part in parts]),
+        sample_labels=np.concatenate([part.sample_labels for part in parts]),
+        sample_rows=np.concatenate([part.sample_rows for part in parts]),
+    )
 
 
-def merge_all(parts: Iterable[PosteriorSummary]) -> PosteriorSummary:
-    """Return the summary of all parts, at least one, each told where it starts; few are held at a time."""
-    remaining = iter(parts)
-    merged = next(remaining)
-    while some := list(islice(remaining, MERGED_TOGETHER)):
-        merged = merged.merge(*some)
-    return merged
+def sample_rows(n_samples: int, n_classes: int) -> NDArray[np.int64]:
+    """Return which rows of a whole data set to sample, ascending: all of them if they fit."""
+    return _choose(n_samples, int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS)))
+
+
+def _choose(n_rows: int, size: int) -> NDArray[np.int64]:
+    """Return at most `size` of the numbers below `n_rows`, the same in every run, ascending."""
+    if n_rows <= size:
+        return np.arange(n_rows)
+    return np.sort(stream(0, "sample of rows").choice(n_rows, size, replace=False, shuffle=False))
 
 
 def summarize(
@@ -174,10 +138,8 @@ def summarize(
     coder: LabelCoder,
     *,
     start: int = 0,
-    n_anchors: int | None = None,
-    sample_size: int | None = None,
     sampled: NDArray[np.int64] | None = None,
-    after: PosteriorSummary | None = None,
+    n_anchors: int | None = None,
     codes: NDArray[Any] | None = None,
 ) -> PosteriorSummary:
     """Return the `PosteriorSummary` of a part of the rows, validating them on the way.
@@ -191,14 +153,10 @@ def summarize(
         Reads the labels.
     start
         Row number of the part's first row in the whole data.
-    n_anchors, sample_size
-        How many rows to keep per class and as a sample; by default as many as fit 8 MB in float32,
-        at most 8 and 32,768.
     sampled
-        Numbers of the rows to sample, where that is known for the whole data.
-    after
-        A summary of earlier rows that this one is going to be merged with: anchors that it would push out at once are
-        not kept.
+        Numbers of the rows to sample; by default as many of these as `sample_rows` takes.
+    n_anchors
+        How many rows to keep per class; by default as many as fit 8 MB in float32, from 2 to 8.
     codes : (n_samples,)
         Where to put the class indices of the labels, if later passes want them.
     """
@@ -206,15 +164,15 @@ def summarize(
     codes = coder.encode_small(noisy_labels, start, codes)
     n_classes, dtype = coder.n_classes, working_dtype(pred_probs.dtype)
     n_anchors = n_anchors or int(np.clip(_KEPT_ENTRIES // n_classes**2, 2, 8))
-    sample_size = sample_size or rows_of_sample(n_classes)
-    floor = after.anchor_floor if after else _reached_by(pred_probs, n_anchors, dtype)
-    scan = Scan(AnchorTracker(n_classes, n_anchors, dtype, floor))
+    scan = Scan(n_anchors, _reached_by(pred_probs, n_anchors, dtype))
     scan.read(pred_probs, codes, start)
-    if sampled is None:
-        sampled = sample_rows(start, len(pred_probs), sample_size)
-    best = scan.anchors.best()
+    best = scan.anchors()
     anchor_rows = pred_probs[np.maximum(best - start, 0)].astype(dtype, copy=False)
     anchor_rows[best < 0] = 0
+    sampled = start + sample_rows(len(pred_probs), n_classes) if sampled is None else sampled
+    places = sampled - start
+    # Short rows are taken several times as fast as they are indexed; of other layouts all would be copied.
+    rows = pred_probs.take(places, axis=0) if pred_probs.flags.c_contiguous else pred_probs[places]
     return PosteriorSummary(
         n_samples=len(pred_probs),
         counts=scan.counts,
@@ -222,17 +180,13 @@ def summarize(
         anchor_index=best,
         anchor_rows=anchor_rows,
         sample_index=sampled,
-        sample_labels=codes[sampled - start].astype(np.intp),
-        sample_rows=rows_at(pred_probs, sampled - start).astype(dtype, copy=False),
-        sample_size=sample_size,
+        sample_labels=codes[places].astype(np.intp),
+        sample_rows=rows.astype(dtype, copy=False),
     )
 
 
 def _reached_by(pred_probs: NDArray[Any], n_rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return what is just below an entry that `n_rows` rows reach, for each column: the least of as many maxima.
-
-    Entries below it need not be remembered as anchors.
-    """
+    """Return for each column what is just below an entry that at least `n_rows` rows reach: no anchor is below it."""
     together = min(_LOOKED_AT, len(pred_probs) // n_rows)
     if together == 0:
         return np.full(pred_probs.shape[1], -1, dtype)
@@ -240,13 +194,11 @@ def _reached_by(pred_probs: NDArray[Any], n_rows: int, dtype: np.dtype[Any]) -> 
     return np.asarray(np.nextafter(groups.max(axis=1).min(axis=0), np.array(-1, dtype)))
 
 
-def rows_of_sample(n_classes: int) -> int:
-    """Return how many rows a sample holds if nothing else is said."""
-    return int(np.clip(_KEPT_ENTRIES // (2 * n_classes), 1, _SAMPLE_ROWS))
-
-
 class Scan:
     """The running state of the pass.
+
+    Candidates for the anchors, entries above the `floor` of their column, gather in a buffer. When it is full, the best
+    of each column are kept, and the worst of these is the new floor.
 
     Attributes
     ----------
@@ -256,149 +208,87 @@ class Scan:
         Sums of p[j] over the rows with label j, in units of `CONFIDENCE_UNIT`.
     """
 
-    def __init__(self, anchors: AnchorTracker) -> None:
-        n_classes = len(anchors.floor)
-        self.anchors = anchors
+    def __init__(self, n_anchors: int, floor: NDArray[Any]) -> None:
+        n_classes = len(floor)
         self.counts = np.zeros((n_classes, n_classes), np.int64)
         self.sums = np.zeros(n_classes, np.int64)
-        self._hits = np.empty(kernels.GROUP * n_classes + anchors.capacity, np.int64)
+        self._floor, self._n_anchors, self._capacity = floor, n_anchors, 8 * n_anchors * n_classes
+        self._candidates: list[tuple[NDArray[np.intp], NDArray[Any], NDArray[np.int64]]] = []
+        self._buffered = 0
+        self._hits = np.empty(kernels.GROUP * n_classes + self._capacity, np.int64)
 
     def read(self, probs: NDArray[Any], codes: NDArray[Any], start: int) -> None:
         """Read rows and their class indices; `start` is the number of the first."""
-        dtype = self.anchors.floor.dtype
-        rows, low = chunk_rows(probs.shape[1], dtype.itemsize), 0
-        # Where nothing has to be converted, the kernel reads many chunks in one call.
-        direct = kernels.library and probs.dtype == dtype and probs.flags.c_contiguous
+        dtype = self._floor.dtype
+        n_rows = at_once = chunk_rows(probs.shape[1], dtype.itemsize)
+        if kernels.library and probs.dtype == dtype and probs.flags.c_contiguous:
+            at_once = max(
+                n_rows, _ROWS_AT_ONCE
+            )  # nothing has to be converted: the kernel reads many chunks in one call
+        low = 0
         while low < len(probs):
-            some = slice(low, low + (max(rows, _ROWS_AT_ONCE) if direct else rows))
-            chunk, labels = as_rows(probs[some], dtype), codes[some].astype(np.intp, copy=False)
+            chunk = np.ascontiguousarray(probs[low : low + at_once], dtype)
+            labels = codes[low : low + at_once].astype(np.intp, copy=False)
             done = self._read_compiled(chunk, labels, start + low) if kernels.library else 0
-            if done < len(chunk):  # there is no kernel, or it has come to a row in doubt
-                rest = slice(done, done + rows)
-                self._read_chunk(chunk[rest], labels[rest], start + low + done)
-                done = min(done + rows, len(chunk))
+            if done == 0:  # there is no kernel, or it has come to a row in doubt
+                done = min(n_rows, len(chunk))
+                self._read_chunk(chunk[:done], labels[:done], start + low)
             low += done
 
     def _read_chunk(self, chunk: NDArray[Any], labels: Codes, start: int) -> None:
         check_probability_chunk(chunk, start)
-        predicted, n_classes = chunk.argmax(axis=1), len(self.sums)
-        add_counts(self.counts.reshape(-1), predicted * n_classes + labels)
-        own = chunk[np.arange(len(chunk)), labels]
+        n_classes = len(self.sums)
+        add_counts(self.counts.reshape(-1), chunk.argmax(axis=1) * n_classes + labels)
         # Whole numbers, whose sum stays below 2^53: bincount adds them exactly, in whatever order.
-        self.sums += np.bincount(labels, np.rint(own / CONFIDENCE_UNIT), n_classes).astype(np.int64)
-        self.anchors.read(chunk, start)
+        own = np.rint(entries_at(chunk, labels) / CONFIDENCE_UNIT)
+        self.sums += np.bincount(labels, own, n_classes).astype(np.int64)
+        rows, columns = (chunk > self._floor).nonzero()
+        self._keep(columns, chunk[rows, columns], rows + start)
 
     def _read_compiled(self, chunk: NDArray[Any], labels: Codes, start: int) -> int:
-        """Return how many rows the compiled kernel read: all, or those before some that may be bad."""
-        n_classes, done, full = chunk.shape[1], 0, True
-        while full and done < len(chunk):
-            rest = chunk[done:]
-            n_rows, n_hits = kernels.scan_rows(
-                rest,
-                labels[done:],
-                self.anchors.floor,
-                tolerance=ROW_SUM_TOLERANCE,
-                unit=CONFIDENCE_UNIT,
-                counts=self.counts,
-                sums=self.sums,
-                hits=self._hits,
-            )
-            places = self._hits[:n_hits]
-            rows, columns = np.divmod(places, n_classes)
-            self.anchors.keep(columns, rest.ravel()[places], rows + (start + done))
-            done += n_rows
-            full = n_hits + kernels.GROUP * n_classes > len(self._hits)
+        """Return how many rows the compiled kernel read: as far as hits have room, up to some that may be bad."""
+        done, n_hits = kernels.scan_rows(
+            chunk,
+            labels,
+            self._floor,
+            tolerance=ROW_SUM_TOLERANCE,
+            unit=CONFIDENCE_UNIT,
+            counts=self.counts,
+            sums=self.sums,
+            hits=self._hits,
+        )
+        places = self._hits[:n_hits]
+        rows, columns = np.divmod(places, len(self.sums))
+        self._keep(columns, chunk.ravel()[places], rows + start)
         return done
 
-
-class AnchorTracker:
-    """The `n_anchors` largest entries of every column of a stream of chunks.
-
-    Entries that exceed `floor`, the worst entry kept of their column, gather in a buffer. It is sorted when it holds
-    `capacity` of them, which raises the floor.
-    """
-
-    def __init__(self, n_classes: int, n_anchors: int, dtype: np.dtype[Any], floor: NDArray[Any] | None = None) -> None:
-        self.capacity = 8 * n_anchors * n_classes
-        self.floor = np.full(n_classes, -1, dtype) if floor is None else floor.astype(dtype)
-        self._n_anchors = n_anchors
-        self._kept: list[tuple[NDArray[np.intp], NDArray[Any], NDArray[np.int64]]] = []
-        self._buffered = 0
-
-    def read(self, chunk: NDArray[Any], start: int) -> None:
-        """Take candidates from a chunk, whose first row has the number `start`."""
-        rows, columns = (chunk > self.floor).nonzero()
-        self.keep(columns, chunk[rows, columns], rows + start)
-
-    def keep(self, column: NDArray[np.intp], value: NDArray[Any], row: NDArray[np.int64]) -> None:
+    def _keep(self, column: NDArray[np.intp], value: NDArray[Any], row: NDArray[np.int64]) -> None:
         """Take entries that exceed the floor of their column, in the order of their rows, as candidates."""
-        self._kept.append((column, value, row))
+        self._candidates.append((column, value, row))
         self._buffered += len(row)
-        if self._buffered > self.capacity:
+        if self._buffered > self._capacity:
             self._compact()
 
     def _compact(self) -> NDArray[np.intp]:
         """Keep the best of each column only, sorted, and return their ranks."""
-        column, value, row = (np.concatenate(arrays) for arrays in zip(*self._kept, strict=True))
+        column, value, row = (np.concatenate(arrays) for arrays in zip(*self._candidates, strict=True))
         # Equal entries stay in the order of their rows; small integers are sorted in linear time.
-        order = np.lexsort((-value, column.astype(np.min_scalar_type(len(self.floor)))))
+        order = np.lexsort((-value, column.astype(np.min_scalar_type(len(self.sums)))))
         column, value, row = column[order], value[order], row[order]
-        sizes = np.bincount(column, minlength=len(self.floor))
+        sizes = np.bincount(column, minlength=len(self.sums))
         rank = np.arange(len(column)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         best = rank < self._n_anchors
         column, value, row, rank = column[best], value[best], row[best], rank[best]
         last = rank == self._n_anchors - 1
-        self.floor = self.floor.copy()
-        self.floor[column[last]] = value[last]
-        self._kept, self._buffered = [(column, value, row)], 0
+        self._floor = self._floor.copy()
+        self._floor[column[last]] = value[last]
+        self._candidates, self._buffered = [(column, value, row)], 0
         return rank
 
-    def best(self) -> NDArray[np.int64]:
+    def anchors(self) -> NDArray[np.int64]:
         """Return row numbers (n_classes, n_anchors), best first; −1 where there are fewer."""
         rank = self._compact()
-        ((column, _, row),) = self._kept
-        index = np.full((len(self.floor), self._n_anchors), -1, np.int64)
+        ((column, _, row),) = self._candidates
+        index = np.full((len(self.sums), self._n_anchors), -1, np.int64)
         index[column, rank] = row
         return index
-
-
-def sample_rows(start: int, n_rows: int, size: int) -> NDArray[np.int64]:
-    """Return which of the rows `start` … `start + n_rows − 1` to sample: the `size` with the lowest hash, ascending."""
-    # Below the guess are some ten standard deviations more rows than needed, which leaves few to be sorted.
-    guess = min(int((size + 10 * size**0.5 + 10) / n_rows * (_HIGHEST + 1)), _HIGHEST)
-    number = _below(guess, start, n_rows)
-    if len(number) < min(size, n_rows):
-        number = _below(_HIGHEST, start, n_rows)
-    return number[lowest_priority(number, size)]
-
-
-def _below(ceiling: int, start: int, n_rows: int) -> NDArray[np.int64]:
-    """Return those of `n_rows` row numbers from `start` whose hash is at most `ceiling`."""
-    found = []
-    for low in range(start, start + n_rows, _ROWS_AT_ONCE):
-        high = min(low + _ROWS_AT_ONCE, start + n_rows)
-        number = np.arange(low, high)
-        found.append(number[priority(number) <= np.uint32(ceiling)])
-    return np.concatenate(found)
-
-
-def lowest_priority(number: NDArray[np.int64], size: int) -> NDArray[np.intp]:
-    """Return the places of the `size` rows that come first by the hash of their number."""
-    if len(number) <= size:
-        return np.arange(len(number))
-    # The number itself settles ties of the hash, which start beyond 2^32 rows.
-    key = (priority(number).astype(np.uint64) << np.uint64(32)) + (number & 0xFFFFFFFF).astype(np.uint64)
-    return np.flatnonzero(key <= np.partition(key, size - 1)[size - 1])
-
-
-def priority(number: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Hash row numbers to uniform 32-bit integers (the finaliser of MurmurHash3, one to one below 2^32)."""
-    mixed = number.astype(np.uint32)
-    if len(number) and number.max() > _HIGHEST:
-        mixed ^= ((number >> 32) * 0x9E3779B1).astype(np.uint32)
-    mixed ^= mixed >> np.uint32(16)
-    mixed *= np.uint32(0x85EBCA6B)
-    mixed ^= mixed >> np.uint32(13)
-    mixed *= np.uint32(0xC2B2AE35)
-    mixed ^= mixed >> np.uint32(16)
-    return mixed
