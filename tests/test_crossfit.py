@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dualt
 from dualt.crossfit import ImageFeatures, cross_fit, out_of_fold_probabilities
-from dualt.crossfit.columns import columns_of
+from dualt.crossfit.examples import columns_of
 from dualt.crossfit.out_of_fold import predict_new
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.rows.scaling import scale_classes, share_factors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,20 +26,10 @@ OnProgress: TypeAlias = Callable[[str, int, int], None]
 def out_of_fold_probabilities(
     classifier: Any, features: Any, labels: NDArray[np.intp], *, cv: Any = 5, random_state: int | None = 0
 ) -> NDArray[np.float64]:
-    """Return P(label | x) for every row, from clones of `classifier` fitted on the other folds.
+    """Return P(label | x) for every row, from clones of a scikit-learn classifier fitted on the other folds.
 
-    Parameters
-    ----------
-    classifier
-        Any scikit-learn classifier with `predict_proba`.
-    features : (n_samples, ...)
-        Whatever the classifier takes: array, sparse matrix, data frame, list of texts.
-    labels : (n_samples,)
-        Class numbers from 0. A class that a fold's training rows lack gets probability 0 there.
-    cv
-        Number of folds, or a scikit-learn splitter.
-    random_state
-        Shuffles the folds.
+    Labels are class numbers from 0; a class that a fold's training rows lack gets probability 0 there. `features` are
+    whatever the classifier takes, `cv` is a number of folds or a splitter, and `random_state` shuffles the folds.
 
     Examples
     --------
@@ -56,18 +46,17 @@ def check_classifier(classifier: Any) -> Any:
     if isinstance(classifier, type):
         name = classifier.__name__
         raise InputError(f"Expected a classifier, got the class {name}. Pass an instance: {name}().")
-    missing = [name for name in ("get_params", "fit", "predict_proba") if not hasattr(classifier, name)]
+    name, missing = type(classifier).__name__, [part for part in ("get_params", "fit") if not hasattr(classifier, part)]
+    if missing:
+        raise InputError(f"Expected a scikit-learn classifier, got {name}, which has no {' and no '.join(missing)}.")
     last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
-    if hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None:
-        return classifier  # a stacking classifier with its default last step has probabilities once it is fitted
-    if missing == ["predict_proba"]:
+    # A stacking classifier with its default last step has probabilities once it is fitted.
+    stacking = hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None
+    if not stacking and not hasattr(classifier, "predict_proba"):
         raise InputError(
-            f"Expected a classifier with predict_proba, got {type(classifier).__name__}."
+            f"Expected a classifier with predict_proba, got {name}."
             " Wrap it in sklearn.calibration.CalibratedClassifierCV."
         )
-    if missing:
-        got = f"{type(classifier).__name__}, which has no {' and no '.join(missing)}"
-        raise InputError(f"Expected a scikit-learn classifier, got {got}.")
     return classifier
 
 
@@ -106,7 +95,7 @@ def fit_folds(
 def class_numbers(fitted: Any, classes: NDArray[Any]) -> list[int]:
     """Return the number of each class that a fitted classifier knows, in the order of its probabilities."""
     numbers = {label: number for number, label in enumerate(classes.tolist())}
-    known = np.asarray(fitted.classes_).tolist()
+    known = fitted.classes_.tolist()
     for label in known:
         if label not in numbers:
             raise InputError(
@@ -138,20 +127,12 @@ def make_folds(
 
     `duplicates` numbers rows so that copies share a number: they stay in one fold, unless a splitter or groups decide.
     """
-    if isinstance(cv, (int, np.integer)):
-        if cv < 2:
-            raise InputError(f"Expected at least two folds, got cv={cv}.")
-        n_splits = min(int(cv), len(labels))
-        if groups is not None:
-            folds = list(_grouped(labels, n_splits, groups, random_state))
-        else:
-            folds = list(_stratified(labels, n_splits, random_state, duplicates))
+    if isinstance(cv, (int, np.integer)) and cv < 2:
+        raise InputError(f"Expected at least two folds, got cv={cv}.")
+    if isinstance(cv, (int, np.integer)) and groups is None:
+        folds = _split_classes(labels, min(int(cv), len(labels)), random_state, duplicates)
     else:
-        try:
-            folds = list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
-        except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
-            raise InputError(f"Cannot divide the rows by cv={cv!r:.40}: {str(error).rstrip('.')}.") from None
-        folds = [_checked_fold(number, fold, len(labels)) for number, fold in enumerate(folds)]
+        folds = _split_by(cv, labels, groups, random_state)
     folds = [fold for fold in folds if len(fold[1])]
     times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(labels))
     if (times != 1).any():
@@ -168,54 +149,53 @@ def make_folds(
     return folds
 
 
-def _checked_fold(number: int, fold: Any, n_rows: int) -> Fold:
-    """Return the rows of a user's fold as numbers, disjoint and within the data."""
-    parts = [np.flatnonzero(rows) if rows.dtype == bool else rows for rows in map(np.asarray, fold)]
-    for rows in parts:
-        bad = rows[(rows < 0) | (rows >= n_rows)] if rows.dtype.kind in "iu" else rows
-        if bad.size:
+def _split_by(cv: Any, labels: NDArray[np.intp], groups: Any, random_state: int | None) -> list[Fold]:
+    """Return folds by groups, or by a user's splitter, whose parts are disjoint row numbers within the data."""
+    n_rows, folds = len(labels), []
+    if isinstance(cv, (int, np.integer)):
+        n_splits, n_groups = min(int(cv), n_rows), len(np.unique(groups))
+        if n_groups < n_splits:
+            remedy = f"Ask for {n_groups} folds." if n_groups > 1 else "One group cannot be divided."
+            raise InputError(f"Expected at least as many groups as folds, {n_splits}, got {n_groups}. {remedy}")
+        cv = StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds
+            given = list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
+    except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
+        raise InputError(f"Cannot divide the rows by cv={cv!r:.40}: {str(error).rstrip('.')}.") from None
+    for number, fold in enumerate(given):
+        parts = [np.flatnonzero(rows) if rows.dtype == bool else rows for rows in map(np.asarray, fold)]
+        for rows in parts:
+            bad = rows[(rows < 0) | (rows >= n_rows)] if rows.dtype.kind in "iu" else rows
+            if bad.size:
+                raise InputError(
+                    f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad[0]} in fold {number}."
+                )
+        train, test = (rows.astype(np.intp) for rows in parts)
+        both = np.intersect1d(train, test)
+        if len(both):
             raise InputError(
-                f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad[0]} in fold {number}."
+                f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
+                f" {number}. Leave its test rows out of its training rows."
             )
-    both = np.intersect1d(parts[0], parts[1])
-    if len(both):
-        raise InputError(
-            f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold {number}."
-            " Leave its test rows out of its training rows."
-        )
-    return parts[0].astype(np.intp), parts[1].astype(np.intp)
+        folds.append((train, test))
+    return folds
 
 
-def _grouped(labels: NDArray[np.intp], n_splits: int, groups: Any, random_state: int | None) -> Iterable[Fold]:
-    n_groups = len(np.unique(groups))
-    if n_groups < n_splits:
-        raise InputError(
-            f"Expected at least as many groups as folds, {n_splits}, got {n_groups}."
-            + (f" Ask for {n_groups} folds." if n_groups > 1 else " One group cannot be divided.")
-        )
-    splitter = StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds
-        try:
-            return list(splitter.split(labels, labels, groups))
-        except ValueError as error:
-            raise InputError(f"Cannot divide the groups: {str(error).rstrip('.')}. Ask for fewer folds.") from None
-
-
-def _stratified(
-    labels: NDArray[np.intp], n_splits: int, random_state: int | None, duplicates: NDArray[np.intp] | None
-) -> Iterable[Fold]:
+def _split_classes(
+    labels: NDArray[np.intp], n_splits: int, random_state: int | None, duplicates: NDArray[np.intp] | None = None
+) -> list[Fold]:
     if duplicates is not None:
         firsts, copy_of = np.unique(duplicates, return_index=True, return_inverse=True)[1:]
         if n_splits <= len(firsts) < len(labels):  # the first of its copies goes into a fold, the others follow
             fold_of = np.empty(len(firsts), np.intp)
-            for number, (_, test) in enumerate(_stratified(labels[firsts], n_splits, random_state, None)):
+            for number, (_, test) in enumerate(_split_classes(labels[firsts], n_splits, random_state)):
                 fold_of[test] = number
             rows = fold_of[copy_of]
             return [(np.flatnonzero(rows != fold), np.flatnonzero(rows == fold)) for fold in range(n_splits)]
     if np.bincount(labels)[np.unique(labels)].min() >= n_splits:
-        splitter = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
-        return splitter.split(labels, labels)  # type: ignore[no-any-return]
+        return list(StratifiedKFold(n_splits, shuffle=True, random_state=random_state).split(labels, labels))
     # Some class has fewer members than folds: deal the rows class by class, like cards, so that every class with two
     # members or more is known to the training rows of every fold.
     order = np.random.default_rng(random_state).permutation(len(labels))

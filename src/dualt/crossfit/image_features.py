@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -69,8 +68,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any, on_progress: OnProgress | None = None) -> Floats:  # noqa: N803
         """Describe images: (n, n_components)."""
         check_is_fitted(self)
-        parts = _chunks(np.arange(len(X)), on_progress)
-        return np.concatenate([self._project(self._responses(_pixels(X[rows]))) for rows in parts])
+        return self._project(self._responses(X, np.arange(len(X)), on_progress))
 
     def _learn(self, images: Any, on_progress: OnProgress | None = None) -> Floats:
         """Learn filters and components, and return the responses of the images that they were learnt from."""
@@ -79,8 +77,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(images) > _LEARNT_FROM:
             chosen = np.sort(rng.choice(len(images), _LEARNT_FROM, replace=False))
         self._learn_filters(images, chosen, rng)
-        parts = _chunks(chosen, on_progress)
-        responses = np.concatenate([self._responses(_pixels(images[rows])) for rows in parts])
+        responses = self._responses(images, chosen, on_progress)
         self.scaler_ = StandardScaler().fit(responses)
         self.components_ = PCA(min(self.n_components, *responses.shape), random_state=0)
         with np.errstate(invalid="ignore"):  # images that are all alike
@@ -94,7 +91,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if side < 2:
             raise InputError(f"Expected images of at least 4×4 pixels, got {shape[2]}×{shape[3]}.")
         found = []
-        for rows in _chunks(chosen):
+        for rows in np.split(chosen, range(_AT_ONCE, len(chosen), _AT_ONCE)):
             windows = _windows(_pixels(images[rows]), side)
             size = -(-_PATCHES * len(rows) // len(chosen))
             image, row, column = rng.integers(windows.shape[:3], size=(size, 3)).T
@@ -115,30 +112,26 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.bias_: Floats = mean @ self.filters_
         self.patch_side_ = side
 
-    def _responses(self, pixels: Floats) -> Floats:
+    def _responses(self, images: Any, rows: NDArray[np.intp], on_progress: OnProgress | None) -> Floats:
         """Return the mean thresholded responses of both signs in each quadrant: (n, 4 · 2 · n_filters)."""
-        windows = _windows(pixels, self.patch_side_)
-        height, width = windows.shape[1:3]
-        found = np.empty((len(pixels), 2, 2, 2, self.n_filters), np.float32)
-        for own, patches in zip(found, windows, strict=True):
-            responses = _normalized(patches.reshape(height * width, -1)) @ self.filters_ - self.bias_
-            responses = responses.reshape(height, width, -1)
-            for place, sign in enumerate((1, -1)):
-                strong = np.maximum(sign * responses - _THRESHOLD, 0)
-                for top, rows in enumerate((strong[: height // 2], strong[height // 2 :])):
-                    own[top, 0, place] = rows[:, : width // 2].mean(axis=(0, 1))
-                    own[top, 1, place] = rows[:, width // 2 :].mean(axis=(0, 1))
-        return np.sqrt(found.reshape(len(pixels), -1))
+        found = np.empty((len(rows), 2, 2, 2, self.n_filters), np.float32)
+        for start in range(0, len(rows), _AT_ONCE):
+            windows = _windows(_pixels(images[rows[start : start + _AT_ONCE]]), self.patch_side_)
+            height, width = windows.shape[1:3]
+            for own, patches in zip(found[start:], windows, strict=False):
+                responses = _normalized(patches.reshape(height * width, -1)) @ self.filters_ - self.bias_
+                responses = responses.reshape(height, width, -1)
+                for place, sign in enumerate((1, -1)):
+                    strong = np.maximum(sign * responses - _THRESHOLD, 0)
+                    for top, half in enumerate((strong[: height // 2], strong[height // 2 :])):
+                        own[top, 0, place] = half[:, : width // 2].mean(axis=(0, 1))
+                        own[top, 1, place] = half[:, width // 2 :].mean(axis=(0, 1))
+            if on_progress is not None:
+                on_progress("describing images", min(start + _AT_ONCE, len(rows)), len(rows))
+        return np.sqrt(found.reshape(len(rows), -1))
 
     def _project(self, responses: Floats) -> Floats:
         return np.asarray(self.components_.transform(self.scaler_.transform(responses)) / self.spread_, np.float32)
-
-
-def _chunks(rows: NDArray[np.intp], on_progress: OnProgress | None = None) -> Iterator[NDArray[np.intp]]:
-    for start in range(0, len(rows), _AT_ONCE):
-        yield rows[start : start + _AT_ONCE]
-        if on_progress is not None:
-            on_progress("describing images", min(start + _AT_ONCE, len(rows)), len(rows))
 
 
 def _pixels(images: Any) -> Floats:

@@ -1,12 +1,12 @@
 """Models that err differently, for each kind of data, and how strongly each is regularised.
 
 Features are computed without labels, once for all folds; only the classifiers on top are fitted fold by fold. Where
-new rows follow the first `n_known`, features are fitted on those alone.
+new rows follow the known ones, features are fitted on the known ones alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,8 +26,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, OneHotEncoder, StandardScaler
 
-from dualt.crossfit.columns import Columns
+from dualt.crossfit.examples import Columns, Examples
 from dualt.crossfit.folds import Fold, OnProgress, fit_folds
+from dualt.crossfit.image_features import ImageFeatures
 from dualt.errors import InputError
 
 # Candidates are compared on all folds up to this many rows, on the first fold beyond it.
@@ -50,104 +51,99 @@ class Family(NamedTuple):
     classifiers: Sequence[Any]
 
 
-def text_families(
-    texts: Sequence[Sequence[str]],
-    columns: Columns | None,
-    *,
-    quick: bool,
-    random_state: int | None,
-    n_known: int | None = None,
-) -> list[Family]:
-    """Return models of one or more columns of texts, with other columns beside them or without."""
-    n_rows = n_known or len(texts[0])
-    least = 2 if n_rows > 500 else 1
-    weigh = partial(TfidfVectorizer, sublinear_tf=True, min_df=least, max_features=_WORDS)
+def families_of(
+    examples: Examples, labels: NDArray[np.intp], random_state: int | None, on_progress: OnProgress | None = None
+) -> Iterator[Family]:
+    """Yield the models that suit the data; their features are computed one after the other."""
+    columns, n_known = examples.columns, examples.n_known
+    if examples.kind == "text":
+        yield from _text_families(examples, random_state)
+    elif examples.kind == "images":
+        features = ImageFeatures().fit_transform(examples.data, on_progress=on_progress)
+        yield from _embedding_families(features, n_known, random_state)
+    elif columns is None:
+        scaled = MaxAbsScaler().fit_transform(examples.data.tocsr())
+        yield Family(scaled, _logistic(0.1, 1, 10))
+        if scaled.nnz == 0 or scaled.data.min() >= 0:
+            yield Family(scaled, [_bayes()])
+    elif examples.kind == "embedding":
+        centred = np.nan_to_num(columns.values - np.nanmean(columns.values[:n_known], axis=0))
+        features = centred / np.maximum(centred[:n_known].std(axis=0), 1e-12)
+        yield from _embedding_families(features, n_known, random_state)
+    else:
+        yield from _table_families(columns, n_known, labels, random_state)
+
+
+def quick_family(
+    examples: Examples, labels: NDArray[np.intp], random_state: int | None, on_progress: OnProgress | None = None
+) -> Family:
+    """Return one plain model: boosted trees for tables with enough rows, else logistic regression."""
+    if examples.kind == "table" and examples.columns is not None and examples.n_known >= _BOOSTING_ROWS:
+        boosting = _boosting(examples.columns, labels, random_state)
+        return Family(boosting.features, boosting.classifiers[:1])
+    return next(families_of(examples, labels, random_state, on_progress))
+
+
+def _text_families(examples: Examples, random_state: int | None) -> Iterator[Family]:
+    columns, n_known = examples.columns, examples.n_known
+    weigh = partial(TfidfVectorizer, sublinear_tf=True, min_df=2 if n_known > 500 else 1, max_features=_WORDS)
     both = make_union(weigh(), weigh(analyzer="char_wb", ngram_range=(2, 4)))
     try:
-        found = [_fitted(both, column, n_known) for column in texts]
+        words = sparse.hstack([_fitted(both, column, n_known) for column in examples.texts], format="csr")
     except ValueError as error:
         raise InputError(f"Expected texts with words in them: {str(error).rstrip('.')}.") from None
-    words_only = sparse.hstack(found, format="csr")
     beside = None if columns is None else _standardised(columns, n_known)
-    features = words_only if beside is None else sparse.hstack([words_only, beside], format="csr")
-    linear = Family(features, _logistic(0.3, 1, 3, 10, 30))
-    if quick:
-        return [linear]
-    rank = min(_RANK, min(n_rows, words_only.shape[1]) - 1)
-    reduced = words_only.toarray()
-    if rank > 1:
-        reduced = _fitted(TruncatedSVD(rank, random_state=random_state), words_only, n_known)
-    reduced = Normalizer().fit_transform(reduced)
-    families = [linear, Family(words_only, [_bayes()])]
+    yield Family(
+        words if beside is None else sparse.hstack([words, beside], format="csr"), _logistic(0.3, 1, 3, 10, 30)
+    )
+    yield Family(words, [_bayes()])
+    rank = min(_RANK, min(n_known, words.shape[1]) - 1)
+    svd = TruncatedSVD(rank, random_state=random_state)
+    reduced = Normalizer().fit_transform(_fitted(svd, words, n_known) if rank > 1 else words.toarray())
     if columns is not None:  # each block has unit length on average, so that neither drowns the other
         dense = _dense(beside)
-        reduced = np.hstack([reduced, dense / max(np.sqrt((dense[:n_rows] ** 2).sum(axis=1).mean()), 1e-12)])
-        families.append(_forest(np.hstack([reduced, columns.values]), random_state))
-    return [*families, _neighbours(reduced, n_rows), _kernel(reduced, 1.0, n_rows, random_state)]
+        reduced = np.hstack([reduced, dense / max(np.sqrt((dense[:n_known] ** 2).sum(axis=1).mean()), 1e-12)])
+        yield _forest(np.hstack([reduced, columns.values]), random_state)
+    yield _neighbours(reduced, n_known)
+    yield _kernel(reduced, 1.0, n_known, random_state)
 
 
-def embedding_families(
-    features: NDArray[Any], *, quick: bool, random_state: int | None, n_known: int | None = None
-) -> list[Family]:
-    """Return models of embeddings: logistic regression, linear discriminant, kernel logistic regression, neighbours."""
-    linear = Family(features, _logistic(0.001, 0.01, 0.1, 1))
-    if quick:
-        return [linear]
-    unit, n_rows = Normalizer().fit_transform(features), n_known or len(features)
-    discriminant = Family(features, [LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")])
-    return [linear, discriminant, _kernel(unit, 1.0, n_rows, random_state), _neighbours(unit, n_rows)]
+def _embedding_families(features: NDArray[Any], n_known: int, random_state: int | None) -> Iterator[Family]:
+    yield Family(features, _logistic(0.001, 0.01, 0.1, 1))
+    yield Family(features, [LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")])
+    unit = Normalizer().fit_transform(features)
+    yield _kernel(unit, 1.0, n_known, random_state)
+    yield _neighbours(unit, n_known)
 
 
-def table_families(
-    columns: Columns, rarest: int, *, quick: bool, random_state: int | None, n_known: int | None = None
-) -> list[Family]:
-    """Return linear and kernel models of standardised and one-hot columns, and trees on the columns as they are.
-
-    `rarest` is the number of labels of the rarest class.
-    """
-    n_rows = n_known or len(columns.values)
+def _table_families(
+    columns: Columns, n_known: int, labels: NDArray[np.intp], random_state: int | None
+) -> Iterator[Family]:
+    """Yield linear and kernel models of standardised and one-hot columns, and trees on the columns as they are."""
     encoded = _standardised(columns, n_known)
-    boosting = partial(
-        HistGradientBoostingClassifier, learning_rate=0.05, categorical_features=columns.categorical,
-        random_state=random_state,
-    )  # fmt: skip
-    small = boosting(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
-    large = boosting(max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=rarest >= _STOPPING_LABELS)
-    families = [Family(encoded, _logistic(0.001, 0.01, 0.1, 1))]
-    if n_rows >= _BOOSTING_ROWS:
-        families.append(Family(columns.values, [small] if quick else [small, large]))
-    if quick:
-        return families[-1:]
-    if n_rows <= _FOREST_ROWS:
-        families.append(_forest(columns.values, random_state))
+    yield Family(encoded, _logistic(0.001, 0.01, 0.1, 1))
+    if n_known >= _BOOSTING_ROWS:
+        yield _boosting(columns, labels, random_state)
+    if n_known <= _FOREST_ROWS:
+        yield _forest(columns.values, random_state)
         dense = _dense(encoded)
         extra = ExtraTreesClassifier(200, min_samples_leaf=3, random_state=random_state)
-        families.append(Family(dense if np.isnan(columns.values[:n_rows]).any() else columns.values, [extra]))
-        families.append(_kernel(dense, 1 / (2 * dense.shape[1]), n_rows, random_state))
-    return families
+        yield Family(dense if np.isnan(columns.values[:n_known]).any() else columns.values, [extra])
+        yield _kernel(dense, 1 / (2 * dense.shape[1]), n_known, random_state)
 
 
-def sparse_families(matrix: Any, *, quick: bool) -> list[Family]:
-    """Return logistic regression on a sparse matrix with scaled columns, and naive Bayes where no entry is negative."""
-    scaled = MaxAbsScaler().fit_transform(matrix.tocsr())
-    families = [Family(scaled, _logistic(0.1, 1, 10))]
-    if not quick and (scaled.nnz == 0 or scaled.data.min() >= 0):
-        families.append(Family(scaled, [_bayes()]))
-    return families
-
-
-def _fitted(transformer: Any, data: Any, n_known: int | None) -> Any:
+def _fitted(transformer: Any, data: Any, n_known: int) -> Any:
     """Return the transformed data; the transformer is fitted on the first `n_known` rows."""
-    return transformer.fit_transform(data) if n_known is None else transformer.fit(data[:n_known]).transform(data)
+    n_rows = data.shape[0] if hasattr(data, "shape") else len(data)
+    return transformer.fit_transform(data) if n_known == n_rows else transformer.fit(data[:n_known]).transform(data)
 
 
-def _standardised(columns: Columns, n_known: int | None) -> Any:
+def _standardised(columns: Columns, n_known: int) -> Any:
     """Return numbers standardised, with an indicator where one is missing, and categories as one-hot columns."""
-    numbers, categories = np.flatnonzero(~columns.categorical), np.flatnonzero(columns.categorical)
     filled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
     one_hot = OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist")
-    encode = make_column_transformer((filled, numbers), (one_hot, categories))
-    return _fitted(encode, columns.values, n_known)
+    numbers, categories = np.flatnonzero(~columns.categorical), np.flatnonzero(columns.categorical)
+    return _fitted(make_column_transformer((filled, numbers), (one_hot, categories)), columns.values, n_known)
 
 
 def _dense(features: Any) -> NDArray[Any]:
@@ -161,6 +157,19 @@ def _logistic(*strengths: float) -> list[LogisticRegression]:
 def _bayes() -> ComplementNB:
     # Not chosen by the log-loss, which prefers so much smoothing that rare classes vanish.
     return ComplementNB(alpha=0.3)
+
+
+def _boosting(columns: Columns, labels: NDArray[np.intp], random_state: int | None) -> Family:
+    trees = partial(
+        HistGradientBoostingClassifier,
+        learning_rate=0.05,
+        categorical_features=columns.categorical,
+        random_state=random_state,
+    )
+    stops = np.unique(labels[labels >= 0], return_counts=True)[1].min() >= _STOPPING_LABELS
+    small = trees(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
+    large = trees(max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=bool(stops))
+    return Family(columns.values, [small, large])
 
 
 def _forest(features: NDArray[Any], random_state: int | None) -> Family:
@@ -186,37 +195,34 @@ def fit_family(
     *,
     n_jobs: int | None,
     on_progress: OnProgress | None,
-) -> tuple[Any, NDArray[np.float64]]:
-    """Return the classifier of a family that suits the labels, and its probabilities of each fold's test rows.
+) -> tuple[int, NDArray[np.float64]]:
+    """Return which classifier of a family suits the labels, and its probabilities of each fold's test rows.
 
     The most regularised classifier within a standard error of the least out-of-fold log-loss is taken: noisy labels
     reward overfitting. More regularised ones are tried first, until the loss grows.
     """
-
-    def fit(classifier: Any, some: Sequence[Fold], progress: OnProgress | None = None) -> NDArray[np.float64]:
-        options: dict[str, Any] = {"classes": np.arange(n_classes), "n_jobs": n_jobs, "on_progress": progress}
-        return fit_folds(classifier, family.features, labels, some, **options)
-
+    fit = partial(fit_folds, features=family.features, labels=labels, classes=np.arange(n_classes), n_jobs=n_jobs)
     if len(family.classifiers) == 1:
-        return family.classifiers[0], fit(family.classifiers[0], folds, on_progress)
+        return 0, fit(family.classifiers[0], folds=folds, on_progress=on_progress)
     n_folds = sum(labels[test[0]] >= 0 for _, test in folds)  # the last may be that of rows without a label
     compared = folds[: n_folds if np.count_nonzero(labels >= 0) <= _ALL_FOLDS_COMPARE else 1]
     rows = np.concatenate([test for _, test in compared])
-    tried: list[tuple[NDArray[np.float64], Any, NDArray[np.float64]]] = []
+    tried: list[NDArray[np.float64]] = []
+    losses: list[NDArray[np.float64]] = []
     for classifier in family.classifiers:
-        probs = fit(classifier, compared)
-        losses = -np.log(np.maximum(probs[rows, labels[rows]], _LEAST))
-        tried.append((losses, classifier, probs))
+        tried.append(fit(classifier, folds=compared))
+        losses.append(-np.log(np.maximum(tried[-1][rows, labels[rows]], _LEAST)))
         if on_progress is not None:
             on_progress("choosing a model", len(tried), len(family.classifiers))
-        if len(tried) > 1 and losses.mean() > tried[-2][0].mean():
+        if len(losses) > 1 and losses[-1].mean() > losses[-2].mean():
             break
-    least = min((losses for losses, _, _ in tried), key=np.mean)
+    least = min(losses, key=np.mean)
     enough = least.mean() + least.std() / np.sqrt(len(rows))
-    _, classifier, probs = next(one for one in tried if one[0].mean() <= enough)
+    choice = next(place for place, loss in enumerate(losses) if loss.mean() <= enough)
+    probs = tried[choice]
     if len(compared) < len(folds):
-        probs = probs + fit(classifier, folds[len(compared) :], on_progress)
-    return classifier, probs
+        probs = probs + fit(family.classifiers[choice], folds=folds[len(compared) :], on_progress=on_progress)
+    return choice, probs
 
 
 def member_weights(members: NDArray[Any], labels: NDArray[np.intp], *, weighted: bool) -> NDArray[np.float64]:

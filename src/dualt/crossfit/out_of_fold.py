@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.crossfit.columns import Columns, as_texts, columns_of
+from dualt.crossfit.examples import Kind, read_examples
 from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, group_numbers, make_folds
-from dualt.crossfit.image_features import ImageFeatures
-from dualt.crossfit.models import (
-    Family,
-    embedding_families,
-    fit_family,
-    member_weights,
-    sparse_families,
-    table_families,
-    text_families,
-)
-from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
-from dualt.labels import LabelCoder, as_label_array, is_missing
+from dualt.crossfit.models import families_of, fit_family, member_weights, quick_family
+from dualt.errors import DualtWarning, InputError, LabelsError
+from dualt.labels import LabelCoder, as_label_array, is_missing, shorten
 from dualt.rng import check_scikit_seed
 from dualt.rows.scaling import scale_classes, share_factors
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
-Kind: TypeAlias = Literal["text", "table", "images", "embedding"]
-# From this many columns on, numbers are taken for an embedding: trees are slow there, and no better.
-_EMBEDDING = 100
 # Longer descriptions of models are cut: pipelines take pages.
 _MODEL_SHOWN = 60
 
@@ -49,8 +36,7 @@ class OutOfFold:
     given : (n_samples,)
         Given labels as class numbers; −1 where there is none.
     fold : (n_samples,)
-        Number of the fold in which a row was left out; −1 where it has no label. The probabilities of such rows come
-        from models fitted on all labelled rows.
+        Number of the fold in which a row was left out; −1 where it has no label.
     model : str
         The classifiers that were fitted.
     index
@@ -58,10 +44,9 @@ class OutOfFold:
     members : (n_models, n_samples, n_classes)
         Out-of-fold probabilities of each model.
     determined : bool or None
-        Whether an expert could always tell the class from the example: assumed for texts, images and embeddings, not
-        for tables.
+        Whether an expert could always tell the class from the example: assumed unless the data are a table.
     choices : tuple of int
-        How strongly each model is regularised: its place among the candidates. Empty for models of your own.
+        How strongly each of our models is regularised: its place among the candidates.
     weights : (n_models,)
         What each model counts in the mean.
     """
@@ -76,16 +61,13 @@ class OutOfFold:
     determined: bool | None
     choices: tuple[int, ...]
     weights: NDArray[np.float64]
+    # Estimates carry it.
+    out_of_fold: ClassVar[bool] = True
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """Which rows have a label: (n_samples,)."""
         return self.given >= 0
-
-    @property
-    def out_of_fold(self) -> bool:
-        """Always True; estimates carry it."""
-        return True
 
     @property
     def agreement(self) -> float:
@@ -205,51 +187,53 @@ def cross_fit(
     name = getattr(labels, "name", None)
     if is_frame(data) and name is not None and name in list(data.columns):
         raise InputError(f"Expected columns to learn from, got the labels {name!r} among them. Leave that column out.")
-    found_kind, data, texts, columns = _read(data, kind, text)
+    examples = read_examples(data, kind, text)
     targets, class_names, classes = _encode(labels)
-    n_rows = data.shape[0] if hasattr(data, "shape") else len(data)
-    check_same_length(n_rows, len(targets))
+    check_same_length(examples.n_known, len(targets))
     rows = np.flatnonzero(targets >= 0)
-    if groups is not None:
-        groups = group_numbers(groups, n_rows)[rows]
-    copies = _copies(found_kind, data, texts, columns)
-    folds = [
-        (rows[train], rows[test])
-        for train, test in make_folds(targets[rows], cv, groups, random_state, None if copies is None else copies[rows])
-    ]
-    fold_of = np.full(n_rows, -1)
-    for number, (_, test) in enumerate(folds):
-        fold_of[test] = number
     single = [class_names[label] for label in np.flatnonzero(np.bincount(targets[rows]) == 1)]
     if single:
-        shown = ", ".join(map(repr, single[:8])) + (", …" if len(single) > 8 else "")
-        message = f"Only one row is labelled {shown}: a model that has not seen it cannot know the class."
+        message = f"Only one row is labelled {shorten(single)}: a model that has not seen it cannot know the class."
         warnings.warn(message, DualtWarning, stacklevel=2)
-    if len(rows) < n_rows:
+    if groups is not None:
+        groups = group_numbers(groups, len(targets))[rows]
+    copies = examples.duplicates()
+    found = make_folds(targets[rows], cv, groups, random_state, None if copies is None else copies[rows])
+    folds = [(rows[train], rows[test]) for train, test in found]
+    fold_of = np.full(len(targets), -1)
+    for number, (_, test) in enumerate(folds):
+        fold_of[test] = number
+    if len(rows) < len(targets):
         folds.append((rows, np.flatnonzero(targets < 0)))
     options: dict[str, Any] = {"n_jobs": n_jobs, "on_progress": on_progress}
     fitted, members, choices = [], [], []
     if model is None:
-        rarest = int(np.unique(targets[rows], return_counts=True)[1].min())
-        for family in _families(found_kind, data, texts, columns, rarest, quick, random_state, on_progress):
-            classifier, probs = fit_family(family, targets, len(classes), folds, **options)
-            fitted.append(classifier)
-            choices.append(family.classifiers.index(classifier))
+        given = examples, targets, random_state, on_progress
+        for family in [quick_family(*given)] if quick else families_of(*given):
+            choice, probs = fit_family(family, targets, len(classes), folds, **options)
+            fitted.append(family.classifiers[choice])
+            choices.append(choice)
             members.append(probs)
     else:
         fitted = [check_classifier(one) for one in (model if isinstance(model, (list, tuple)) else [model])]
-        features = data[:] if found_kind == "images" else data
+        features = examples.data[:] if examples.kind == "images" else examples.data
         for classifier in fitted:
             probs = fit_folds(classifier, features, targets, folds, classes=classes, **options)
             members.append(scale_classes(probs, share_factors(probs[rows], targets[rows])))  # it may weigh the classes
     each = np.stack(members) / np.maximum(np.sum(members, axis=2, keepdims=True), 1e-300)
-    weights = member_weights(each, targets, weighted=found_kind == "table" and model is None)
-    mean = np.einsum("k,knc->nc", weights, each)
-    described = " + ".join(" ".join(str(classifier).split()) for classifier in fitted)
+    weights = member_weights(each, targets, weighted=examples.kind == "table" and model is None)
     return OutOfFold(
-        mean, class_names, targets, fold_of, described, index, each.astype(np.float32), found_kind != "table",
-        tuple(choices), weights,
-    )  # fmt: skip
+        pred_probs=np.einsum("k,knc->nc", weights, each),
+        class_names=class_names,
+        given=targets,
+        fold=fold_of,
+        model=" + ".join(" ".join(str(classifier).split()) for classifier in fitted),
+        index=index,
+        members=each.astype(np.float32),
+        determined=examples.kind != "table",
+        choices=tuple(choices),
+        weights=weights,
+    )
 
 
 def predict_new(
@@ -285,124 +269,18 @@ def predict_new(
         both: Any = pd.concat([data, new], ignore_index=True)
     else:
         both = [*data, *new]
-    found_kind, both, texts, columns = _read(both, kind, text, n_known)
+    examples = read_examples(both, kind, text, n_known)
     known, names, _ = _encode(labels)
-    rows = np.flatnonzero(known >= 0)
-    rarest = int(np.unique(known[rows], return_counts=True)[1].min())
-    families = _families(found_kind, both, texts, columns, rarest, len(choices) == 1, random_state, None, n_known)
-    targets = np.concatenate([known, np.full(len(both) - n_known, -1)])
-    fold, classes = (rows, np.arange(n_known, len(both))), np.arange(len(names))
-    probs = np.zeros((len(both) - n_known, len(names)))
+    targets = np.concatenate([known, np.full(len(new), -1)])
+    fold, classes = (np.flatnonzero(known >= 0), np.arange(n_known, len(targets))), np.arange(len(names))
+    given = examples, targets, random_state
+    families = [quick_family(*given)] if len(choices) == 1 else families_of(*given)
+    probs = np.zeros((len(new), len(names)))
     for family, choice, weight in zip(families, choices, weights, strict=True):
         classifier = family.classifiers[choice]
         found = fit_folds(classifier, family.features, targets, [fold], classes=classes)[n_known:]
         probs += weight * found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
     return names, probs
-
-
-def _read(
-    data: Any, kind: str | None, text: str | Sequence[str] | None, n_known: int | None = None
-) -> tuple[Kind, Any, list[list[str]], Columns | None]:
-    """Return the kind of the data, the data as a user's model gets them, columns of texts, and other columns."""
-    if kind not in (None, *get_args(Kind)):
-        raise UnknownNameError("kind of data", str(kind), get_args(Kind))
-    if text is not None:
-        return _read_text_columns(data, [text] if isinstance(text, str) else list(text), n_known)
-    is_table = is_frame(data) or hasattr(data, "column_names")
-    n_dims = 2 if is_table else len(getattr(data, "shape", ()))
-    if n_dims == 0:
-        data = as_array(data, "texts, a table or images", InputError)
-        n_dims = data.ndim
-    if kind is None:
-        kind = {1: "text", 2: "table", 3: "images", 4: "images"}.get(n_dims)
-        if kind is None:
-            raise InputError(f"Expected texts, a table or images, got an array of {n_dims} dimensions.")
-        if kind == "table" and not is_table and not hasattr(data, "tocsr") and data.shape[1] >= _EMBEDDING:
-            kind = "embedding" if np.asarray(data).dtype.kind == "f" else kind
-    if kind == "text":
-        texts = _texts(data)
-        return "text", texts, [texts], None
-    columns = columns_of(data, n_known) if kind in ("table", "embedding") and not hasattr(data, "tocsr") else None
-    if columns is not None and kind == "table" and is_table:
-        plain = not columns.categorical.any() and not np.isnan(columns.values[:n_known]).any()
-        kind = "embedding" if plain and columns.values.shape[1] >= _EMBEDDING else kind
-    return kind, data, [], columns  # type: ignore[return-value]
-
-
-def _read_text_columns(
-    data: Any, names: list[str], n_known: int | None
-) -> tuple[Kind, Any, list[list[str]], Columns | None]:
-    if not is_frame(data):
-        raise InputError(f"Expected a data frame with the columns {names}, got {type(data).__name__}.")
-    there = list(data.columns)
-    for name in names:
-        if name not in there:
-            raise UnknownNameError("column of texts", str(name), [str(other) for other in there])
-    others = [name for name in there if name not in names]
-    texts = [_texts(np.asarray(data[name])) for name in names]
-    return "text", data, texts, columns_of(data[others], n_known) if others else None
-
-
-def _texts(data: Any) -> list[str]:
-    """Return texts as a list; a missing one is empty."""
-    column = as_array(data, "texts", InputError)
-    if column.ndim == 2 and column.shape[1] == 1:
-        column = column[:, 0]
-    if column.ndim != 1 or column.dtype.kind not in "OUST":
-        raise InputError(
-            f"Expected texts, one per row, got dtype {column.dtype} and shape {column.shape}."
-            " Numbers are a table: pass them as shape (n_samples, n_columns)."
-        )
-    return as_texts(column)
-
-
-def _copies(kind: Kind, data: Any, texts: list[list[str]], columns: Columns | None) -> NDArray[np.intp] | None:
-    """Return a number per row, the same for rows with the same content; None where repetition means nothing.
-
-    Texts are the same if they have the same words, whatever their order, case, numbers and punctuation. Where most rows
-    repeat others, they are combinations of categories, not copies.
-    """
-    keys: list[Any]
-    if kind == "text":
-        whole = [" ".join(parts).casefold() for parts in zip(*texts, strict=True)]
-        # Texts without words have nothing in common.
-        keys = [" ".join(sorted({*re.findall(r"[^\W\d_]+", text)})) or row for row, text in enumerate(whole)]
-        if columns is not None:
-            keys = [(key, values.tobytes()) for key, values in zip(keys, columns.values, strict=True)]
-    elif kind == "images":
-        keys = [np.asarray(image).tobytes() for image in data]
-    elif columns is not None:
-        keys = [row.tobytes() for row in columns.values.astype(np.float32)]
-    else:
-        return None
-    numbers: dict[Any, int] = {}
-    found = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.intp)
-    return None if 2 * len(numbers) < len(keys) else found
-
-
-def _families(
-    kind: Kind,
-    data: Any,
-    texts: list[list[str]],
-    columns: Columns | None,
-    rarest: int,
-    quick: bool,
-    random_state: int | None,
-    on_progress: OnProgress | None,
-    n_known: int | None = None,
-) -> list[Family]:
-    options: dict[str, Any] = {"quick": quick, "random_state": random_state, "n_known": n_known}
-    if kind == "text":
-        return text_families(texts, columns, **options)
-    if kind == "images":
-        features = ImageFeatures().fit_transform(data, on_progress=on_progress)
-        return embedding_families(features, **options)
-    if columns is None:
-        return sparse_families(data, quick=quick)
-    if kind == "embedding":
-        values = np.nan_to_num(columns.values - np.nanmean(columns.values[:n_known], axis=0))
-        return embedding_families(values / np.maximum(values[:n_known].std(axis=0), 1e-12), **options)
-    return table_families(columns, rarest, **options)
 
 
 def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any]]:

@@ -30,18 +30,8 @@ _LARGEST = 4 << 30
 class TableModel:
     """Models of `cross_fit`, to be fitted on corrected labels.
 
-    Attributes
-    ----------
-    rows
-        The columns to learn from, as text, and the column `label`, empty in rows that are not learned from.
-    label
-        Name of the label column.
-    text
-        Columns that are texts; the others are numbers and categories.
-    choices, weights
-        Of the models; see `OutOfFold`.
-    random_state
-        Seed of the models.
+    `rows` has the columns to learn from, as text, and the column `label`, empty in rows that are not learned from.
+    The columns `text` are texts, the others numbers and categories. `choices` and `weights` are those of `OutOfFold`.
     """
 
     rows: DataFrame
@@ -58,15 +48,9 @@ class TableModel:
 
     def predict_probs(self, new: DataFrame) -> tuple[tuple[str, ...], NDArray[np.float64]]:
         """Fit the models, and return the classes and the probabilities of rows with the same columns."""
-        return predict_new(
-            self.rows[self.features],
-            self.rows[self.label].tolist(),
-            new[self.features],
-            text=list(self.text) or None,
-            choices=self.choices,
-            weights=self.weights,
-            random_state=self.random_state,
-        )
+        options: dict[str, Any] = {name: getattr(self, name) for name in ("choices", "weights", "random_state")}
+        known, labels = self.rows[self.features], self.rows[self.label].tolist()
+        return predict_new(known, labels, new[self.features], text=list(self.text) or None, **options)
 
     def save(self, folder: str | Path) -> None:
         """Write the model into `folder`, which is created if it does not exist."""

@@ -38,9 +38,9 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
     if refused.any():
         row = int(refused.argmax())
         raise LabelsError(f"Expected a label for every example, got {y[row]} at row {row}. Drop that row.")
-    if unlabelled.all():
-        raise LabelsError("Expected at least one label, got none.")
     there = y[~unlabelled]
+    if not len(there):
+        raise LabelsError("Expected at least one label, got none.")
     try:
         if there.dtype.kind == "O" and unlabelled.any():  # what is left may be plain numbers or strings
             there = np.array(there.tolist())
