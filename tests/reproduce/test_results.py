@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -57,18 +58,17 @@ VALUES = {
 def test_mean_and_deviation_beside_the_papers():
     _, results = table1(VALUES)
     assert len(results) == 13
-    first = results[0]
-    assert (first.mean, first.n_seeds) == (pytest.approx(91.0), 2)
+    first = results.iloc[0]
+    assert (first["mean"], first.n_seeds) == (pytest.approx(91.0), 2)
     # Two values 2 apart: the deviation of a sample is √2.
     assert first.sd == pytest.approx(2**0.5)
-    assert first.published.mean == 95.77
+    assert first.paper_mean == 95.77
     assert first.difference == pytest.approx(91.0 - 95.77)
 
 
 def test_bold_star_and_gaps_as_in_the_paper():
     experiment, results = table1(VALUES)
-    (table,) = tables_of(experiment, results)
-    rows = {row[0]: row[1:] for row in table.rows}
+    rows = {row[0]: row[1:] for row in tables_of(experiment, results)["MNIST"].itertuples(index=False, name=None)}
     assert len(rows) == 13
     assert rows["CE"] == ("91.00 ± 1.41", "95.77 ± 0.11", "-4.77", "2")
     assert rows["T Forward"] == ("96.00 ± 1.41", "96.85 ± 0.07", "-0.85", "2")
@@ -80,9 +80,9 @@ def test_bold_star_and_gaps_as_in_the_paper():
 
 def test_several_noises_are_columns():
     experiment, results = table1(VALUES, noise=["sym-20", "pair-45"])
-    (table,) = tables_of(experiment, results)
-    assert table.columns[1::3] == ("sym-20", "pair-45", "seeds")
-    assert all(len(row) == 1 + 2 * 3 + 1 for row in table.rows)
+    columns = tables_of(experiment, results)["MNIST"].columns.tolist()
+    assert columns[1::3] == ["sym-20", "pair-45", "seeds"]
+    assert len(columns) == 1 + 2 * 3 + 1
 
 
 def figure2():
@@ -96,11 +96,11 @@ def figure2():
 
 def test_curves_as_a_table():
     experiment, results = figure2()
-    (table,) = tables_of(experiment, results)
-    assert table.columns == ("noise", "samples", "T", "DT", "seeds")
-    assert table.rows[0] == ("sym-20", "100", "0.550 ± 0.071", "**0.250** ± 0.071", "2")
-    assert table.rows[-1] == ("pair-45", "1,000", "–", "–", "0")
-    assert results[0].total_error == pytest.approx(1.1)
+    table = tables_of(experiment, results)["synthetic"]
+    assert table.columns.tolist() == ["noise", "samples", "T", "DT", "seeds"]
+    assert table.iloc[0].tolist() == ["sym-20", "100", "0.550 ± 0.071", "**0.250** ± 0.071", "2"]
+    assert table.iloc[-1].tolist() == ["pair-45", "1,000", "–", "–", "0"]
+    assert results.total_error[0] == pytest.approx(1.1)
 
 
 @pytest.mark.parametrize(
@@ -131,31 +131,29 @@ def test_what_is_the_papers_is_not_called_another(change):
 
 def test_verdicts_are_counted():
     experiment, results = table1(VALUES)
-    by_claim = {verdict.claim: (verdict.verdict, verdict.evidence) for verdict in verdicts_of(experiment, results)}
-    assert by_claim["Methods are better with dual-T than with T for most of the experiments"] == ("in part", "1 of 2")
-    assert by_claim["T against dual-T: the order is the published one"] == (
+    by_claim = {claim: rest for claim, *rest in verdicts_of(experiment, results).itertuples(index=False)}
+    assert by_claim["Methods are better with dual-T than with T for most of the experiments"] == ["in part", "1 of 2"]
+    assert by_claim["T against dual-T: the order is the published one"] == [
         "in part", "1 of 2; not mnist sym-20 revision (-1.00, published +0.61)"
-    )  # fmt: skip
+    ]  # fmt: skip
     # CE is 4.77 off, T Forward 0.85, DT Forward 0.24, the Revisions 2.79 and 4.40.
-    assert by_claim["Accuracies are within one point or one deviation of the published"] == (
+    assert by_claim["Accuracies are within one point or one deviation of the published"] == [
         "does not agree",
         "2 of 5; not mnist sym-20 ce (-4.77), mnist sym-20 t revision (-2.79), mnist sym-20 dual-t revision (-4.40)",
-    )
-    assert by_claim["DT Coteaching is the best under Sym-20"] == ("not run", "–")
+    ]
+    assert by_claim["DT Coteaching is the best under Sym-20"] == ["not run", "–"]
     text = to_markdown(experiment, results)
     assert "| DT Coteaching is the best under Sym-20 | not run | – |" in text
-    first = verdicts_of(*figure2())[0]
-    assert (first.verdict, first.evidence) == ("agrees", "2 of 2")
+    assert verdicts_of(*figure2()).iloc[0].tolist()[1:] == ["agrees", "2 of 2"]
 
 
 def test_no_difference_is_not_the_order_of_a_published_loss():
     # Under Sym-50 the paper's MentorNet loses 2.60 points with dual-T.
     values = {("t", "mentornet"): (0.7, 0.8), ("dual-t", "mentornet"): (0.8, 0.7)}
-    second = verdicts_of(*table1(values, noise=["sym-50"]))[1]
-    assert (second.verdict, second.evidence) == (
+    assert verdicts_of(*table1(values, noise=["sym-50"])).iloc[1].tolist()[1:] == [
         "does not agree",
         "0 of 1; not mnist sym-50 mentornet (+0.00, published -2.60)",
-    )
+    ]
 
 
 def test_the_claim_of_large_samples_is_checked_with_the_largest_alone():
@@ -163,8 +161,8 @@ def test_the_claim_of_large_samples_is_checked_with_the_largest_alone():
     errors = {("t", 0.1): 0.5, ("dual-t", 0.1): 0.6, ("t", 1.0): 0.4, ("dual-t", 1.0): 0.3}
     measure = error_of(lambda run: errors[run.estimator, run.posterior.size])
     sized = lambda run: (found := measure(run)) and {**found, "n_samples": int(50_000 * run.posterior.size)}  # noqa: E731
-    verdict = verdicts_of(*measured("figure3", "paper", {**changes, "estimators": ["t", "dual-t"]}, sized))[1]
-    assert (verdict.verdict, verdict.evidence) == ("agrees", "1 of 1")
+    verdicts = verdicts_of(*measured("figure3", "paper", {**changes, "estimators": ["t", "dual-t"]}, sized))
+    assert verdicts.iloc[1].tolist()[1:] == ["agrees", "1 of 1"]
 
 
 def test_latex_and_csv_can_be_read_again():
@@ -197,8 +195,9 @@ def test_figures_are_pictures_and_come_out_the_same(tmp_path, make):
 def test_failures_are_counted_and_not_averaged():
     changes = {"sizes": [500], "seeds": 2, "noise": ["sym-20"], "estimators": ["t"]}
     done, failed = error_of(lambda _: 0.2)(RunSpec(None, "t")), {"status": "failed"}
-    first = measured("figure2", "paper", changes, lambda run: [done, failed][run.posterior.seed])[1][0]
-    assert (first.mean, first.sd, first.n_seeds, first.failed) == (0.2, None, 1, 1)
+    first = measured("figure2", "paper", changes, lambda run: [done, failed][run.posterior.seed])[1].iloc[0]
+    assert (first["mean"], first.n_seeds, first.failed) == (0.2, 1, 1)
+    assert math.isnan(first.sd)
 
 
 DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
@@ -223,11 +222,14 @@ def test_the_page_has_the_verdicts_of_the_records():
     for folder, name, profile, changes in COMMITTED:
         experiment = load_experiment(name, profile, changes)
         results = results_of(experiment, read_records(DOCS / folder))
+        found = verdicts_of(experiment, results)
         link = f"[{name}](reproduction/{folder}/{name}.md)"
-        rows += [f"| {link} | {v.claim} | **{v.verdict}** | {v.evidence} |" for v in verdicts_of(experiment, results)]
+        rows += [
+            f"| {link} | {claim} | **{verdict}** | {here} |" for claim, verdict, here in found.itertuples(index=False)
+        ]
     page = DOCS.with_suffix(".md").read_text(encoding="utf-8")
-    found = [line for line in page.splitlines() if line.startswith(("| [figure", "| [table"))]
-    assert found == rows, "docs/reproduction.md needs:\n" + "\n".join(rows)
+    written = [line for line in page.splitlines() if line.startswith(("| [figure", "| [table"))]
+    assert written == rows, "docs/reproduction.md needs:\n" + "\n".join(rows)
 
 
 @pytest.mark.parametrize(("folder", "name", "profile", "changes"), COMMITTED)

@@ -100,6 +100,7 @@ def _reproduce(
     """Run one experiment and render it; return it as plain data, or nothing if there is nothing to render."""
     from dualt.reproduce import read_records, render, results_of, run_sweep, runs_of
     from dualt.reproduce.figures import to_markdown
+    from dualt.reproduce.results import to_rows
     from dualt.reproduce.runs import GIVEN
 
     if not show:
@@ -116,15 +117,15 @@ def _reproduce(
 
             run_sweep(runs, out, n_jobs=n_jobs, dask=dask, on_progress=on_progress)
     results = results_of(experiment, read_records(out))
-    if not any(result.n_seeds or result.failed for result in results):
+    if not (results.n_seeds + results.failed).any():
         say(f"left out: {out} has no record of {experiment.name} ({experiment.profile})", fg="yellow", err=True)
         return {}
     files = [str(file) for file in render(experiment, results, out)]
     if not quiet:
         say(to_markdown(experiment, results))
         say(f"Written: {', '.join(files)}\n")
-    rows = [result.to_dict() for result in results]
-    return {"experiment": experiment.name, "profile": experiment.profile, "results": rows, "files": files}
+    content = {"experiment": experiment.name, "profile": experiment.profile}
+    return {**content, "results": to_rows(results), "files": files}
 
 
 def _possible(runs: list[RunSpec]) -> list[RunSpec]:

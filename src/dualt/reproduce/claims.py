@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dualt.reproduce.experiments import Experiment
-from dualt.reproduce.results import Result
 
 # Two epochs on a hundred samples prove nothing.
 _NOT_JUDGED_PROFILES = ("smoke",)
@@ -18,166 +18,137 @@ _SMALL_DATA = ("mnist", "fashion-mnist", "cifar10")
 # Without these there is no best of all methods.
 _RIVALS = {"co-teaching", "mentornet", "forward", "revision"}
 
-
-class Verdict(NamedTuple):
-    """A claim of the paper, whether the records agree with it, and the evidence."""
-
-    claim: str
-    verdict: str
-    evidence: str
-
-
-# From results to comparisons: whether each holds, and a description.
+# From results with a mean to comparisons: whether each holds, and a description.
 Comparisons: TypeAlias = Iterable[tuple[bool, str]]
-Check: TypeAlias = Callable[[Sequence[Result]], Comparisons]
+Check: TypeAlias = Callable[[pd.DataFrame], Comparisons]
 
 
-def verdicts_of(experiment: Experiment, results: Sequence[Result]) -> list[Verdict]:
-    """Return the verdict on every claim of the paper about an experiment."""
-    known, verdicts = [result for result in results if result.mean is not None], []
+def verdicts_of(experiment: Experiment, results: pd.DataFrame) -> pd.DataFrame:
+    """Return the paper's claims about an experiment, whether the records agree with each, and the evidence here."""
+    known, verdicts = results[results["mean"].notna()], []
     for claim, check in _CLAIMS[experiment.name]:
-        if experiment.profile in _NOT_JUDGED_PROFILES:
-            verdicts.append(Verdict(claim, "not judged at this profile", "–"))
-            continue
-        compared = [*check(known)]
+        judged = experiment.profile not in _NOT_JUDGED_PROFILES
+        compared = [*check(known)] if judged and len(known) else []
         if not compared:
-            verdicts.append(Verdict(claim, "not run", "–"))
+            verdicts.append((claim, "not run" if judged else "not judged at this profile", "–"))
             continue
         n_right, every = sum(holds for holds, _ in compared), check in _LIST_ALL
         enough = 2 * n_right > len(compared) if check in _OF_MOST else n_right == len(compared)
         word = "agrees" if enough else "in part" if 2 * n_right >= len(compared) else "does not agree"
         listed = ", ".join(words for holds, words in compared if words and (every or not holds))
         remark = f"; {listed if every else f'not {listed}'}" if listed else ""
-        verdicts.append(Verdict(claim, word, f"{n_right} of {len(compared)}{remark}"))
-    return verdicts
+        verdicts.append((claim, word, f"{n_right} of {len(compared)}{remark}"))
+    return pd.DataFrame(verdicts, columns=["claim", "verdict", "here"])
 
 
-Points: TypeAlias = dict[tuple[str, str, float], dict[str, float]]
+def _points(results: pd.DataFrame) -> pd.DataFrame:
+    """Return means by (data set, noise, size), with a column per estimator or quantity."""
+    named = results.assign(name=results.estimator.where(results.estimator != "", results.quantity))
+    return named.pivot_table("mean", ["dataset", "noise", "size"], "name", sort=False)
 
 
-def _points(results: Iterable[Result]) -> Points:
-    """Return means by (data set, noise, size), then by estimator or quantity."""
-    points: Points = {}
-    for result in results:
-        own = points.setdefault((result.dataset, result.noise, result.size), {})
-        own[result.estimator or result.quantity] = result.mean or 0.0
-    return points
-
-
-def _compare(smaller: str, larger: str, datasets: Sequence[str] = ()) -> Check:
-    """Return a check that one error is smaller than another at every point."""
-    return lambda results: (
-        (own[smaller] < own[larger], f"{_where(key)} ({own[smaller]:.3f}, {own[larger]:.3f})")
-        for key, own in _points(results).items()
-        if {smaller, larger} <= own.keys() and (not datasets or key[0] in datasets)
-    )
-
-
-def _large_samples_of_cifar100(results: Sequence[Result]) -> Comparisons:
-    own = [result for result in results if result.dataset == "cifar100"]
-    most = max((result.n_samples or 0 for result in own), default=0)
-    return _compare("dual-t", "t")([result for result in own if result.n_samples == most])
-
-
-def _where(key: tuple[str, str, float]) -> str:
-    dataset, noise, size = key
+def _where(dataset: str, noise: str, size: float) -> str:
     words = (dataset if dataset != "synthetic" else "", noise, f"{size:,.0f}" if size > 1 else f"{size:.0%}")
     return " ".join(filter(None, words))
 
 
-def _noisy_is_harder(results: Sequence[Result]) -> Comparisons:
-    errors = {(noise, size): own["posterior error"] for (_, noise, size), own in _points(results).items()}
+def _compare(smaller: str, larger: str, datasets: Sequence[str] = ()) -> Check:
+    """Return a check that one error is smaller than another at every point."""
+
+    def check(results: pd.DataFrame) -> Comparisons:
+        points = _points(results).reindex(columns=[smaller, larger]).dropna()
+        for key, (low, high) in points.iterrows():
+            if not datasets or key[0] in datasets:
+                yield low < high, f"{_where(*key)} ({low:.3f}, {high:.3f})"
+
+    return check
+
+
+def _large_samples_of_cifar100(results: pd.DataFrame) -> Comparisons:
+    own = results[results.dataset == "cifar100"]
+    return _compare("dual-t", "t")(own[own.n_samples == own.n_samples.max()]) if len(own) else ()
+
+
+def _noisy_is_harder(results: pd.DataFrame) -> Comparisons:
+    errors = _points(results)["posterior error"].droplevel("dataset")
     for (noise, size), error in errors.items():
         clean = errors.get(("clean", size))
         if noise != "clean" and clean is not None:
             yield error > clean, f"{noise} {size:,.0f} ({error:.3f}, clean {clean:.3f})"
 
 
-def _at_ends(results: Sequence[Result]) -> Iterator[tuple[str, str, float, float]]:
+def _at_ends(results: pd.DataFrame) -> Iterator[tuple[str, str, float, float]]:
     """Yield noise, estimator of the paper, and the errors at the smallest and the largest size, per data set."""
-    points = _points(results)
-    for dataset, noise in dict.fromkeys(key[:2] for key in points):
-        sizes = sorted(size for d, n, size in points if (d, n) == (dataset, noise))
-        first, last = (points[dataset, noise, size] for size in (sizes[0], sizes[-1]))
+    points = _points(results).reindex(columns=["t", "dual-t"])
+    for (_, noise), own in points.groupby(level=["dataset", "noise"], sort=False):
+        first, last = own.sort_index().iloc[0], own.sort_index().iloc[-1]
         for name in ("t", "dual-t"):
-            if len(sizes) > 1 and name in first and name in last:
+            if len(own) > 1 and not np.isnan(first[name] + last[name]):
                 yield noise, name, first[name], last[name]
 
 
-def _falls(results: Sequence[Result]) -> Comparisons:
+def _falls(results: pd.DataFrame) -> Comparisons:
     for noise, name, first, last in _at_ends(results):
         yield last < first, f"{name} {noise} {first:.3f} → {last:.3f}"
 
 
-def _t_doubles(results: Sequence[Result]) -> Comparisons:
+def _t_doubles(results: pd.DataFrame) -> Comparisons:
     errors = {noise: last for noise, name, _, last in _at_ends(results) if name == "t"}
     if {"sym-20", "pair-45"} <= errors.keys():
         sym, pair = errors["sym-20"], errors["pair-45"]
         yield _DOUBLED[0] <= pair / sym <= _DOUBLED[1], f"{pair:.3f} / {sym:.3f} = {pair / sym:.2f}"
 
 
-def _dual_t_low(results: Sequence[Result]) -> Comparisons:
+def _dual_t_low(results: pd.DataFrame) -> Comparisons:
     return ((last < _LOW, f"{noise} {last:.3f}") for noise, name, _, last in _at_ends(results) if name == "dual-t")
 
 
-def _delta2_small(results: Sequence[Result]) -> Comparisons:
-    values = sorted((own["delta2"] for own in _points(results).values()), reverse=True)
+def _delta2_small(results: pd.DataFrame) -> Comparisons:
+    values = sorted(_points(results).delta2, reverse=True)
     return ((value < _SMALL, "" if number else f"largest {value:.3f}") for number, value in enumerate(values))
 
 
-def _assumption(results: Sequence[Result]) -> Comparisons:
-    points = _points(results).items()
-    return ((own["delta1"] >= own["delta2"] + own["delta3"], _where(key)) for key, own in points)
+def _assumption(results: pd.DataFrame) -> Comparisons:
+    return ((own.delta1 >= own.delta2 + own.delta3, _where(*key)) for key, own in _points(results).iterrows())
 
 
 def _delta3_of_pair(larger: bool) -> Check:
-    def check(results: Sequence[Result]) -> Comparisons:
-        own = {key[1:]: values["delta3"] for key, values in _points(results).items()}
-        pairs = ((own.get(("pair-45", size)), sym) for (noise, size), sym in own.items() if noise == "sym-20")
-        return (((pair > sym) == larger, "") for pair, sym in pairs if pair is not None)
+    def check(results: pd.DataFrame) -> Comparisons:
+        by_noise = _points(results).delta3.unstack("noise").reindex(columns=["sym-20", "pair-45"]).dropna()
+        return (((pair > sym) == larger, "") for sym, pair in by_noise.to_numpy())
 
     return check
 
 
-def _orders(results: Sequence[Result]) -> Iterator[tuple[Result, Result, float]]:
-    """Yield every method's results with T and with dual-T, and how much better the second is."""
-    with_dual_t = {(r.dataset, r.noise, r.size, r.method): r for r in results if r.estimator == "dual-t"}
-    for first in (r for r in results if r.estimator == "t"):
-        second = with_dual_t.get((first.dataset, first.noise, first.size, first.method))
-        if second is not None:
-            yield first, second, (second.mean or 0.0) - (first.mean or 0.0)
+def _orders(results: pd.DataFrame) -> pd.DataFrame:
+    """Return every method's results with T beside those with dual-T, and the `gain` of the second."""
+    with_t, with_dual_t = (results[results.estimator == name] for name in ("t", "dual-t"))
+    both = with_t.merge(with_dual_t, on=["dataset", "noise", "size", "method"], suffixes=("", "_dual"))
+    return both.assign(gain=both.mean_dual - both["mean"], printed=both.paper_mean_dual - both.paper_mean)
 
 
-def _cell(result: Result) -> str:
-    return " ".join(filter(None, (result.dataset, result.noise, result.estimator, result.method)))
+def _dual_t_better(results: pd.DataFrame) -> Comparisons:
+    return ((gain > 0, "") for gain in _orders(results).gain)
 
 
-def _dual_t_better(results: Sequence[Result]) -> Comparisons:
-    return ((gain > 0, "") for *_, gain in _orders(results))
+def _orders_as_published(results: pd.DataFrame) -> Comparisons:
+    for own in _orders(results).dropna(subset="printed").itertuples():
+        same = np.sign(round(own.gain, 9)) == np.sign(round(own.printed, 9))  # without rounding errors
+        yield bool(same), f"{own.dataset} {own.noise} {own.method} ({own.gain:+.2f}, published {own.printed:+.2f})"
 
 
-def _orders_as_published(results: Sequence[Result]) -> Comparisons:
-    for first, second, gain in _orders(results):
-        if first.published and second.published:
-            printed = second.published.mean - first.published.mean
-            name = _cell(first).replace(" t ", " ")
-            same = bool(np.sign(round(gain, 9)) == np.sign(round(printed, 9)))  # without rounding errors
-            yield same, f"{name} ({gain:+.2f}, published {printed:+.2f})"
+def _levels(results: pd.DataFrame) -> Comparisons:
+    for own in results.dropna(subset="difference").itertuples():
+        # Within one point, or one published or measured deviation.
+        margin = np.nanmax([1.0, own.sd, own.paper_sd])
+        name = " ".join(filter(None, (own.dataset, own.noise, own.estimator, own.method)))
+        yield abs(own.difference) <= margin, f"{name} ({own.difference:+.2f})"
 
 
-def _levels(results: Sequence[Result]) -> Comparisons:
-    for result in results:
-        if result.published and result.difference is not None:
-            # Within one point, or one published or measured deviation.
-            margin = max(1.0, result.sd or 0.0, result.published.sd or 0.0)
-            yield abs(result.difference) <= margin, f"{_cell(result)} ({result.difference:+.2f})"
-
-
-def _best_is_co_teaching(results: Sequence[Result]) -> Comparisons:
-    for dataset in dict.fromkeys(result.dataset for result in results):
-        own = [result for result in results if (result.dataset, result.noise) == (dataset, "sym-20")]
-        if {result.method for result in own} >= _RIVALS:
-            best = max(own, key=lambda r: r.mean or 0.0)
+def _best_is_co_teaching(results: pd.DataFrame) -> Comparisons:
+    for dataset, own in results[results.noise == "sym-20"].groupby("dataset", sort=False):
+        if {*own.method} >= _RIVALS:
+            best = own.loc[own["mean"].idxmax()]
             name = " ".join(filter(None, (best.estimator, best.method)))
             yield name == "dual-t co-teaching", f"{dataset}: {name}"
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
 from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from dualt.errors import naming_extra
 from dualt.files import atomic_write
 from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.experiments import Experiment
-from dualt.reproduce.results import DATASET_NAMES, Result, about, tables_of, to_csv, to_latex
+from dualt.reproduce.results import DATASET_NAMES, about, tables_of, to_csv, to_latex
 
 # Line, marker and colour differ; the colours differ in grey as well.
 _STYLES = (
@@ -31,7 +30,7 @@ _AXES = {
 }
 
 
-def render(experiment: Experiment, results: Sequence[Result], out: str | Path) -> list[Path]:
+def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> list[Path]:
     """Write tables in three formats and figures in two below `out`, and return the files."""
     folder, paths = Path(out), []
     texts = {"md": to_markdown(experiment, results), "tex": to_latex(experiment, results), "csv": to_csv(results)}
@@ -42,22 +41,23 @@ def render(experiment: Experiment, results: Sequence[Result], out: str | Path) -
     return [*paths, *write_figures(experiment, results, folder)]
 
 
-def to_markdown(experiment: Experiment, results: Sequence[Result]) -> str:
+def to_markdown(experiment: Experiment, results: pd.DataFrame) -> str:
     """Return a document with a table per data set, and the claims of the paper judged."""
     lines = [f"# {experiment.name}: {experiment.title}", "", about(experiment), ""]
-    for table in tables_of(experiment, results):
-        lines += [f"## {table.heading}", "", *_markdown_table(table.columns, table.rows), ""]
-    claims = _markdown_table(("claim", "verdict", "here"), verdicts_of(experiment, results))
+    for heading, table in tables_of(experiment, results).items():
+        lines += [f"## {heading}", "", *_markdown_table(table), ""]
+    claims = _markdown_table(verdicts_of(experiment, results))
     return "\n".join([*lines, "## What the paper claims", "", *claims, ""])
 
 
-def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *(f"| {' | '.join(row)} |" for row in rows)]
+def _markdown_table(table: pd.DataFrame) -> list[str]:
+    rows = (f"| {' | '.join(row)} |" for row in table.itertuples(index=False))
+    return [f"| {' | '.join(table.columns)} |", "|" + " --- |" * len(table.columns), *rows]
 
 
-def write_figures(experiment: Experiment, results: Sequence[Result], folder: Path) -> list[Path]:
+def write_figures(experiment: Experiment, results: pd.DataFrame, folder: Path) -> list[Path]:
     """Draw the experiment into `folder` as PNG and SVG, and return the files; none if there are no results yet."""
-    if not any(result.mean is not None for result in results):
+    if results["mean"].isna().all():
         return []
     # A single size makes no curve.
     bars = experiment.shows == "accuracies" or (experiment.shows == "errors" and len(experiment.sizes) == 1)
@@ -83,20 +83,28 @@ def _new_figure(n_rows: int, n_columns: int) -> tuple[Any, Any]:
     return figure, figure.subplots(n_rows, n_columns, squeeze=False)
 
 
-def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
+def _draw_curves(experiment: Experiment, results: pd.DataFrame) -> Any:
     """Rows are noises and columns data sets, as in the paper; Figure 1 has all noises in one."""
     one = experiment.shows == "posterior"
-    noises = ["all"] if one else list(dict.fromkeys(result.noise for result in results))
-    datasets = list(dict.fromkeys(result.dataset for result in results))
+    noises, datasets = ["all"] if one else results.noise.unique(), results.dataset.unique()
     # A single data set reads better from left to right.
     shape = (1, len(noises)) if len(datasets) == 1 else (len(noises), len(datasets))
     figure, axes = _new_figure(*shape)
     for axis, (noise, dataset) in zip(axes.flat, product(noises, datasets), strict=True):
-        own = [r for r in results if r.dataset == dataset and (one or r.noise == noise) and r.mean is not None]
-        _draw_panel(axis, own, by_noise=one)
+        own = results[(results.dataset == dataset) & (one | (results.noise == noise)) & results["mean"].notna()]
+        curves = dict([*own.groupby("noise" if one else "row", sort=False)])
+        for (name, curve), (colour, line, marker) in zip(curves.items(), cycle(_STYLES)):
+            # Beside T♠, show that T is the other factor of dual-T.
+            label = _FACTORS.get(name, name) if "T♠" in curves else name
+            x, mean, sd = curve.sort_values("n_samples")[["n_samples", "mean", "sd"]].fillna(0).to_numpy(float).T
+            axis.plot(x, mean, line, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=label)
+            axis.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
+        top = (own["mean"] + own.sd.fillna(0)).max()
+        axis.set_ylim(0, 1.08 * top if top > 0 else 1.0)
+        axis.grid(alpha=0.3, linewidth=0.5)
         axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
         axis.set_xlabel("samples", fontsize=8)
-        sizes = sorted({r.n_samples for r in own if r.n_samples})
+        sizes = sorted(own.n_samples.unique())
         if len(sizes) > 1:
             axis.set_xscale("log")
         axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
@@ -110,43 +118,24 @@ def _draw_curves(experiment: Experiment, results: Sequence[Result]) -> Any:
     return figure
 
 
-def _draw_panel(axis: Any, results: Sequence[Result], *, by_noise: bool) -> None:
-    curves: dict[str, list[tuple[int, float, float]]] = {}
-    for r in results:
-        curves.setdefault(r.noise if by_noise else r.row, []).append((r.n_samples or 0, r.mean or 0.0, r.sd or 0.0))
-    for (name, curve), (colour, line, marker) in zip(curves.items(), cycle(_STYLES)):
-        # Beside T♠, show that T is the other factor of dual-T.
-        label = _FACTORS.get(name, name) if "T♠" in curves else name
-        x, mean, sd = np.array(sorted(curve)).T
-        axis.plot(x, mean, line, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=label)
-        axis.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
-    top = max(((r.mean or 0.0) + (r.sd or 0.0) for r in results), default=1.0)
-    axis.set_ylim(0, 1.08 * top or 1.0)
-    axis.grid(alpha=0.3, linewidth=0.5)
-
-
-def _draw_bars(experiment: Experiment, results: Sequence[Result]) -> Any:
+def _draw_bars(experiment: Experiment, results: pd.DataFrame) -> Any:
     """One panel per data set and noise: ours as bars, the paper's as marks."""
-    datasets = list(dict.fromkeys(result.dataset for result in results))
-    noises = list(dict.fromkeys(result.noise for result in results))
+    datasets, noises = results.dataset.unique(), results.noise.unique()
     figure, axes = _new_figure(len(datasets), len(noises))
-    for axis, panel in zip(axes.flat, product(datasets, noises), strict=True):
-        own = [r for r in results if (r.dataset, r.noise) == panel][::-1]
-        printed = [(r.published.mean, r.row) for r in own if r.published]
-        if experiment.shows == "accuracies":
-            # Bars need not begin at zero.
-            shown = [r.mean for r in own if r.mean is not None] + [mean for mean, _ in printed]
-            low, high = min(shown, default=0.0), max(shown, default=100.0)
+    for axis, (dataset, noise) in zip(axes.flat, product(datasets, noises), strict=True):
+        own = results[(results.dataset == dataset) & (results.noise == noise)][::-1]
+        shown = pd.concat([own["mean"], own.paper_mean]).dropna()
+        if experiment.shows == "accuracies" and len(shown):
+            low, high = shown.min(), shown.max()  # bars need not begin at zero
             margin = max(0.1 * (high - low), 0.5)
             axis.set_xlim(max(0.0, low - margin), min(100.0, high + margin))
-        means, errors = [r.mean or 0.0 for r in own], [r.sd or 0.0 for r in own]
-        axis.barh([r.row for r in own], means, xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
-        if printed:
-            axis.plot(
-                *zip(*printed, strict=True), "D", color="#222222", markersize=3.5, linestyle="none", label="paper"
-            )
+        means, errors = own["mean"].fillna(0), own.sd.fillna(0)
+        axis.barh(own.row, means, xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
+        printed = own[own.paper_mean.notna()]
+        if len(printed):
+            axis.plot(printed.paper_mean, printed.row, "D", color="#222222", markersize=3.5, label="paper")
             axis.legend(fontsize=6, loc="lower left")
-        axis.set_title(f"{DATASET_NAMES.get(panel[0], panel[0])}, {panel[1]}", fontsize=9)
+        axis.set_title(f"{DATASET_NAMES.get(dataset, dataset)}, {noise}", fontsize=9)
         axis.set_xlabel(_AXES[experiment.shows], fontsize=8)
         axis.tick_params(labelsize=6)
     return figure

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dualt.nn.methods import METHODS
 from dualt.reproduce.experiments import Experiment, TrainingSpec, load_experiment
-from dualt.reproduce.runs import TRUE, RunSpec, base_name, runs_of
+from dualt.reproduce.runs import TRUE, base_name, runs_of
 
 ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", "spade": "T♠", TRUE: "true T"}
 METHOD_NAMES = {
@@ -41,181 +42,130 @@ _LEGENDS = {
     "posterior": "Mean of |P − P̂| over test points and classes, ± standard deviation.",
     "deltas": "Errors on the training part, mean ± standard deviation.",
 }
+_COLUMNS = [
+    "dataset", "noise", "size", "n_samples", "quantity", "estimator", "method", "mean", "sd", "n_seeds", "failed",
+    "total_error", "paper_mean", "paper_sd", "difference",
+]  # fmt: skip
 # What a table shows where there is no value.
 _NOTHING = "–"
 # Settings that are those of cross entropy's published recipe if they are `None`.
 _RECIPE = ("epochs", "batch_size", "learning_rate", "momentum", "schedule")
 
 
-class Published(NamedTuple):
-    """Mean accuracy in percent, its deviation over 5 repeats (or none), and how the paper prints it."""
-
-    mean: float
-    sd: float | None
-    bold: bool
-    star: bool
-
-
 @cache
-def published_values() -> dict[tuple[str, str, str | None, str | None], Published]:
-    """Return every value of Tables 1 and 2, by data set, noise, estimator and method.
-
-    Examples
-    --------
-    >>> published_values()["mnist", "sym-20", None, "ce"].mean
-    95.77
-    """
+def published_values() -> pd.DataFrame:
+    """Return every value of Tables 1 and 2: accuracy in percent, its deviation over 5 repeats, and its marks."""
     content = json.loads((files("dualt.reproduce") / "published.json").read_text(encoding="utf-8"))
-    rows = (row.values() for row in (*content["table1"], *content["table2"]))
-    return {
-        (dataset, noise, estimator, method): Published(*printed) for dataset, noise, estimator, method, *printed in rows
-    }
+    values = pd.DataFrame([*content["table1"], *content["table2"]]).fillna({"estimator": ""})
+    return values.rename(columns={name: f"paper_{name}" for name in ("mean", "sd", "bold", "star")})
 
 
-@dataclass(frozen=True)
-class Result:
-    """Mean and standard deviation (n − 1) of one quantity over the seeds that are done; `None` where unknown.
+def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Return what the experiment shows, in the order of its grid: mean and standard deviation (n − 1) over the seeds.
 
     The quantity is `accuracy` (percent), `error` (Σ|T − T̂|/C, with the `total_error` Σ|T − T̂|), `posterior error`,
-    `delta1`, `delta2` or `delta3`. `n_seeds` and `failed` count runs; `published` is the paper's value, if any.
+    `delta1`, `delta2` or `delta3`; `estimator` and `method` are empty where there is none. `n_seeds` and `failed` count
+    runs, `row` is what the paper calls the row, and `difference` is our mean minus the paper's.
     """
-
-    dataset: str
-    noise: str
-    size: float
-    n_samples: int | None
-    quantity: str
-    estimator: str | None
-    method: str | None
-    mean: float | None
-    sd: float | None
-    n_seeds: int
-    failed: int
-    total_error: float | None = None
-    published: Published | None = None
-
-    @property
-    def difference(self) -> float | None:
-        """Our mean minus the paper's."""
-        return None if self.published is None or self.mean is None else self.mean - self.published.mean
-
-    @property
-    def row(self) -> str:
-        """What the paper calls the row: `DT Forward`, or the estimator or quantity alone."""
-        given = self.estimator or ""
-        name = base_name(given)
-        estimator = ESTIMATOR_NAMES.get(name, name) + given[len(name) :].replace("-", " ")
-        if self.quantity == "accuracy":
-            return " ".join(filter(None, (estimator, METHOD_NAMES.get(self.method or "", self.method))))
-        return estimator or _DELTAS.get(self.quantity, self.quantity)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and strings, including the paper's."""
-        content = asdict(self)
-        content.pop("published")
-        mean, sd = self.published[:2] if self.published else (None, None)
-        return {**content, "paper_mean": mean, "paper_sd": sd, "difference": self.difference}
-
-
-def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]]) -> list[Result]:
-    """Return what the experiment shows, in the order of its grid; without a record there is no mean."""
     shown = {"errors": (None,), "accuracies": experiment.methods}.get(experiment.shows, ("ce",))
-    cells: dict[tuple[Any, ...], list[RunSpec]] = {}
+    measured = []
     for run in runs_of(experiment):
-        if run.method in shown:
-            key = (run.posterior.dataset, run.posterior.noise, run.posterior.size, run.estimator, run.method)
-            cells.setdefault(key, []).append(run)
-    results, published = [], published_values()
-    for (dataset, noise, size, estimator, method), runs in cells.items():
-        found = [records[run.identity] for run in runs if run.identity in records]
-        for quantity, name in _QUANTITIES[experiment.shows].items():
-            done = [record for record in found if record["status"] == "done" and record.get(name) is not None]
-            values = np.array([record[name] for record in done]) * (100 if quantity == "accuracy" else 1)
-            results.append(
-                Result(
-                    dataset=dataset,
-                    noise=noise,
-                    size=size,
-                    n_samples=done[0]["n_samples"] if done else None,
-                    quantity=quantity,
-                    estimator=estimator,
-                    method=method,
-                    mean=float(values.mean()) if done else None,
-                    sd=float(values.std(ddof=1)) if len(done) > 1 else None,
-                    n_seeds=len(done),
-                    failed=sum(record["status"] == "failed" for record in found),
-                    total_error=float(np.mean([r["l1_error"] for r in done])) if done and quantity == "error" else None,
-                    published=published.get((dataset, noise, estimator, method)) if quantity == "accuracy" else None,
-                )
-            )
-    return results
+        record = records.get(run.identity, {})
+        for quantity, key in _QUANTITIES[experiment.shows].items() if run.method in shown else ():
+            done = record.get("status") == "done" and record.get(key) is not None
+            measured.append({
+                **{name: getattr(run.posterior, name) for name in ("dataset", "noise", "size")},
+                "quantity": quantity,
+                "estimator": run.estimator or "",
+                "method": run.method or "",
+                "row": _row_name(run.estimator or "", run.method or "", quantity),
+                "value": record[key] * (100 if quantity == "accuracy" else 1) if done else np.nan,
+                "n_samples": record["n_samples"] if done else None,
+                "total_error": record["l1_error"] if done and quantity == "error" else np.nan,
+                "failed": record.get("status") == "failed",
+            })  # fmt: skip
+    cell = ["dataset", "noise", "size", "quantity", "estimator", "method", "row"]
+    grouped = pd.DataFrame(measured).groupby(cell, sort=False)
+    results = grouped.agg(
+        n_samples=("n_samples", "first"),
+        mean=("value", "mean"),
+        sd=("value", "std"),
+        n_seeds=("value", "count"),
+        failed=("failed", "sum"),
+        total_error=("total_error", "mean"),
+    ).reset_index()
+    printed = published_values() if experiment.shows == "accuracies" else published_values()[:0]
+    results = results.merge(printed, "left", ["dataset", "noise", "estimator", "method"])
+    results = results.astype({"n_samples": "Int64", "paper_mean": float, "paper_sd": float})
+    return results.assign(difference=results["mean"] - results["paper_mean"])
 
 
-def _number(digits: int, mean: float | None, sd: float | None = None, bold: bool = False, star: bool = False) -> str:
+def _row_name(estimator: str, method: str, quantity: str) -> str:
+    """Return what the paper calls a row: `DT Forward`, or the estimator or quantity alone."""
+    name = base_name(estimator)
+    words = [ESTIMATOR_NAMES.get(name, name) + estimator[len(name) :].replace("-", " ")]
+    if quantity == "accuracy":
+        words.append(METHOD_NAMES.get(method, method))
+    return " ".join(filter(None, words)) or _DELTAS.get(quantity, quantity)
+
+
+def to_rows(results: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the results as plain numbers and strings, `None` where unknown."""
+    plain = results[_COLUMNS].astype(object)
+    return list(plain.where(plain.notna() & (plain != ""), None).to_dict("records"))
+
+
+def to_csv(results: pd.DataFrame) -> str:
+    """Return one row per result."""
+    return str(results[_COLUMNS].to_csv(index=False, lineterminator="\n", float_format="%.10g"))
+
+
+def tables_of(experiment: Experiment, results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return one table of texts per data set, by its name in the paper."""
+    build = _accuracy_table if experiment.shows == "accuracies" else _curve_table
+    return {DATASET_NAMES.get(name, name): build(own) for name, own in results.groupby("dataset", sort=False)}
+
+
+def _number(digits: int, mean: float, sd: float, bold: bool = False, star: bool = False) -> str:
     """Return `mean ± sd` as Markdown, marked; `to_latex` translates it."""
-    if mean is None:
+    if pd.isna(mean):
         return _NOTHING
     shown = f"**{mean:.{digits}f}**" if bold else f"{mean:.{digits}f}"
-    return shown + ("\\*" if star else "") + ("" if sd is None else f" ± {sd:.{digits}f}")
+    return shown + ("\\*" if star else "") + ("" if pd.isna(sd) else f" ± {sd:.{digits}f}")
 
 
-class ResultTable(NamedTuple):
-    """A heading, the names of the columns, and rows of text."""
-
-    heading: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def tables_of(experiment: Experiment, results: Sequence[Result]) -> list[ResultTable]:
-    """Return one table per data set."""
-    build = _accuracy_table if experiment.shows == "accuracies" else _curve_table
-    by_dataset = {dataset: [r for r in results if r.dataset == dataset] for dataset in experiment.datasets}
-    return [ResultTable(DATASET_NAMES.get(dataset, dataset), *build(own)) for dataset, own in by_dataset.items() if own]
-
-
-Rows: TypeAlias = tuple[tuple[str, ...], ...]
-
-
-def _accuracy_table(results: Sequence[Result]) -> tuple[tuple[str, ...], Rows]:
+def _accuracy_table(results: pd.DataFrame) -> pd.DataFrame:
     """Rows are methods; each noise has our value and, where the paper printed one, its value and the difference."""
-    sizes = {result.size for result in results}
-    heads = dict.fromkeys(r.noise if len(sizes) == 1 else f"{r.noise}, n={r.size:g}" for r in results)
-    parts = ("", ", paper", ", difference") if any(result.published for result in results) else ("",)
-    rows: dict[str, list[str]] = {}
-    for result in results:
+    table = {"": results.row.unique()}
+    for (noise, size), own in results.groupby(["noise", "size"], sort=False):
+        head = noise if results["size"].nunique() == 1 else f"{noise}, n={size:g}"
         # Bold: the best estimator of a method. Star: the best of the column.
-        column = [r for r in results if (r.noise, r.size) == (result.noise, result.size) and r.mean is not None]
-        rivals = [r.mean or 0.0 for r in column if r.method == result.method]
-        bold = len(rivals) > 1 and result.mean == max(rivals)
-        star = len(column) > 1 and result.mean == max(r.mean or 0.0 for r in column)
-        printed = _number(2, *result.published) if result.published else _NOTHING
-        difference = _NOTHING if result.difference is None else f"{result.difference:+.2f}"
-        cells = (_number(2, result.mean, result.sd, bold, star), printed, difference)
-        rows.setdefault(result.row, []).extend(cells[: len(parts)])
-    columns = ("", *(f"{head}{part}" for head in heads for part in parts), "seeds")
-    return columns, tuple((name, *own, _seeds(r for r in results if r.row == name)) for name, own in rows.items())
+        rivals = own.groupby("method")["mean"]
+        bold = (own["mean"] == rivals.transform("max")) & (rivals.transform("count") > 1)
+        star = (own["mean"] == own["mean"].max()) & (own["mean"].count() > 1)
+        table[head] = [_number(2, *cell) for cell in zip(own["mean"], own.sd, bold, star, strict=True)]
+        if results.paper_mean.notna().any():
+            printed = own[["paper_mean", "paper_sd", "paper_bold", "paper_star"]]
+            table[f"{head}, paper"] = [_number(2, *cell) for cell in printed.itertuples(index=False)]
+            table[f"{head}, difference"] = [_NOTHING if pd.isna(d) else f"{d:+.2f}" for d in own.difference]
+    table["seeds"] = [_seeds(own.n_seeds) for _, own in results.groupby("row", sort=False)]
+    return pd.DataFrame(table)
 
 
-def _curve_table(results: Sequence[Result]) -> tuple[tuple[str, ...], Rows]:
+def _curve_table(results: pd.DataFrame) -> pd.DataFrame:
     """Rows are noise and sample size; each estimator or quantity has a column, the smallest error in bold."""
-    points: dict[tuple[str, float], list[Result]] = {}
-    for result in results:
-        points.setdefault((result.noise, result.size), []).append(result)
     rows = []
-    for (noise, size), own in points.items():
-        known = [r.mean for r in own if r.mean is not None and r.estimator != "oracle"]
-        n_samples = next((r.n_samples for r in own if r.n_samples), None)
-        compared = results[0].quantity == "error" and len(known) > 1
-        cells = [_number(3, r.mean, r.sd, bold=compared and r.mean == min(known)) for r in own]
-        samples = f"{n_samples:,}" if n_samples else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
-        rows.append((noise, samples, *cells, _seeds(own)))
-    return ("noise", "samples", *dict.fromkeys(r.row for r in results), "seeds"), tuple(rows)
+    for (noise, size), own in results.groupby(["noise", "size"], sort=False):
+        known, n_samples = own["mean"][own.estimator != "oracle"].dropna(), own.n_samples.dropna()
+        best = known.min() if (own.quantity == "error").all() and len(known) > 1 else None
+        cells = [_number(3, mean, sd, mean == best) for mean, sd in zip(own["mean"], own.sd, strict=True)]
+        samples = f"{n_samples.iloc[0]:,}" if len(n_samples) else f"{size:,.0f}" if size > 1 else f"{size:.0%}"
+        rows.append((noise, samples, *cells, _seeds(own.n_seeds)))
+    return pd.DataFrame(rows, columns=["noise", "samples", *results.row.unique(), "seeds"])
 
 
-def _seeds(results: Iterable[Result]) -> str:
-    numbers = [result.n_seeds for result in results]
-    low, high = min(numbers), max(numbers)
+def _seeds(counts: pd.Series) -> str:
+    low, high = counts.min(), counts.max()
     return str(low) if low == high else f"{low}–{high}"
 
 
@@ -262,14 +212,16 @@ def _shown(value: Any) -> str:
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def to_latex(experiment: Experiment, results: Sequence[Result]) -> str:
+def to_latex(experiment: Experiment, results: pd.DataFrame) -> str:
     """Return a `tabular` per data set, for booktabs."""
     blocks = []
-    for table in tables_of(experiment, results):
+    for heading, table in tables_of(experiment, results).items():
         head = " & ".join(_escape(name) for name in table.columns)
-        body = [" & ".join((_escape(row[0]), *map(_to_math, row[1:]))) + r" \\" for row in table.rows]
+        body = [
+            " & ".join((_escape(row[0]), *map(_to_math, row[1:]))) + r" \\" for row in table.itertuples(index=False)
+        ]
         spec = "l" + "r" * (len(table.columns) - 1)
-        lines = [f"% {table.heading}", rf"\begin{{tabular}}{{{spec}}}", r"\toprule", head + r" \\", r"\midrule"]
+        lines = [f"% {heading}", rf"\begin{{tabular}}{{{spec}}}", r"\toprule", head + r" \\", r"\midrule"]
         blocks.append("\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}"]))
     return "\n\n".join(blocks) + "\n"
 
@@ -283,12 +235,3 @@ def _to_math(cell: str) -> str:
 def _escape(name: str) -> str:
     deltas = {sign: rf"$\Delta_{sign[1]}$" for sign in _DELTAS.values()}
     return deltas.get(name, name.replace("_", r"\_").replace("%", r"\%"))
-
-
-def to_csv(results: Sequence[Result]) -> str:
-    """Return one row per result."""
-    import pandas as pd
-
-    # Objects, not floats: counts stay whole where some are missing.
-    frame = pd.DataFrame([result.to_dict() for result in results], dtype=object)
-    return str(frame.to_csv(index=False, lineterminator="\n"))
