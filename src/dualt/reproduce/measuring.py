@@ -50,21 +50,16 @@ class Posterior:
     """
 
     def __init__(self, spec: PosteriorSpec, folder: Path | None, n_jobs: int | None, on_epoch: OnStage | None) -> None:
-        dataset, size = _load(spec), {}
+        dataset = _load(spec)
+        options: dict[str, Any] = {"random_state": spec.seed, "validation_fraction": spec.validation_fraction}
         if spec.size != 1 and (spec.dataset != "synthetic" or spec.whole_validation):
             total = len(dataset.train_y)
             if spec.whole_validation:
                 total -= round(spec.validation_fraction * total)
             n_samples = round(spec.size * total) if spec.size < 1 else min(int(spec.size), total)
-            size = {"n_train" if spec.whole_validation else "n_samples": n_samples}
+            options["n_train" if spec.whole_validation else "n_samples"] = n_samples
         self.spec = spec
-        self.split = split_dataset(
-            dataset,
-            _transition(spec, dataset.n_classes),
-            random_state=spec.seed,
-            validation_fraction=spec.validation_fraction,
-            **size,
-        )
+        self.split = split_dataset(dataset, _transition(spec, dataset.n_classes), **options)
         config = _config(spec, n_jobs)
         data = training_data(self.split, dataset, config.device)
         kept = None if folder is None else make_folder(folder)
@@ -117,8 +112,8 @@ class Posterior:
         truth = self.split.transition
         if truth is None:
             return {}
-        error = l1_error(truth, transition)
-        return {"l1_error": error, "l1_error_per_class": l1_error(truth, transition, normalize=True)}
+        per_class = l1_error(truth, transition, normalize=True)
+        return {"l1_error": l1_error(truth, transition), "l1_error_per_class": per_class}
 
     def _train(self, run: RunSpec) -> dict[str, Any]:
         """Train a method, starting from the posterior's network where it does."""
@@ -170,18 +165,15 @@ def _training(trained: Trained) -> dict[str, Any]:
 
 def _config(spec: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None) -> TrainingConfig:
     """Return the configuration of the posterior, and of the method of a run that starts from it."""
-    shared: dict[str, Any] = {"batch_size": spec.batch_size}
-    own = {**shared, **{key: getattr(spec, key) for key in ("optimizer", "learning_rate", "momentum", "schedule")}}
+    own = {name: getattr(spec, name) for name in ("batch_size", "optimizer", "learning_rate", "momentum", "schedule")}
     recipes = {"ce": METHODS["ce"].recipe.changed(spec.epochs, **own)}
     if run is not None:
         # A learning rate belongs to its optimizer: the methods take both or neither.
-        common = shared if spec.optimizer is None else own
+        common = {"batch_size": spec.batch_size} if spec.optimizer is None else own
         settings = {name: dict(changes) for name, changes in run.settings}
-        recipes |= {
-            name: entry.recipe.changed(run.method_epochs, **{**common, **settings.get(name, {})})
-            for name, entry in METHODS.items()
-            if name != "ce"
-        }
+        for name in METHODS.keys() - {"ce"}:
+            changes = {**common, **settings.get(name, {})}
+            recipes[name] = METHODS[name].recipe.changed(run.method_epochs, **changes)
     options = {name: getattr(spec, name) for name in _NETWORK_DEFAULTS}
     return TrainingConfig(
         network=with_logistic_loss(spec.network) if spec.loss == "logistic" else spec.network,
@@ -197,10 +189,7 @@ def _config(spec: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None)
 
 
 def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
-    """Return a function that builds `network` with logits (0, z) of one output z.
-
-    Their cross entropy is the logistic loss of z.
-    """
+    """Return a function that builds `network` with logits (0, z): their cross entropy is the logistic loss of z."""
 
     def build(input_shape: Sequence[int], n_classes: int, **options: Any) -> nn.Module:
         if n_classes != 2:

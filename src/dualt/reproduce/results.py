@@ -175,8 +175,7 @@ def about(experiment: Experiment) -> str:
     epochs = "epochs as published" if experiment.epochs is None else f"{experiment.epochs} epochs for the posterior"
     if experiment.shows == "accuracies" and experiment.method_epochs is not None:
         epochs += f" and {experiment.method_epochs} for the other methods"
-    used = (pair for pair in experiment.network.items() if pair[0] in experiment.datasets)
-    networks = ", ".join(f"{name} for {dataset}" for dataset, name in used)
+    networks = ", ".join(f"{experiment.network[dataset]} for {dataset}" for dataset in experiment.datasets)
     changed = "; ".join(deviations(experiment))
     differs = f" Not as the authors ran it: {changed}. Compare rows, not levels." if changed else ""
     return f"Profile `{experiment.profile}`, {seeds}; {epochs}; {networks}.{differs} {_LEGENDS[experiment.shows]}"
@@ -200,30 +199,26 @@ def deviations(experiment: Experiment) -> list[str]:
         own["sizes"] = None if {*one.sizes} <= {*paper.sizes} else ", ".join(f"{size:g}" for size in one.sizes)
         return own | {f"{name}.{key}": getattr(one, name).get(key) for name, keys in tables.items() for key in keys}
 
+    def shown(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return ", ".join(f"{key} {own}" for key, own in value.items())
+        if value is None or isinstance(value, bool):
+            return {None: "none", True: "yes", False: "no"}[value]
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
     published = settings(paper)
-    return [f"{name} ({_shown(own)})" for name, own in settings(experiment).items() if own != published[name]]
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {own}" for key, own in value.items())
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return [f"{name} ({shown(own)})" for name, own in settings(experiment).items() if own != published[name]]
 
 
 def to_latex(experiment: Experiment, results: pd.DataFrame) -> str:
     """Return a `tabular` per data set, for booktabs."""
     blocks = []
     for heading, table in tables_of(experiment, results).items():
-        head = " & ".join(_escape(name) for name in table.columns)
-        body = [
-            " & ".join((_escape(row[0]), *map(_to_math, row[1:]))) + r" \\" for row in table.itertuples(index=False)
-        ]
-        spec = "l" + "r" * (len(table.columns) - 1)
-        lines = [f"% {heading}", rf"\begin{{tabular}}{{{spec}}}", r"\toprule", head + r" \\", r"\midrule"]
-        blocks.append("\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}"]))
-    return "\n\n".join(blocks) + "\n"
+        first, *others = table.columns
+        styled = table.style.hide(axis="index").format_index(_escape, axis=1)
+        styled = styled.format({first: _escape, **dict.fromkeys(others, _to_math)})
+        blocks.append(f"% {heading}\n{styled.to_latex(column_format='l' + 'r' * len(others), hrules=True)}")
+    return "\n".join(blocks)
 
 
 def _to_math(cell: str) -> str:

@@ -16,6 +16,7 @@ from dualt.estimators import ESTIMATORS
 from dualt.io import load_transition
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
+from dualt.nn.samples import AUGMENTATIONS
 from dualt.noise.matrices import parse_name
 from dualt.reproduce.experiments import Experiment, TrainingSpec, check_names
 
@@ -24,14 +25,9 @@ FORMAT = 2
 
 Settings: TypeAlias = tuple[tuple[str, Any], ...]
 
-# Labels that are noisy as they come, with an unknown matrix.
-GIVEN = "given"
-# The known matrix of the noise.
-TRUE = "true"
-# Estimate from the probabilities of the validation part.
-HELD_OUT = "-held-out"
-# The matrices that an experiment can compare.
-MATRICES = (*ESTIMATORS, *(name + HELD_OUT for name in ESTIMATORS), TRUE)
+GIVEN = "given"  # labels that are noisy as they come, with an unknown matrix
+TRUE = "true"  # the known matrix of the noise
+HELD_OUT = "-held-out"  # estimate from the probabilities of the validation part
 _MATRIX_FILES = (".json", ".npy", ".csv")
 
 
@@ -55,7 +51,7 @@ class PosteriorSpec(TrainingSpec):
     @property
     def identity(self) -> str:
         """A hash of everything that the posterior depends on."""
-        return _identity(self.to_dict())
+        return _hash(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is not the default: a field that is added later changes no identity."""
@@ -80,7 +76,7 @@ class RunSpec:
     @property
     def identity(self) -> str:
         """A hash of everything that the result depends on."""
-        return _identity(self.to_dict())
+        return _hash(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
@@ -97,7 +93,7 @@ class RunSpec:
         return " ".join(filter(None, (*words, self.estimator, self.method)))
 
 
-def _identity(content: Mapping[str, Any]) -> str:
+def _hash(content: Mapping[str, Any]) -> str:
     text = json.dumps({"format": FORMAT, **content}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -115,10 +111,8 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
 
 def _check(experiment: Experiment) -> None:
     """Refuse settings that no run could use, before any run starts."""
-    from dualt.nn.samples import AUGMENTATIONS
-
     check_names("data set", experiment.datasets, REGISTRY)
-    check_names("estimator", experiment.estimators, MATRICES)
+    check_names("estimator", experiment.estimators, (*ESTIMATORS, *(name + HELD_OUT for name in ESTIMATORS), TRUE))
     check_names("estimator", experiment.estimator_options, ESTIMATORS)
     check_names("method", (*experiment.methods, *experiment.recipes), METHODS)
     check_names("network", (experiment.network[dataset] for dataset in experiment.datasets), NETWORKS)
@@ -138,26 +132,26 @@ def _check(experiment: Experiment) -> None:
 
 def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
     shared = {field.name: getattr(experiment, field.name) for field in fields(TrainingSpec)}
-    for dataset, name, size, seed in product(
-        experiment.datasets, experiment.noise, experiment.sizes, range(experiment.seeds)
-    ):
-        noise, matrix = name, None
-        if _is_file(name):
-            noise, matrix = Path(name).name, tuple(tuple(map(float, row)) for row in load_transition(name))
-        elif name != GIVEN:
-            noise = canonical_noise(name)
-        network = experiment.network[dataset]
-        own = {"width": experiment.width.get(dataset, 1.0), "augment": experiment.augment.get(dataset)}
+    seeds = range(experiment.seeds)
+    for dataset, noise, size, seed in product(experiment.datasets, experiment.noise, experiment.sizes, seeds):
+        own: dict[str, Any] = {"dataset": dataset, "noise": noise, "size": size, "seed": seed}
+        own |= {"width": experiment.width.get(dataset, 1.0), "augment": experiment.augment.get(dataset)}
+        own["network"] = experiment.network[dataset]
+        if _is_file(noise):
+            own |= {
+                "noise": Path(noise).name,
+                "matrix": tuple(tuple(map(float, row)) for row in load_transition(noise)),
+            }
+        elif noise != GIVEN:
+            own["noise"] = canonical_noise(noise)
         # Settings that do not apply are not part of the identity.
         if dataset != "synthetic":
             own |= {"n_test": None, "pool": None, "standardize": False}
-        if not network.startswith("resnet"):
+        if not own["network"].startswith("resnet"):
             own["stem"] = None
-        if not network.startswith("mlp"):
+        if not own["network"].startswith("mlp"):
             own["batch_norm"] = False
-        yield PosteriorSpec(
-            dataset=dataset, noise=noise, matrix=matrix, size=size, seed=seed, network=network, **{**shared, **own}
-        )
+        yield PosteriorSpec(**{**shared, **own})
 
 
 def _is_file(noise: str) -> bool:
@@ -185,9 +179,7 @@ def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSp
         stages = [method]  # and those that it starts from
         while (source := METHODS[stages[-1]].starts_from) is not None:
             stages.append(source)
-        settings = tuple(
-            (stage, _sorted(own)) for stage in stages if (own := experiment.recipes.get(stage)) is not None
-        )
+        settings = tuple((stage, _sorted(experiment.recipes[stage])) for stage in stages if stage in experiment.recipes)
         return RunSpec(posterior, estimator, method, experiment.method_epochs, options, settings)
 
     yield RunSpec(posterior, method="ce")

@@ -126,12 +126,10 @@ def _in_parallel(
 
     # The machines of a cluster need not see our folder: they send their records back.
     own_out, threads = (None, 1) if dask else (out, max(1, (os.cpu_count() or 1) // n_jobs))
-    tasks = (joblib.delayed(_collect)(group, own_out, threads) for group in groups)
+    tasks = (joblib.delayed(_do_all)(group, own_out, threads) for group in groups)
+    cluster, backend = (connected(dask), "dask") if dask else (nullcontext(), "loky")
     try:
-        with (
-            nullcontext() if dask is None else connected(dask),
-            joblib.parallel_config(backend="dask" if dask else "loky"),
-        ):
+        with cluster, joblib.parallel_config(backend=backend):
             parallel = joblib.Parallel(-1 if dask else n_jobs, return_as="generator_unordered", batch_size=1)
             for record, label in chain.from_iterable(parallel(tasks)):
                 if dask:
@@ -144,8 +142,8 @@ def _in_parallel(
         ) from error
 
 
-def _collect(runs: Sequence[RunSpec], out: Path | None, n_jobs: int) -> list[tuple[Record, str]]:
-    return list(do_runs(runs, out, n_jobs))
+def _do_all(*task: Any) -> list[tuple[Record, str]]:
+    return list(do_runs(*task))
 
 
 def do_runs(
