@@ -13,12 +13,13 @@ def run(*words):
 
 
 def test_get_says_what_was_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setenv("DUALT_DATA", str(tmp_path))
     new = [tmp_path / "MNIST/raw/x.gz"]
-    monkeypatch.setattr("dualt.datasets.download", lambda name, root: list(new))
-    assert f"downloaded {new[0]}" in run("mnist", "--data-dir", tmp_path).stdout
-    answer = json.loads(run("mnist", "--data-dir", tmp_path, "--json").stdout)
+    monkeypatch.setattr("dualt.datasets.download", lambda name: list(new))
+    assert f"downloaded {new[0]}" in run("mnist").stdout
+    answer = json.loads(run("mnist", "--json").stdout)
     assert answer == {"name": "mnist", "root": str(tmp_path), "fetched": [str(new.pop())]}
-    assert "already in" in run("mnist", "--data-dir", tmp_path).stdout
+    assert "already in" in run("mnist").stdout
     assert run("digits").stdout == "digits: built in, nothing to download\n"
 
 

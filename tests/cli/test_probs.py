@@ -109,15 +109,6 @@ def test_columns_of_numbers_and_categories_and_groups(table):
     np.testing.assert_allclose(np.load("c.npy"), np.load("p.npy"))
 
 
-def test_a_table_that_has_probabilities_is_taken_as_it_is(table):
-    probs = np.random.default_rng(0).dirichlet(np.ones(3), 120)
-    for number, name in enumerate(sorted(WORDS)):
-        table[name] = probs[:, number]
-    table[["title", "label", *sorted(WORDS)]].to_csv("whole.csv", index=False)
-    result = run("issues", "whole.csv", "--label", "label", "--text", "title", "--json")
-    assert "no probabilities" not in result.stderr
-
-
 def test_a_model_of_ones_own(table, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("my_models.py").write_text(
@@ -171,7 +162,7 @@ def test_a_model_that_knows_nothing_says_so(table):
     table.assign(noise=np.random.default_rng(1).normal(size=120)).to_csv("noise.csv", index=False)
     result = run("issues", "noise.csv", "--label", "label", "--features", "noise", "--quick")
     assert "no better than always naming" in result.stderr
-    assert "has no probabilities: they were made out of fold" in result.stderr
+    assert "made out of fold" in result.stderr
     assert "No noise rate can be claimed" in result.stdout
 
 
@@ -287,7 +278,7 @@ def test_labels_that_look_alike_are_named_and_merged_and_the_review_has_them_as_
     assert "differ only by case, accents or blanks. Merge them with --merge-labels." in result.stderr
     assert "'n/a' (2) look like missing labels" in result.stderr
     assert "Several rows have the same id in 'sku', and are named by row number instead: '0000'" in result.stderr
-    assert result.stderr.index("differ only") < result.stderr.index("no probabilities"), "before anything is estimated"
+    assert result.stderr.index("differ only") < result.stderr.index("out of fold"), "before anything is estimated"
     found = json.loads(run(*options, "--merge-labels", "--report", "page.html", "--top", "40").stdout)
     assert found["class_names"] == sorted(WORDS)
     (rows,) = numbers("page.html")["lists"]

@@ -18,7 +18,7 @@ from dualt.cli.options import Command, Group
 from dualt.cli.predict import predict
 from dualt.cli.probs import probs
 from dualt.cli.reproduce import reproduce
-from dualt.cli.terminal import remember_typed, say
+from dualt.cli.terminal import say
 from dualt.cli.train import train
 from dualt.cli.votes import votes
 from dualt.errors import DualtError, TrainingError, missing_extra
@@ -33,10 +33,6 @@ _GO_ON = {
 
 class _Commands(Group):
     """Turns our errors into one line on stderr and an exit code; anything else is a bug and shows its traceback."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        remember_typed(args)
-        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from dualt.cli.options import Classes, IdColumn, Json, LabelColumn, output_option, shared
+from dualt.cli.options import Classes, IdColumn, Json, LabelColumn, output_option
 from dualt.cli.terminal import print_json, say
 from dualt.errors import InputError
 from dualt.files import check_writable_target, keep_backup
 
 
-@shared
 def apply_review(
     labels: Annotated[
         Path,

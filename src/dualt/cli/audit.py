@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import glob
-import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from dualt.cli.inputs import joined_texts, opened, read_column, warn_missing
-from dualt.cli.options import Classes, Data, Jobs, Json, LabelColumn, Learning, RandomState, output_option, shared
-from dualt.cli.terminal import print_json, say
-from dualt.errors import DualtError, InputError, LabelsError, UnknownNameError
+from dualt.cli.options import (
+    Classes,
+    Data,
+    Features,
+    IdColumn,
+    Jobs,
+    Json,
+    LabelColumn,
+    Learning,
+    RandomState,
+    output_option,
+)
+from dualt.cli.terminal import again, print_json, say
+from dualt.errors import DualtError, InputError, LabelsError
 from dualt.files import check_readable, keep_backup
 
 if TYPE_CHECKING:
@@ -29,7 +39,6 @@ if TYPE_CHECKING:
 _SIZE = 200
 
 
-@shared
 def audit(
     labels: Annotated[
         Path, typer.Argument(metavar="LABELS", help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")
@@ -42,9 +51,7 @@ def audit(
     text: Annotated[
         str | None, typer.Option(help="Column of texts to show and to learn from; or a file of lines, to show only.")
     ] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'.")
-    ] = None,
+    features: Features = None,
     size: Annotated[
         int | None, typer.Option(help=f"How many labels to check. Default: {_SIZE}, or all if these are fewer.")
     ] = None,
@@ -52,15 +59,15 @@ def audit(
         int | None, typer.Option(help="Add this many to the file of --output, which keeps its true labels.")
     ] = None,
     design: Annotated[
-        str | None,
-        typer.Option(help="uniform, or stratified by predicted wrongness. Default: stratified with probabilities."),
+        Literal["uniform", "stratified"] | None,
+        typer.Option(help="Stratified is by predicted wrongness, and the default with probabilities."),
     ] = None,
     target: Annotated[
         float | None, typer.Option(help="Half-width to reach for the interval of the noise rate, such as 0.02.")
     ] = None,
     random_state: RandomState = 0,
     label: LabelColumn = None,
-    id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS that names the rows.")] = None,
+    id_column: IdColumn = None,
     probs: Annotated[
         Path | None, typer.Option(help="Predicted probabilities, to draw by: a file, or columns of LABELS.")
     ] = None,
@@ -80,6 +87,7 @@ def audit(
     Example: `dualt audit data.csv --label label --text title --size 200 -o audit.csv --report audit.html`
     """
     from dualt.audit import Sheet
+    from dualt.cli.inputs import opened, warn_missing
     from dualt.io.tables import TABLES
     from dualt.validation import check_fraction
 
@@ -89,58 +97,59 @@ def audit(
         check_fraction(target, "--target")
     learning = Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
-    is_raw = bool(features or data.image_folder or (learning.text_column and data.probs.suffix.lower() in TABLES))
+    is_raw = bool(features or data.image_folder or (learning.text_columns and data.probs.suffix.lower() in TABLES))
     if report is not None and probs is None and not is_raw:
         raise InputError("Expected --probs, --text, --features or images with --report: the page shows predictions.")
     rows = _read_rows(data, learning)
-    earlier = _earlier(output, rows.given, adding=more is not None)
-    design = _design(design, earlier, has_probs=probs is not None or is_raw)
-    if probs is None and (not is_raw or (design == "uniform" and report is None)):
-        warn_missing(rows.labelled, len(rows.given))
-        plan, found, reached = _plan(rows, design, earlier)
-    else:
+    earlier = _read_earlier(output, rows.given, adding=more is not None)
+    has_probs = probs is not None or is_raw
+    design = _design(design, earlier, has_probs=has_probs)
+    if has_probs and not (probs is None and design == "uniform" and report is None):
         with opened(data, learning) as examples:
             plan, found, reached = _plan(rows, design, earlier, examples.posterior)
             found = examples.find_issues(found.transition_estimate) if found is not None else None
+    else:
+        warn_missing(rows.labelled, len(rows.given))
+        plan, found, reached = _plan(rows, design, earlier)
     drawn = plan.draw(_total(size, more, earlier, len(rows.labelled)), random_state)
     sheet = Sheet.of_draw(rows.given, drawn._replace(rows=rows.labelled[drawn.rows]), rows.ids, rows.texts)
     sheet = sheet if earlier is None else sheet.with_true_of(earlier)
     if found is not None and report is not None:
-        lines = Path(text) if text and learning.text_column is None else None
         pictures = images or (None if text else data.image_folder)
-        found.to_report(report, images=pictures, texts=lines, audit=sheet)
+        found.to_report(report, images=pictures, texts=learning.text_file, audit=sheet)
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
-    progress = _progress(plan, sheet, reached, target)
+    progress, sentences = _progress(plan, sheet, reached, target)
     if as_json:
         written = {"output": str(output), "report": report and str(report), "design": design}
         named = {"backup": backup and str(backup), "ids": sheet.ids, "texts": sheet.texts}
         known = {name: value for name, value in named.items() if value is not None}
         print_json(written | {"indices": sheet.rows.tolist()} | known | progress)
         return
-    _show(progress)
-    if backup is not None:
-        say(f"The earlier file is kept as {backup}.")
     n_open = len(sheet.rows) - len(sheet.filled)
-    wish = f"{n_open:,} label{'' if n_open == 1 else 's'} to check in {output}: fill in the column 'true'"
-    say(wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified", nl=False)
-    next_step = shlex.join(["dualt", "estimate", *_inputs(data, learning), "--verified", str(output)])
-    say(f"{', then' if n_open else ':'}\n {next_step}")
+    sentences += [] if backup is None else [f"The earlier file is kept as {backup}."]
+    wish = f"{n_open:,} label{'s' * (n_open != 1)} to check in {output}: fill in the column 'true', then"
+    sentences.append(wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified:")
+    first, without = None if has_probs else "PROBS", ["-o"]
+    if data.labels is not None:  # `dualt estimate` takes files of probabilities first
+        first, without = str(probs), ["-o", "--probs"]
+    sentences.append(f" {again('estimate', '--verified', str(output), first=first, without=without)}")
     if report is not None and n_open:
-        say(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
+        sentences.append(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
+    say("\n".join(sentences))
 
 
 def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled: int) -> int:
     """Return how many rows are to be drawn, including those of earlier batches."""
-    n_before = 0 if earlier is None else len(earlier.rows)
-    if more is not None:
-        if not 0 <= more <= n_labelled - n_before:
-            left = f"{n_labelled - n_before:,} of {n_labelled:,} labels that are not drawn yet"
-            raise InputError(f"Expected --more from 0 to the {left}, got {more:,}.")
-        return n_before + more
     if size is not None and not 1 <= size <= n_labelled:
         raise InputError(f"Expected --size from 1 to {n_labelled:,}, the number of labels, got {size:,}.")
-    return min(_SIZE, n_labelled) if size is None else size
+    if more is None or earlier is None:
+        return min(_SIZE, n_labelled) if size is None else size
+    n_before = len(earlier.rows)
+    if not 0 <= more <= n_labelled - n_before:
+        left = f"{n_labelled - n_before:,} of {n_labelled:,} labels that are not drawn yet"
+        raise InputError(f"Expected --more from 0 to the {left}, got {more:,}.")
+    return n_before + more
 
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
@@ -157,18 +166,6 @@ def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
     return Data(labels, **named, columns=str(probs))
 
 
-def _inputs(data: Data, learning: Learning) -> list[str]:
-    """Return the data as `dualt estimate` takes them."""
-    options = {
-        "--label": data.label, "--probs": data.columns, "--id": data.id_column, "--classes": data.classes,
-        "--text": learning.text_column, "--features": learning.features,
-    }  # fmt: skip
-    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    raw = data.columns or learning.text_column or learning.features or data.image_folder
-    paths = [data.probs] if data.labels is None else [data.probs, data.labels]
-    return [*([] if raw or data.labels else ["PROBS"]), *map(str, paths), *words]
-
-
 class _Rows(NamedTuple):
     """The given labels of all rows, the positions of those that have one, and their ids and texts."""
 
@@ -182,6 +179,7 @@ def _read_rows(data: Data, learning: Learning) -> _Rows:
     import numpy as np
 
     from dualt import io
+    from dualt.cli.inputs import read_column, read_texts
     from dualt.labels import as_label_array, is_missing
 
     path, folder = data.labels or data.probs, data.image_folder
@@ -194,50 +192,46 @@ def _read_rows(data: Data, learning: Learning) -> _Rows:
         # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
         given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
     ids = read_column(data, data.id_column, len(given)) if folder is None else io.read_class_folder(folder).files
-    texts = joined_texts([read_column(data, name, len(given)) or [] for name in learning.text_columns])
-    return _Rows(given, labelled, ids, texts)
+    return _Rows(given, labelled, ids, read_texts(data, learning, len(given)))
 
 
-def _earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
-    """Return the sheet to add to; refuse to write over one that a person has worked on."""
+def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
+    """Return the sheet to add to, drawn from these labels; refuse to write over one that a person has worked on."""
     import numpy as np
 
     from dualt.audit import read_sheet
 
-    if adding:
-        sheet = read_sheet(output)
-        if sheet.strata is None:
-            raise InputError(f"Expected a file of `dualt audit` to add to, got {output} without the column 'stratum'.")
-        inside = sheet.rows < len(given)
-        now = np.where(inside, given[np.where(inside, sheet.rows, 0)].astype(str), "no such row")
-        if (changed := np.flatnonzero(now != sheet.given)).size:
-            at = changed[0]
-            raise LabelsError(
-                f"Expected the labels that {output} was drawn from, got {now[at]!r} in row {sheet.rows[at]}, not"
-                f" {sheet.given[at]!r}. Pass these labels, or draw a new audit into another file."
+    if not adding:
+        n_filled = 0
+        if output.exists():
+            with suppress(DualtError):
+                n_filled = len(read_sheet(output).filled)
+        if n_filled:
+            raise InputError(
+                f"Expected a new file to draw into, got {output} with {n_filled:,} verified labels, which would be"
+                " lost. Add a batch with --more, or choose another name."
             )
-        return sheet
-    try:
-        n_filled = len(read_sheet(output).filled) if output.exists() else 0
-    except DualtError:
         return None
-    if n_filled:
-        raise InputError(
-            f"Expected a new file to draw into, got {output} with {n_filled:,} verified labels, which would be lost."
-            " Add a batch with --more, or choose another name."
+    sheet = read_sheet(output)
+    if sheet.strata is None:
+        raise InputError(f"Expected a file of `dualt audit` to add to, got {output} without the column 'stratum'.")
+    inside = sheet.rows < len(given)
+    now = np.where(inside, given[np.where(inside, sheet.rows, 0)].astype(str), "no such row")
+    if (changed := np.flatnonzero(now != sheet.given)).size:
+        at = changed[0]
+        raise LabelsError(
+            f"Expected the labels that {output} was drawn from, got {now[at]!r} in row {sheet.rows[at]}, not"
+            f" {sheet.given[at]!r}. Pass these labels, or draw a new audit into another file."
         )
-    return None
+    return sheet
 
 
-def _design(wanted: str | None, earlier: Sheet | None, *, has_probs: bool) -> Design:
+def _design(wanted: Design | None, earlier: Sheet | None, *, has_probs: bool) -> Design:
     """Return the design that is wanted, else that of the earlier batch, else the best that is possible."""
     stratified = earlier is not None and earlier.strata is not None and bool(earlier.strata.any())
     if stratified and not has_probs:
         raise InputError("Expected --probs, by which the rows of the earlier batch were drawn, got none.")
-    if wanted not in (None, "uniform", "stratified"):
-        raise UnknownNameError("design", str(wanted), ("uniform", "stratified"))
-    best = "stratified" if stratified or (earlier is None and has_probs) else "uniform"
-    return cast("Design", wanted or best)
+    return wanted or ("stratified" if stratified or (earlier is None and has_probs) else "uniform")
 
 
 def _plan(
@@ -271,38 +265,32 @@ def _plan(
     return plan, None, (float(interval.low[0]), float(interval.high[0]))
 
 
-def _progress(plan: Plan, sheet: Sheet, reached: tuple[float, float] | None, target: float | None) -> dict[str, Any]:
-    """Return how many labels are drawn and verified, the interval that they give, and how many the target needs."""
-    known: dict[str, Any] = {"drawn": len(sheet.rows), "verified": len(sheet.filled)}
-    half_width = None if reached is None else (reached[1] - reached[0]) / 2
+def _progress(
+    plan: Plan, sheet: Sheet, reached: tuple[float, float] | None, target: float | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what is drawn, verified and reached, and how many labels the target needs, as data and in sentences."""
+    n_verified, sentences = len(sheet.filled), []
+    known: dict[str, Any] = {"drawn": len(sheet.rows), "verified": n_verified}
+    half_width = None
     if reached is not None:
-        known["reached"] = {"low": reached[0], "high": reached[1], "half_width": half_width}
-    if target is not None:
-        verified = len(sheet.filled) if reached is not None else 0
-        needed, most = plan.needed(target)
-        if half_width is not None:
-            needed = most = plan.needed_after(half_width, target, verified)
-        missing = max(most - verified, 0)
-        known["target"] = {"half_width": target, "needed": needed, "at_most": most, "missing": missing}
-    return known
-
-
-def _show(progress: dict[str, Any]) -> None:
-    """Say what was reached and how many labels are missing."""
-    reached, target = progress.get("reached"), progress.get("target")
-    if reached is not None:
-        say(
-            f"{reached['low']:.1%} to {reached['high']:.1%} of the labels are wrong: {progress['verified']:,} verified"
-            f" labels determine the noise rate to ±{100 * reached['half_width']:.1f} percentage points."
+        low, high = reached
+        half_width = (high - low) / 2
+        known["reached"] = {"low": low, "high": high, "half_width": half_width}
+        sentences.append(
+            f"{low:.1%} to {high:.1%} of the labels are wrong: {n_verified:,} verified labels determine the noise rate"
+            f" to ±{100 * half_width:.1f} percentage points."
         )
     if target is None:
-        return
-    wish, needed, most = f"±{100 * target['half_width']:g} percentage points", target["needed"], target["at_most"]
-    if reached is None:
+        return known, sentences
+    wish, (needed, most), counted = f"±{100 * target:g} percentage points", plan.needed(target), 0
+    if half_width is None:
         least = f"{needed:,} if the predictions are right, " if needed < most else ""
-        say(f"{wish} need {least}at most {most:,} verified labels. The first batch will show.")
-    elif reached["half_width"] <= target["half_width"]:
-        say(f"{wish} are reached.")
+        sentences.append(f"{wish} need {least}at most {most:,} verified labels. The first batch will show.")
     else:
-        is_or_are = "is" if target["missing"] == 1 else "are"
-        say(f"{wish} need about {most:,} verified labels: {target['missing']:,} {is_or_are} missing.")
+        needed = most = plan.needed_after(half_width, target, n_verified)
+        counted = n_verified
+    missing = max(most - counted, 0)
+    if half_width is not None:
+        need = f"need about {most:,} verified labels: {missing:,} {'is' if missing == 1 else 'are'} missing."
+        sentences.append(f"{wish} {'are reached.' if half_width <= target else need}")
+    return known | {"target": {"half_width": target, "needed": needed, "at_most": most, "missing": missing}}, sentences

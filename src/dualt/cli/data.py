@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.options import Command, DataDir, Group, Json, shared
+from dualt.cli.options import Command, Group, Json
 from dualt.cli.terminal import print_json, say
 
-app = typer.Typer(cls=Group, help="Download data sets from their publishers.", no_args_is_help=True)
+app = typer.Typer(cls=Group, no_args_is_help=True)
 
 
 @app.callback()
@@ -18,21 +18,19 @@ def _data() -> None:
 
 
 @app.command("get", cls=Command)
-@shared
 def get(
     name: Annotated[
         str, typer.Argument(help="mnist, fashion-mnist, cifar10, cifar100; synthetic and digits are built in.")
     ],
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Download a data set and verify it; what is there already is kept.
+    """Download a data set to $DUALT_DATA, else ~/.cache/dualt, and verify it; what is there already is kept.
 
     Example: dualt data get mnist
     """
     from dualt.datasets import REGISTRY, data_root, download
 
-    fetched, root = download(name, data_dir), data_root(data_dir)
+    fetched, root = download(name), data_root()
     if as_json:
         print_json({"name": name, "root": str(root), "fetched": [str(path) for path in fetched]})
     elif fetched:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from dualt.cli.options import Json, shared
-from dualt.cli.terminal import console, error_table, print_json, show_estimate, show_next
+from dualt.cli.options import Json
+from dualt.cli.terminal import console, plain_table, print_json, show_estimate, show_next
 
 _NOISE = "pair-0.3"
 _REPORT = Path("demo-report.html")
 
 
-@shared
 def demo(as_json: Json = False) -> None:
     """Show the main job where the truth is known: digits whose labels were corrupted on purpose.
 
@@ -69,16 +69,8 @@ def demo(as_json: Json = False) -> None:
         "wrong_after_correction": int((corrected != clean).sum()),
     }
     if as_json:
-        print_json(
-            {
-                "noise": _NOISE,
-                **counts,
-                "expected_wrong": found.expected_count,
-                "accuracy": accuracy,
-                "errors": errors,
-                "report": str(_REPORT),
-            }
-        )
+        scores: dict[str, Any] = {"expected_wrong": found.expected_count, "accuracy": accuracy, "errors": errors}
+        print_json({"noise": _NOISE, **counts, **scores, "report": str(_REPORT)})
         return
     out = console()
     out.print(
@@ -94,6 +86,10 @@ def demo(as_json: Json = False) -> None:
         f"\nThe transition matrix, by the default estimator, {DEFAULT_ESTIMATOR}:"
     )
     show_estimate(out, estimates[DEFAULT_ESTIMATOR])
-    out.print("\nAll estimators, against the truth that they did not see:\n")
-    out.print(error_table(estimates, errors))
+    table = plain_table(
+        "\nAll estimators, against the truth that they did not see", "estimator", "finds wrong>", "error Σ|T − T̂| / C>"
+    )
+    for name in sorted(errors, key=errors.__getitem__):
+        table.add_row(name, f"{estimates[name].noise_rate:.1%}", f"{errors[name]:.3f}")
+    out.print(table)
     show_next(out, {"dualt issues data.csv --label label --text title": "the same for your own data"})

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dualt.cli.inputs import estimate_examples, opened
 from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
-from dualt.cli.terminal import again, comparison_table, console, print_json, show_estimate, show_next
+from dualt.cli.terminal import again, console, plain_table, print_json, show_estimate, show_next
 
 
 @shared
@@ -29,7 +28,9 @@ def estimate(
 
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """
-    from dualt.estimators import DEFAULT_ESTIMATOR, comparable, estimate_posterior
+    from dualt.cli.inputs import estimate_examples, opened
+    from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, comparable, estimate_posterior
+    from dualt.transition import l1_error
 
     with opened(data, learning, estimation.determined) as examples:
         chosen = estimate_examples(examples, estimation)
@@ -45,8 +46,12 @@ def estimate(
     out = console()
     show_estimate(out, chosen, estimation.level)
     if others:
-        out.print()
-        out.print(comparison_table(compared))
+        table = plain_table("\nEstimators side by side", "estimator", "share wrong>", "Σ|A − B| / C>", "")
+        for name, other in compared.items():
+            distance = l1_error(other.transition, chosen.transition, normalize=True)
+            about = ESTIMATORS[name].summary if name in ESTIMATORS else ""
+            table.add_row(name, f"{other.noise_rate:.1%}", f"{distance:.2f}", f"[not bold dim]{about}[/]")
+        out.print(table)
     if estimation.estimator is None and estimation.verified is None:
         out.print(
             f"\n[dim]{DEFAULT_ESTIMATOR} is the default: of the estimators that hold both for noise that depends on the"
@@ -55,4 +60,4 @@ def estimate(
     steps = {again("issues", without=["-o"]): "which labels are wrong, and what they should be"}
     if not compare:
         steps[again(None, "--compare", without=["-o"])] = "every estimator side by side"
-    show_next(out, steps | ({} if output is None else {f"Written: {output}": ""}))
+    show_next(out, steps, output)

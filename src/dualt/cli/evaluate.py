@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.inputs import warn_missing, warn_verified
-from dualt.cli.options import Classes, Json, LabelColumn, Level, shared
-from dualt.cli.terminal import again, print_json, say
+from dualt.cli.options import Classes, Json, LabelColumn, Level
+from dualt.cli.terminal import again, print_json, say, words_of
 from dualt.errors import InputError, LabelsError
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from dualt.audit import NoisyAccuracy
 
 
-@shared
 def evaluate(
     predictions: Annotated[
         Path, typer.Argument(metavar="PREDICTIONS", help="Predicted classes, or probabilities, of the test rows.")
@@ -48,6 +45,7 @@ def evaluate(
     """
     from dualt import io
     from dualt.audit import noisy_accuracy, read_sheet
+    from dualt.cli.inputs import warn_missing, warn_verified
     from dualt.io.tables import TABLES
     from dualt.labels import is_missing
     from dualt.rows.posterior import in_block
@@ -77,59 +75,43 @@ def evaluate(
     judge = partial(
         noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names, level=level
     )
-    try:
-        found = judge(models[predictions], against=None if against is None else models[against])
-    except InputError as error:
-        wrong = [path for path, model in models.items() if _is_refused(judge, model)]
-        # Of two files of predictions, the one that causes the error is named.
-        raise in_block(error, str(wrong[0])) if len(wrong) == 1 < len(models) else error from None
+    found = judge(models[predictions])
+    if against is not None:
+        try:
+            found = judge(models[predictions], against=models[against])
+        except InputError as error:
+            raise in_block(error, str(against)) from None
     if as_json:
         print_json(found.to_dict())
         return
-    if sheet is not None:
-        warn_verified(found.n_verified, sheet, verified)
+    warn_verified(found.n_verified, sheet, verified)
     _show(found)
     if found.audited is None:
-        named = shlex.join([str(labels), *(["--label", label] if label else []), "-o", "audit.csv"])
+        named = shlex.join([str(labels), *words_of(label=label), "-o", "audit.csv"])
         say(f"To measure it: dualt audit {named}, then {again(None, '--verified', 'audit.csv')}")
 
 
-def _is_refused(judge: Callable[[NDArray[Any]], NoisyAccuracy], model: NDArray[Any]) -> bool:
-    try:
-        judge(model)
-    except InputError:
-        return True
-    return False
-
-
 def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
-    """Read predicted classes (in a table, the column `prediction` or its only one), or probabilities."""
+    """Read predicted classes (in a table, the column `prediction` or `predicted`, or its only one), or probabilities.
+
+    Tables of `dualt probs` have the given labels beside columns of probabilities, named like the classes or p_<class>.
+    """
     import numpy as np
 
     from dualt import io
-    from dualt.io.table_columns import NotNumbersError, check_no_missing, label_place
+    from dualt.io.table_columns import LABEL_COLUMNS, NotNumbersError, check_no_missing
     from dualt.io.tables import TABLES
-    from dualt.labels import is_missing
 
     if path.suffix.lower() not in TABLES:
         return io.load_labels(path)
-    asked = io.open_table(path, "prediction")
-    column = "prediction" if "prediction" in (asked.names or ()) else None
-    table = asked if column else io.open_table(path)
-    columns, given = table.names or (), []
+    table = io.open_table(path, "prediction")
+    columns = table.names or ()
+    column = next((name for name in ("prediction", "predicted") if name in columns), None)
+    if column or table.n_columns == 1:
+        return check_no_missing(table.read_column(table.position(column) if column else 0), path)
     try:
-        place = label_place(table, column)
-    except InputError:  # no column of classes, so columns of probabilities
-        pass
-    else:
-        classes = table.read_column(place)
-        # `dualt probs` writes columns of probabilities, named like the classes or p_…, beside the labels.
-        named = {*map(str, np.unique(classes[~is_missing(classes)]).tolist())} <= {*columns}
-        if column or not (named or sum(name.startswith("p_") for name in columns) > 1):
-            return check_no_missing(classes, path)
-        given = [columns[place]]
-    try:
-        loaded = io.load_probabilities(path, exclude=given, header=asked.names is not None)
+        beside = [name for name in columns if name in LABEL_COLUMNS]
+        loaded = io.load_probabilities(path, exclude=beside, header=table.names is not None)
     except NotNumbersError as error:
         raise InputError(f"{error} Call the column of predicted classes 'prediction'.") from None
     names = loaded.class_names

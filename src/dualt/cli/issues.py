@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.inputs import Examples, estimate_examples, opened, read_column
 from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
-from dualt.cli.terminal import again, console, print_json, say, show_issues, show_next
-from dualt.errors import DualtError, InputError
+from dualt.cli.terminal import again, console, print_json, say, show_issues, show_next, words_of
+from dualt.errors import InputError
 
 if TYPE_CHECKING:
+    from dualt.cli.inputs import Examples
     from dualt.issues import LabelIssues
-
 
 _estimate = partial(typer.Option, rich_help_panel="The estimate")
 _page = partial(typer.Option, rich_help_panel="The page")
@@ -59,23 +59,19 @@ def issues(
 
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
     """
-    from dualt import io
+    from dualt.cli.inputs import known_or_estimated, opened
     from dualt.issues.exchange import check_tool, export_issues, label_studio_interface
-    from dualt.transition import match_transition
 
     if transition is not None and (estimation.estimator or estimation.settings or estimation.verified):
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     if export is not None:
         check_tool(export, output)
     with opened(data, learning, estimation.determined) as examples:
-        if transition is None:
-            source: Any = estimate_examples(examples, estimation)
-        else:
-            source = match_transition(*io.load_named_transition(transition), examples.posterior.coder.names)
+        source = known_or_estimated(examples, estimation, transition)
         found = examples.find_issues(source, top=top, threshold=threshold)
         page = {} if report is None else _page_options(data, learning, examples, found, show)
-    found = with_image_names(found, images)
-    decided = {} if reviewed is None else decided_rows(found, reviewed, examples.written)
+    found = _with_image_names(found, images)
+    decided = _decided_rows(found, reviewed, examples.written)
     found = found.without([row for row, label in decided.items() if label == found.given_names[int(row)]])
     if report is not None:
         pictures = images or (None if learning.text else examples.images)
@@ -90,21 +86,19 @@ def issues(
         return
     out = console()
     show_issues(out, found, estimation.level)
-    steps = _next_steps(output, report, any_flagged=len(found.indices) > 0)
-    if report is not None and len(found.indices) and page["command"] is not None:
-        steps[page["command"]] = "once you have downloaded your decisions"
-    show_next(out, steps)
+    steps = _next_steps(output, report, page.get("command")) if len(found.indices) else {}
+    show_next(out, steps, output, report)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
 
 
-def _next_steps(output: Path | None, report: Path | None, *, any_flagged: bool) -> dict[str, str]:
-    steps = {f"Written: {path}": "" for path in (output, report) if path is not None}
-    if any_flagged and output is None:
-        steps[again(None, "-o", "issues.csv")] = "all of them, as a table"
-    if any_flagged and report is None:
+def _next_steps(output: Path | None, report: Path | None, command: str | None) -> dict[str, str]:
+    steps = {} if output is not None else {again(None, "-o", "issues.csv"): "all of them, as a table"}
+    if report is None:
         steps[again(None, "--report", "report.html")] = "review them in a browser"
+    elif command is not None:
+        steps[command] = "once you have downloaded your decisions"
     return steps
 
 
@@ -114,46 +108,34 @@ def _page_options(
     """Return what the page shows beside the issues: the title, the texts and columns, and the command to run next."""
     import numpy as np
 
+    from dualt import io
+    from dualt.cli.inputs import read_column
     from dualt.issues.scores import second_likeliest
     from dualt.report.page import MAX_LISTED
 
-    columns = dict(examples.columns)
+    posterior, columns, labels = examples.posterior, examples.columns, data.labels or data.probs
     if show is not None:
-        columns = {name: read_column(data, name, examples.n_rows) or [] for name in map(str.strip, show.split(","))}
+        columns = {name: read_column(data, name, posterior.n_given) or [] for name in map(str.strip, show.split(","))}
     doubtful = found.indices[~found.probably_wrong[found.indices]][:MAX_LISTED]
-    rows = doubtful if examples.labelled is None else np.searchsorted(examples.labelled, doubtful)
-    right = found.probability_right[doubtful]
-    second = second_likeliest(examples.posterior, found, rows, right) if len(rows) else []
-    labels = data.labels or data.probs
+    rows = doubtful if posterior.labelled is None else np.searchsorted(posterior.labelled, doubtful)
+    second = second_likeliest(posterior, found, rows, found.probability_right[doubtful]) if len(rows) else []
+    options = words_of(label=data.label, id=data.id_column, classes=data.classes)
+    target = ["-o", f"{labels.stem}-corrected{labels.suffix}"]
+    if data.image_folder is not None:
+        options, target = [], ["-o", "moves.csv"]
+    command = shlex.join(["dualt", "apply-review", str(labels), "suspects-review.csv", *options, *target])
     return {
         "title": f"Labels of {labels.name}",
-        "texts": Path(learning.text) if learning.text and learning.text_column is None else None,
+        "texts": learning.text_file,
         "columns": columns,
         "written": examples.written,
         "second": dict(zip(doubtful.tolist(), second, strict=True)),
-        "command": _apply_review(data, labels),
+        "command": None if io.is_sharded(labels) else command,
     }
 
 
-def _apply_review(data: Data, labels: Path) -> str | None:
-    """Return the command that puts the page's download into these labels; None if they are in several files."""
-    from dualt import io
-
-    if data.image_folder is not None:
-        words = ["-o", "moves.csv"]
-    elif io.is_sharded(labels):
-        return None
-    else:
-        named = {"--label": data.label, "--id": data.id_column, "--classes": data.classes}
-        words = [word for name, value in named.items() if value is not None for word in (name, str(value))]
-        words += ["-o", f"{labels.stem}-corrected{labels.suffix}"]
-    return shlex.join(["dualt", "apply-review", str(labels), "suspects-review.csv", *words])
-
-
-def with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
+def _with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
     """Return the issues with the file of each row, if `--images` is a folder."""
-    from dataclasses import replace
-
     from dualt.report.previews import match_files
 
     if images is None or not images.is_dir():
@@ -162,22 +144,16 @@ def with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
     return replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
 
 
-def decided_rows(found: LabelIssues, review: Path, written: Sequence[str] | None = None) -> dict[int | str, str]:
+def _decided_rows(found: LabelIssues, review: Path | None, written: Sequence[str] | None) -> dict[int | str, str]:
     """Return the class that an earlier review decided for, by row; `written` are the labels before some were merged."""
-    from dualt.audit import read_sheet
+    from dualt.io.tables import TABLES, read_table
     from dualt.issues.review import decided_labels, read_review
 
-    try:
-        decisions = read_review(review)
-    except InputError:
-        try:
-            read_sheet(review)
-        except DualtError:
-            pass
-        else:
-            raise InputError(
-                f"Expected a review of flagged labels for --reviewed, got {review}, which is an audit. Use it by"
-                f" --verified {review}, or add to it with `dualt audit`."
-            ) from None
-        raise
-    return dict(decided_labels(decisions, written or found.given_names, found.ids).items())
+    if review is None:
+        return {}
+    if review.suffix.lower() in TABLES and "true" in read_table(review).columns:
+        raise InputError(
+            f"Expected a review of flagged labels for --reviewed, got {review}, which is an audit. Use it by"
+            f" --verified {review}, or add to it with `dualt audit`."
+        )
+    return dict(decided_labels(read_review(review), written or found.given_names, found.ids).items())

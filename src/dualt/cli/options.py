@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -15,13 +16,12 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dualt.cli.terminal import notices, remember_running
+from dualt.cli.terminal import notices, running
 from dualt.errors import DualtError, InputError
 from dualt.files import check_outputs, check_writable_target
 
+# Parameters with these names are files to be written, except the last, a folder that is written into.
 _OUTPUTS = ("output", "report", "folder")
-_PAGES = (".html", ".htm")
-_NOT_FINITE = ("nan", "inf", "infinity")
 _CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 
 output_option = partial(typer.Option, "-o", "--output")
@@ -31,22 +31,22 @@ Classes = Annotated[
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")]
 IdColumn = Annotated[str | None, typer.Option("--id", help="Name of the id column in a table.")]
+Features = Annotated[
+    str | None,
+    typer.Option("--features", help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'."),
+]
 Jobs = Annotated[int, typer.Option("--n-jobs", help="Number of threads or processes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
-DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Folder of the data sets. Default: $DUALT_DATA, else ~/.cache/dualt.")
-]
 
 
-def check_random_state(value: int) -> int:
-    """Refuse a seed that scikit-learn would not take, before anything is read."""
+def _check_random_state(value: int) -> int:
     from dualt.rng import check_scikit_seed
 
     return check_scikit_seed(value, "--random-state")
 
 
 RandomState = Annotated[
-    int, typer.Option("--random-state", callback=check_random_state, help="Seed of everything random.")
+    int, typer.Option("--random-state", callback=_check_random_state, help="Seed of everything random.")
 ]
 
 
@@ -66,16 +66,17 @@ class Group(_PlainFlags, TyperGroup):
 
 
 class Command(_PlainFlags, TyperCommand):
-    """A command: its outputs are checked before anything is read, and the library's notices go to stderr.
+    """A command: its outputs are checked before anything is read, and the library's notices go to stderr."""
 
-    Parameters called output or report are files to be written; one called folder is written into.
-    """
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep what was typed, for the commands to type next."""
+        ctx.meta["typed"] = list(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        verbose = ctx.find_root().params.get("verbose")
-        with notices(logging.INFO if verbose else logging.WARNING):
-            remember_running(ctx)
+        running.set(ctx)
+        with notices(logging.INFO if ctx.find_root().params.get("verbose") else logging.WARNING):
             _check_paths(ctx.params)
             return super().invoke(ctx)
 
@@ -85,21 +86,18 @@ def _check_paths(values: dict[str, Any]) -> None:
     from dualt.io import find_shards
 
     written = {name: Path(values[name]).expanduser() for name in _OUTPUTS if values.get(name)}
-    read: list[Path] = []
-    for name, value in values.items():
-        if written and name not in _OUTPUTS and isinstance(value, (str, Path)):
-            # DATA of train and predict is a text: the name of a data set, or a path.
-            path = Path(value).expanduser()
-            try:
-                read += [path, *find_shards(path)]
-            except (DualtError, OSError):  # refused where it is read
-                read.append(path)
+    # A text may be a path too: DATA of train and predict is the name of a data set or a path.
+    given = [value for name, value in values.items() if name not in _OUTPUTS and isinstance(value, (str, Path))]
+    read = [Path(value).expanduser() for value in given if written]
+    for path in [*read]:
+        with suppress(DualtError, OSError):  # refused where it is read
+            read += find_shards(path)
     check_outputs(written.values(), read)
     for name, path in written.items():
         if name != "folder":
             check_writable_target(path)
-        if name == "report" and path.suffix.lower() not in _PAGES:
-            raise InputError(f"Expected --report to end in {' or '.join(_PAGES)}, got {path}.")
+        if name == "report" and path.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"Expected --report to end in .html or .htm, got {path}.")
 
 
 def shared(command: Callable[..., None]) -> Callable[..., None]:
@@ -108,27 +106,19 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[Parameter] = []
     for name, parameter in signature(command).parameters.items():
-        if name in groups:
-            parameters += _parameters_of(groups[name])
-        else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+        own = [*signature(groups[name]).parameters.values()] if name in groups else [parameter]
+        known = get_type_hints(groups[name], include_extras=True) if name in groups else hints
+        parameters += [each.replace(annotation=known[each.name], kind=Parameter.KEYWORD_ONLY) for each in own]
 
     @wraps(command)
     def run(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+            values[name] = group(**{each: values.pop(each) for each in signature(group).parameters})
         command(**values)
 
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
-
-
-def _parameters_of(group: Any) -> Iterator[Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        default = Parameter.empty if field.default is MISSING else field.default
-        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
 
 
 def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
@@ -142,7 +132,7 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
             options[name] = ast.literal_eval(_CONSTANTS.get(value.lower(), value))
         except (ValueError, SyntaxError):
             options[name] = value
-        if value.strip().lower().lstrip("+-") in _NOT_FINITE or options[name] in (math.inf, -math.inf):
+        if value.lower().lstrip("+-") in ("nan", "inf", "infinity") or options[name] in (math.inf, -math.inf):
             raise InputError(f"Expected a finite number for --set {name}, got {value}.")
     return options
 
@@ -216,14 +206,14 @@ class Learning:
     ] = False
 
     @property
-    def text_column(self) -> str | None:
-        """The column of texts, or several with commas between them, unless `--text` names a file."""
-        return None if self.text is None or Path(self.text).is_file() else self.text
+    def text_file(self) -> Path | None:
+        """The file that `--text` names, if it does not name columns."""
+        return Path(self.text) if self.text is not None and Path(self.text).is_file() else None
 
     @property
     def text_columns(self) -> list[str]:
-        """The columns of texts."""
-        return [] if self.text_column is None else [name.strip() for name in self.text_column.split(",")]
+        """The columns that `--text` names."""
+        return [] if self.text is None or self.text_file else [name.strip() for name in self.text.split(",")]
 
 
 @dataclass(frozen=True)

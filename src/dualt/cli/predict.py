@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dualt.cli.options import Json, output_option, shared
+from dualt.cli.options import Json, output_option
 from dualt.cli.terminal import print_json, say
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _PREDICTED, _PROBABILITY = "predicted", "probability"
 
 
-@shared
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `dualt train` wrote.")],
     data: Annotated[
@@ -33,8 +32,6 @@ def predict(
         Path, output_option(help="The table with two more columns (.csv, .parquet, ...), or all probabilities as .npy.")
     ],
     size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where named data sets live.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     as_json: Json = False,
 ) -> None:
     """Predict the clean class of every sample.
@@ -45,21 +42,37 @@ def predict(
 
     Example: `dualt predict model/ new.csv -o predictions.csv`
     """
+    from dualt.crossfit.table_model import MODEL_FILE, TableModel
     from dualt.io.tables import TABLES
 
     if output.suffix.lower() not in (*TABLES, ".npy"):
         raise FileError(f"Expected a name that ends in {', '.join(TABLES)} or .npy, got {output.name!r}.")
-    names, probs, samples = _predict(model, data, size, data_dir, device)
+    if (model / MODEL_FILE).exists():
+        table_model = TableModel.load(model)
+        if Path(data).suffix.lower() not in TABLES:
+            columns = ", ".join(table_model.features)
+            raise InputError(f"Expected a table with the columns of training ({columns}), got {data}.")
+        samples = _read_table(Path(data).expanduser(), table_model.features, numbers=False)
+        names: Sequence[str]
+        probs: NDArray[Any]
+        names, probs = table_model.predict_probs(samples.values)
+    else:
+        from dualt.nn.saved_model import Model
+
+        network = Model.load(model)
+        samples = _read(data, network, size)
+        names, probs = network.class_names, network.predict_probs(samples.values)
     _write(output, probs, names, samples)
     chosen = probs.argmax(axis=1)
     content: dict[str, Any] = {"n_samples": len(probs), "output": str(output)}
     content["counts"] = {name: int((chosen == number).sum()) for number, name in enumerate(names)}
+    known = ""
     if samples.labels is not None:
         content["accuracy"] = float((chosen == samples.labels).mean())
+        known = f"; {content['accuracy']:.2%} agree with the given labels"
     if as_json:
         print_json(content)
     else:
-        known = f"; {content['accuracy']:.2%} agree with the given labels" if "accuracy" in content else ""
         say(f"{len(probs):,} sample{'s' * (len(probs) != 1)} predicted, written to {output}{known}")
 
 
@@ -72,50 +85,24 @@ class _Samples(NamedTuple):
     files: Sequence[str] | None = None
 
 
-def _predict(
-    folder: Path, data: str, size: int | None, data_dir: Path | None, device: str
-) -> tuple[tuple[str, ...], NDArray[Any], _Samples]:
-    """Return the class names, the probabilities and the samples, by either kind of model."""
-    from dualt.crossfit.table_model import MODEL_FILE, TableModel
-    from dualt.io.tables import TABLES
-
-    if (folder / MODEL_FILE).exists():
-        model = TableModel.load(folder)
-        path = Path(data).expanduser()
-        if path.suffix.lower() not in TABLES:
-            raise InputError(
-                f"Expected a table with the columns of training ({', '.join(model.features)}), got {data}."
-            )
-        samples = _read_table(path, model.features, numbers=False)
-        return *model.predict_probs(samples.values), samples
-    from dualt.nn.saved_model import Model
-
-    network = Model.load(folder)
-    samples = _read(data, network, size, data_dir)
-    return network.class_names, network.predict_probs(samples.values, device), samples
-
-
-def _read(data: str, model: Model, size: int | None, data_dir: Path | None) -> _Samples:
+def _read(data: str, model: Model, size: int | None) -> _Samples:
+    """Return the samples of a file, a folder of images or a data set, for networks."""
     import numpy as np
 
     from dualt.datasets.catalog import REGISTRY, load_dataset
     from dualt.datasets.dataset import channels_first
-    from dualt.io.load import read_npy, read_npz
+    from dualt.io.load import load_array
     from dualt.io.tables import TABLES
 
     path = Path(data).expanduser()
-    if path.suffix.lower() == ".npy":
-        return _Samples(channels_first(np.array(read_npy(path))))
-    if path.suffix.lower() == ".npz":
-        return _Samples(channels_first(read_npz(path, ("X", "arr_0"))))
+    if path.suffix.lower() in (".npy", ".npz"):
+        return _Samples(channels_first(np.array(load_array(path, ("X", "arr_0")))))
     if path.suffix.lower() in TABLES:
         return _read_table(path, model.feature_names, numbers=True)
     if path.is_dir() and data not in REGISTRY:
         return _read_images(path, model, size)
-    dataset = load_dataset(data, data_dir, **({} if size is None else {"size": size}))
-    if dataset.test_x is None:
-        return _Samples(dataset.train_x)
-    return _Samples(dataset.test_x, dataset.test_y)
+    dataset = load_dataset(data, None, **({} if size is None else {"size": size}))
+    return _Samples(dataset.train_x) if dataset.test_x is None else _Samples(dataset.test_x, dataset.test_y)
 
 
 def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
@@ -148,20 +135,17 @@ def _read_table(path: Path, features: Sequence[str] | None, *, numbers: bool) ->
     from dualt.io.tables import read_table
 
     table = open_table(path, features[0] if features else None)
-    if features is not None and table.names is not None:
-        missing = [name for name in features if name not in table.names]
-        if missing:
-            raise InputError(f"Expected the columns of training in {path}, got none named {', '.join(missing)}.")
-        twice = [name for name in features if table.names.count(name) > 1]
-        if twice:
-            raise InputError(f"Expected one column of each name in {path}, got several named {', '.join(twice)}.")
-        places = [table.names.index(name) for name in features]
-    elif features is not None:
-        raise InputError(f"Expected a header that names the columns of training in {path}, got a table without one.")
-    else:
+    names = table.names or ()
+    if features is None:
         places, _ = choose_columns(table)
+    else:
+        wrong = [name for name in features if names.count(name) != 1]
+        if wrong:
+            got = "several" if wrong[0] in names else "none"
+            raise InputError(f"Expected each column of training once in {path}, got {got} named {', '.join(wrong)}.")
+        places = [names.index(name) for name in features]
     for name in (_PREDICTED, _PROBABILITY):
-        if name in (table.names or ()):
+        if name in names:
             raise InputError(f"There is a column {name!r} in {path} already. Rename it.")
     whole = read_table(path, header=table.names is not None)
     if numbers:
@@ -180,9 +164,8 @@ def _write(path: Path, probs: NDArray[Any], names: Sequence[str], samples: _Samp
         with atomic_write(path, "wb") as stream:
             np.save(stream, probs, allow_pickle=False)
         return
-    frame = pd.DataFrame(index=range(len(probs))) if samples.table is None else samples.table
-    if samples.files is not None:
-        frame = pd.DataFrame({FILE_COLUMN: list(samples.files)})
+    files = {} if samples.files is None else {FILE_COLUMN: samples.files}
+    frame = pd.DataFrame(files, index=range(len(probs))) if samples.table is None else samples.table
     predicted = pd.Series([names[number] for number in probs.argmax(axis=1)], name=_PREDICTED, dtype=object)
     probability = pd.Series(probs.max(axis=1).astype(np.float64).round(6), name=_PROBABILITY)
     write_table(path, pd.concat([frame, predicted, probability], axis=1), guarded=samples.table is None)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from dualt.cli.inputs import learn, most_frequent, read_raw
 from dualt.cli.options import Data, IdColumn, Jobs, Json, LabelColumn, Learning, output_option, shared
-from dualt.cli.terminal import console, print_json, progress, show_next
+from dualt.cli.terminal import console, print_json, progress, show_next, words_of
 
 
 @shared
@@ -37,18 +37,16 @@ def probs(
 
     Example: `dualt probs data.csv --label label --text title -o probs.csv`
     """
-    from rich.markup import escape
-
+    from dualt.cli.inputs import learn, most_frequent, read_raw
     from dualt.io.load import check_probability_ending, save_probabilities
 
     check_probability_ending(output)
     raw = read_raw(Data(data, label=label, id_column=id_column), learning)
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
-    beside = {name: values for name, values in raw.beside.items() if name != learning.text}
     # In an array there is room for every model: `dualt issues` then hears them as several voices.
     each = output.suffix.lower() == ".npy" and len(found.members) > 1
-    save_probabilities(output, found.members if each else found.pred_probs, found.class_names, beside)
+    save_probabilities(output, found.members if each else found.pred_probs, found.class_names, raw.beside)
     content = {
         "class_names": list(found.class_names),
         "model": " ".join(found.model.split()),
@@ -68,10 +66,8 @@ def probs(
         f" {content['folds']} folds, by {escape(str(content['model']))}.\nThey agree with {found.agreement:.0%} of the"
         f" labels; the most frequent class has {content['most_frequent']:.0%}.\n"
     )
-    named = ["--id", id_column] if id_column else []
     if data.is_dir() or output.suffix.lower() == ".npy":
-        words = [str(output), str(data), *(["--label", label] if label else []), *named]
+        words = [str(output), str(data), *words_of(label=label, id=id_column)]
     else:  # the labels are in the table of probabilities too
-        words = [str(output), "--label", list(beside)[-1], *named]
-    steps = {shlex.join(["dualt", "issues", *words]): "which labels are wrong", f"Written: {output}": ""}
-    show_next(out, steps)
+        words = [str(output), *words_of(label=[*raw.beside][-1], id=id_column)]
+    show_next(out, {shlex.join(["dualt", "issues", *words]): "which labels are wrong"}, output)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualt.cli.options import Json, shared
+from dualt.cli.options import Json
 from dualt.cli.terminal import print_json, progress, say
 from dualt.errors import InputError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from dualt.reproduce import Experiment, RunSpec
 
 
-@shared
 def reproduce(
     experiment: Annotated[
         str,

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from dualt.cli.options import (
     Data,
-    DataDir,
     IdColumn,
     Json,
     LabelColumn,
@@ -26,16 +26,19 @@ from dualt.cli.options import (
     output_option,
     parse_settings,
 )
-from dualt.cli.terminal import print_json, progress
+from dualt.cli.terminal import console, print_json, progress, show_estimate, show_next
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, json_text, make_folder, read_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from dualt.datasets import Dataset, Split
     from dualt.issues import LabelIssues
     from dualt.nn.config import TrainingConfig
     from dualt.nn.loop import EpochRecord
     from dualt.nn.run import RobustRun
+    from dualt.results import TransitionEstimate
 
 # As in dualt.nn.methods.METHODS, which would import torch.
 _METHODS = (
@@ -44,7 +47,7 @@ _METHODS = (
 )
 _RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints", "options.json"
 # The files of a model: of networks, and of the models of a table.
-_MODELS = ("model.safetensors", "model.json")
+_NETWORKS, _TABLE = "model.safetensors", "model.json"
 
 
 def train(
@@ -58,7 +61,6 @@ def train(
         typer.Option(help="Columns of numbers and categories: 'x_*' or 'price,colour'. Default without --text: all."),
     ] = None,
     size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
-    data_dir: DataDir = None,
     noise: Annotated[str | None, typer.Option(help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = None,
     method: Annotated[str, typer.Option("--method", "-m", help=_METHODS)] = "auto",
     estimator: Annotated[
@@ -101,28 +103,30 @@ def train(
     """
     from dualt.io.tables import TABLES
 
-    if network is None and Path(data).suffix.lower() in TABLES:
-        of_networks = {
-            "--size": size, "--noise": noise, "--method": method != "auto", "--recipe": recipe != "default",
-            "--epochs": epochs, "--set": settings, "--resume": resume,
+    if network is not None or Path(data).suffix.lower() not in TABLES:
+        if text is not None or features is not None:
+            raise InputError("Expected --text and --features with a table and without --network.")
+        given = {
+            "method": method, "estimator": estimator, "network": network or "mlp", "recipe": recipe, "epochs": epochs,
+            "n_jobs": n_jobs, "random_state": random_state,
         }  # fmt: skip
-        wrong = [name for name, given in of_networks.items() if given]
-        if wrong:
-            raise InputError(
-                f"{', '.join(wrong)}: only networks have this. Pass --network mlp as well, or leave it out."
-            )
-        table = Data(Path(data).expanduser(), label=label, id_column=id_column, n_jobs=n_jobs or 1)
-        learning = Learning(text=text, features=features or (None if text else "*"))
-        _train_table(table, learning, folder, estimator, transition, random_state, overwrite=overwrite, as_json=as_json)
+        reading = {"label": label, "id_column": id_column, "size": size}
+        named = parse_settings(settings)
+        _train_network(data, reading, noise, transition, given, named, folder, resume, overwrite, as_json)
         return
-    if text is not None or features is not None:
-        raise InputError("Expected --text and --features with a table and without --network.")
-    _train_network(
-        data, folder, {"label": label, "id_column": id_column, "size": size}, data_dir, noise, transition,
-        parse_settings(settings or []), resume=resume, overwrite=overwrite, as_json=as_json, method=method,
-        estimator=estimator, network=network or "mlp", recipe=recipe, epochs=epochs, n_jobs=n_jobs,
-        random_state=random_state,
-    )  # fmt: skip
+    of_networks = {
+        "--size": size, "--noise": noise, "--method": method != "auto", "--recipe": recipe != "default",
+        "--epochs": epochs, "--set": settings, "--resume": resume,
+    }  # fmt: skip
+    wrong = [name for name, value in of_networks.items() if value]
+    if wrong:
+        raise InputError(f"{', '.join(wrong)}: only networks have this. Pass --network mlp as well, or leave it out.")
+    if (features or "").endswith(".npy"):
+        raise InputError("Expected columns for --features, got an array. Save arrays and labels as .npz for a network.")
+    _check_folder(folder, resume=False, overwrite=overwrite)
+    table = Data(Path(data).expanduser(), label=label, id_column=id_column, n_jobs=n_jobs or 1)
+    learning = Learning(text=text, features=features or (None if text else "*"))
+    _train_table(table, learning, folder, estimator, transition, random_state, as_json)
 
 
 def _train_table(
@@ -132,8 +136,6 @@ def _train_table(
     estimator: str | None,
     transition: Path | None,
     random_state: int,
-    *,
-    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Fit the models of `cross_fit`, correct the labels by them, and write both into `folder`."""
@@ -147,63 +149,41 @@ def _train_table(
     from dualt.results.claims import doubt
     from dualt.transition import match_transition
 
-    if (learning.features or "").endswith(".npy"):
-        raise InputError("Expected columns for --features, got an array. Save arrays and labels as .npz for a network.")
     raw = read_raw(data, learning)
-    label = list(raw.beside)[-1]
-    frame = raw.examples if isinstance(raw.examples, pd.DataFrame) else pd.DataFrame({learning.text: raw.examples})
-    _check_folder(folder, resume=False, overwrite=overwrite)
     with progress(shown=not as_json) as advance:
         found = learn(raw, learning, n_jobs=data.n_jobs, random_state=random_state, on_progress=advance)
     known = None if transition is None else match_transition(*io.load_named_transition(transition), found.class_names)
-    rows = np.flatnonzero(found.labelled)
-    warn_missing(rows, len(found))
-    given = found.given[rows]
-    issues = find_label_issues(found[rows], np.asarray(raw.labels)[rows], known, estimator=estimator)
-    distrust = None if issues.transition_estimate is None else doubt(issues.transition_estimate)
+    warn_missing(np.flatnonzero(found.labelled), len(found))
+    issues = find_label_issues(found, raw.labels, known, estimator=estimator)
+    issues = replace(issues, ids=raw.beside.get(data.id_column or ""), texts=raw.texts)
+    estimate = issues.transition_estimate
+    distrust = None if estimate is None else doubt(estimate)
     right = issues.probability_right.astype(np.float64)
-    learned = CORRECTIONS["clean" if distrust is None else "posterior"](issues, given, right)
-    kept = np.arange(len(rows)) if learned.rows is None else learned.rows
+    learned = CORRECTIONS["clean" if distrust is None else "posterior"](issues, found.given, right)
+    kept = np.arange(len(found)) if learned.rows is None else learned.rows
     labels = np.full(len(found), "", dtype=object)
-    labels[rows[kept]] = [found.class_names[code] for code in learned.labels]
-    issues = issues if len(rows) == len(found) else issues.spread(rows, len(found))
-    texts, ids = raw.beside.get(learning.text_column or ""), raw.beside.get(data.id_column or "")
-    issues = replace(issues, index=None, ids=ids, texts=texts)
+    labels[kept] = np.array([*found.class_names, ""], dtype=object)[learned.labels]  # -1: without a label
     content = {
-        "data": str(data.probs), "n_samples": len(rows), "models": found.model, "agreement": found.agreement,
-        "distrust": distrust, "n_corrected": int((learned.labels != given[kept]).sum()),
-        "n_left_out": len(rows) - len(kept),
-        "transition": issues.transition.tolist(), "random_state": random_state,
-        "estimate": None if issues.transition_estimate is None else issues.transition_estimate.to_dict(),
+        "data": str(data.probs), "n_samples": issues.n_labelled, "models": found.model, "agreement": found.agreement,
+        "distrust": distrust, "n_corrected": int((learned.labels != found.given[kept]).sum()),
+        "n_left_out": len(found) - len(kept), "transition": issues.transition.tolist(), "random_state": random_state,
+        "estimate": None if estimate is None else estimate.to_dict(),
     }  # fmt: skip
-    rows_learned = frame.assign(**{label: labels})
-    votes = found.choices, found.weights.tolist()
-    TableModel(rows_learned, label, learning.text_columns, *votes, random_state).save(folder)
-    (folder / _MODELS[0]).unlink(missing_ok=True)  # of the run before
+    label = list(raw.beside)[-1]
+    rows, votes = pd.DataFrame({**raw.columns, label: labels}), (found.choices, found.weights.tolist())
+    TableModel(rows, label, learning.text_columns, *votes, random_state).save(folder)
+    (folder / _NETWORKS).unlink(missing_ok=True)  # of the run before
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     _write_run(folder, content, None if distrust else issues, title=data.probs.name)
     if as_json:
         print_json(content)
-    else:
-        _show_table(content, issues, folder)
-
-
-def _show_table(content: Mapping[str, Any], issues: LabelIssues, folder: Path) -> None:
-    from rich.markup import escape
-
-    from dualt.cli import terminal
-
-    out = terminal.console()
-    if content["distrust"]:
-        out.print(f"[bold]No noise rate can be claimed[/]: {escape(content['distrust'])}.", soft_wrap=True)
-        out.print("The models were fitted on the labels as they are.", soft_wrap=True)
-    elif issues.transition_estimate is not None:
-        terminal.show_estimate(out, issues.transition_estimate, 0.95)
-    n_learned = content["n_samples"] - content["n_left_out"]
+        return
+    out = console()
+    _show_claim(out, estimate, distrust, "The models were fitted on the labels as they are.")
     out.print(
-        f"\nModels fitted on {n_learned:,} labels, {content['n_corrected']:,} of them corrected, without"
-        f" {content['n_left_out']:,} doubtful ones. Out of fold they agree with {content['agreement']:.1%} of the given"
-        " labels.",
+        f"\nModels fitted on {issues.n_labelled - content['n_left_out']:,} labels, {content['n_corrected']:,} of them"
+        f" corrected, without {content['n_left_out']:,} doubtful ones. Out of fold they agree with"
+        f" {found.agreement:.1%} of the given labels.",
         soft_wrap=True,
     )
     _show_files(out, folder)
@@ -211,19 +191,17 @@ def _show_table(content: Mapping[str, Any], issues: LabelIssues, folder: Path) -
 
 def _train_network(
     data: str,
-    folder: Path,
     reading: Mapping[str, Any],
-    data_dir: Path | None,
     noise: str | None,
     transition: Path | None,
+    given: Mapping[str, Any],
     settings: Mapping[str, Any],
-    *,
+    folder: Path,
     resume: bool,
     overwrite: bool,
     as_json: bool,
-    **given: Any,
 ) -> None:
-    """Train networks, with checkpoints, and write them into `folder`."""
+    """Train networks, with checkpoints, and write them into `folder`; `given` are fields of the configuration."""
     from dualt import io
     from dualt import noise as noises
     from dualt.datasets import load_dataset, split_dataset
@@ -234,12 +212,11 @@ def _train_network(
     from dualt.transition import match_transition
 
     try:
-        dataset = load_dataset(data, data_dir, **{name: value for name, value in reading.items() if value is not None})
+        dataset = load_dataset(data, **{name: value for name, value in reading.items() if value is not None})
     except NotNumbersError as error:
         raise InputError(f"{error} Networks need numbers: leave --network out.") from None
-    known = None if transition is None else io.load_named_transition(transition)
-    matrix = None if known is None else match_transition(*known, dataset.class_names)
-    config = _config(settings, transition=matrix, **given)
+    known = None if transition is None else match_transition(*io.load_named_transition(transition), dataset.class_names)
+    config = _config(settings, transition=known, **given)
     split = split_dataset(
         dataset,
         None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=config.random_state),
@@ -249,24 +226,22 @@ def _train_network(
     # The user's own labels may be wrong; those corrupted here are known.
     clean_labels = None if split.transition is None else split.clean_labels
     asked = {"label": reading["label"], "size": reading["size"], "noise": noise, **resume_options(config)}
-    with joined_world() as rank:
+    with joined_world() as rank, progress(shown=rank == 0 and not as_json) as advance:
+
+        def on_epoch(stage: str, record: EpochRecord) -> None:
+            scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
+            words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]
+            epochs = recipe_of(config, stage, len(split.train_noisy)).epochs
+            note = ", ".join([f"epoch {record.epoch + 1} of {epochs}", f"loss {record.loss:.3f}", *words])
+            if advance is not None:
+                advance(stage, record.epoch + 1, epochs, note)
+
         parts = training_data(split, dataset, config.device)
-        stages = Stages(parts, dataset.class_names, config, folder / _CHECKPOINTS, resume)
+        stages = Stages(parts, dataset.class_names, config, folder / _CHECKPOINTS, resume, on_epoch)
         stages.check(clean_labels)
         if rank == 0:
             _prepare_checkpoints(folder, asked, resume=resume, overwrite=overwrite)
-        with progress(shown=rank == 0 and not as_json) as advance:
-
-            def on_epoch(stage: str, record: EpochRecord) -> None:
-                scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
-                words = [f"{name} {value:.1%}" for name, value in scores.items() if value is not None]
-                epochs = recipe_of(config, stage, len(split.train_noisy)).epochs
-                note = ", ".join([f"epoch {record.epoch + 1} of {epochs}", f"loss {record.loss:.3f}", *words])
-                if advance is not None:
-                    advance(stage, record.epoch + 1, epochs, note)
-
-            stages.on_epoch = on_epoch
-            run = finish_run(stages, clean_labels)
+        run = finish_run(stages, clean_labels)
         content = _save(run, dataset, split, folder) if rank == 0 else None
     if content is not None and as_json:
         print_json(content)
@@ -291,19 +266,18 @@ def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
             choices = ", ".join([*free, *of_method, *of_network])
             raise InputError(f"Unknown setting {name!r} for --set. Expected one of: {choices}.")
 
-    def among(names: list[str]) -> dict[str, Any]:
-        return {name: value for name, value in settings.items() if name in names and name not in free}
+    def among(names: list[str], known: list[str]) -> dict[str, Any]:
+        return {name: value for name, value in settings.items() if name in names and name not in known}
 
-    own = {name: value for name, value in settings.items() if name in free}
-    options = {"method_options": among(of_method), "network_options": among(of_network)}
-    return TrainingConfig(**{**given, **options, **own})
+    options = {"method_options": among(of_method, free), "network_options": among(of_network, free)}
+    return TrainingConfig(**{**given, **options, **among(free, [])})
 
 
 def _check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
     """Refuse a folder with another run, unless it is to be resumed or overwritten."""
     if resume and overwrite:
         raise InputError("Expected --resume or --overwrite, got both.")
-    found = [name for name in (_RUN, *_MODELS, _REPORT) if (folder / name).exists()]
+    found = [name for name in (_RUN, _NETWORKS, _TABLE, _REPORT) if (folder / name).exists()]
     found += [_CHECKPOINTS] * any((folder / _CHECKPOINTS).glob("*.safetensors"))
     if found and not (resume or overwrite):
         raise InputError(
@@ -365,7 +339,7 @@ def _save(run: RobustRun, dataset: Dataset, split: Split, folder: Path) -> dict[
         feature_names=dataset.feature_names,
         on_bytes=split.train_x.dtype == "uint8",
     ).save(folder)
-    (folder / _MODELS[1]).unlink(missing_ok=True)  # of the run before
+    (folder / _TABLE).unlink(missing_ok=True)  # of the run before
     issues, images = None, None
     if run.estimate is not None and run.pred_probs is not None and run.distrust is None:
         issues = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
@@ -385,20 +359,20 @@ def _write_run(folder: Path, content: Mapping[str, Any], issues: LabelIssues | N
         (folder / _REPORT).unlink(missing_ok=True)  # of the run before
 
 
+def _show_claim(out: Console, estimate: TransitionEstimate | None, distrust: str | None, instead: str) -> None:
+    """Print the estimate, or why there is none and what was done instead."""
+    if distrust is not None:
+        out.print(f"[bold]No noise rate can be claimed[/]: {escape(distrust)}. {instead}", soft_wrap=True)
+    elif estimate is not None:
+        show_estimate(out, estimate)
+
+
 def _show(run: RobustRun, content: dict[str, Any], folder: Path) -> None:
-    """Print the results and where they are."""
-    from rich.markup import escape
-
-    from dualt.cli import terminal
-
-    out = terminal.console()
-    if run.estimate is not None and run.distrust is None:
-        terminal.show_estimate(out, run.estimate, 0.95)
-    elif run.distrust is not None:
-        out.print(f"[bold]No noise rate can be claimed[/]: {escape(run.distrust)}.", soft_wrap=True)
-        if run.config.method != "ce" and run.method == "ce":
-            out.print("The network was trained with plain cross entropy, without a matrix.", soft_wrap=True)
-    used = run.stages[run.method].recipe
+    """Print the results of networks and where they are."""
+    out, used = console(), run.stages[run.method].recipe
+    plain = run.config.method != "ce" and run.method == "ce"
+    instead = "The network was trained with plain cross entropy, without a matrix." if plain else ""
+    _show_claim(out, run.estimate, run.distrust, instead)
     out.print(
         f"\nMethod {run.method}: {used.epochs} epoch{'s' * (used.epochs != 1)}, batches of {used.batch_size},"
         f" {used.optimizer} with learning rate {used.learning_rate:g} ({used.schedule}), weight decay"
@@ -410,25 +384,20 @@ def _show(run: RobustRun, content: dict[str, Any], folder: Path) -> None:
             total, each = content[f"{prefix}l1_error"], content[f"{prefix}l1_error_per_class"]
             out.print(f"\nError of the {what}: {total:.3f} in total, {each:.3f} per class")
     n_networks, n_own = len(run.networks), len(run.stages[run.method].networks)
-    for name, stage in content["stages"].items():
-        accuracy = stage["test_accuracy"]
-        if accuracy is not None and "-fold-" not in name:
+    for name, stage in run.stages.items():
+        if stage.test_accuracy is not None and "-fold-" not in name:
             each = " (mean over networks)" if name == run.method and n_own > 1 else ""
-            out.print(f"[bold]{name}[/]: accuracy {accuracy:.2%} on the clean test labels{each}")
+            out.print(f"[bold]{name}[/]: accuracy {stage.test_accuracy:.2%} on the clean test labels{each}")
     if n_networks > 1 and run.test_accuracy is not None and run.config.recipe != "paper":
         folds = ", including those of the folds" if n_networks > n_own else ""
         out.print(f"[bold]{n_networks} networks averaged[/]{folds}: {run.test_accuracy:.2%}", soft_wrap=True)
     _show_files(out, folder)
 
 
-def _show_files(out: Any, folder: Path) -> None:
+def _show_files(out: Console, folder: Path) -> None:
     """Print where the results are, and what to do with them."""
-    from rich.markup import escape
-
-    from dualt.cli import terminal
-
     place = escape(str(folder))
     out.print(f"\nThe model is in {place}; the run in {place}/{_RUN}.", soft_wrap=True)
     if (folder / _REPORT).exists():
         out.print(f"Label issues to review in a browser: {place}/{_REPORT}", soft_wrap=True)
-    terminal.show_next(out, {f"dualt predict {shlex.quote(str(folder))} DATA -o predictions.csv": "predict new data"})
+    show_next(out, {f"dualt predict {shlex.quote(str(folder))} DATA -o predictions.csv": "predict new data"})

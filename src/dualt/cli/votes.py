@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
-from dualt.cli.options import Jobs, Json, output_option
-from dualt.cli.terminal import again, console, print_json, progress, show_next
+from dualt.cli.options import Features, Jobs, Json, output_option
+from dualt.cli.terminal import again, console, plain_table, print_json, progress, show_next, show_notices, words_of
 from dualt.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,9 +42,7 @@ def votes(
         Path | None, typer.Option(help="Table of the items, for --text and --features. Default: VOTES.")
     ] = None,
     text: Annotated[str | None, typer.Option(help="Column of texts: probabilities are learned from them.")] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'.")
-    ] = None,
+    features: Features = None,
     verified: Annotated[
         Path | None, typer.Option(help="Items drawn at random with their true class: item (or index) and true.")
     ] = None,
@@ -71,34 +71,35 @@ def votes(
     if probs is not None:
         voices = _probabilities(probs, item)
     elif about is not None:
-        voices = _learned(table, columns, about, text, features, n_jobs)
+        voices = _learned(table, columns, about, text, _matching(features, about), n_jobs)
     found = combine_votes(table, voices, **columns)
     files = {name: path for name, path in (("verified", verified), ("settled", settled)) if path is not None}
     if files:
         known: dict[str, Any] = {name: _true_classes(path, item, found, name) for name, path in files.items()}
         found = combine_votes(table, voices, **columns, **known)
+    names = {"item": item or "item", "label": label or "label"}
     if output is not None:
-        write_table(output, _consensus(found, {"item": item or "item", "label": label or "label"}, columns, about))
+        write_table(output, _consensus(found, names, columns, about))
     if annotators is not None:
         write_table(annotators, found.annotators.round(4))
     chosen = found.next_items(next_items)
-    own = shlex.join([str(output or "consensus.csv"), "--label", label or "label", "--id", item or "item"])
+    words = [str(output or "consensus.csv"), *words_of(label=names["label"], id=names["item"])]
     if report is not None:
-        _write_page(
-            report, found, chosen, about, text, f"dualt apply-review {own} suspects-review.csv -o corrected.csv"
-        )
+        command = shlex.join(["dualt", "apply-review", *words, "suspects-review.csv", "-o", "corrected.csv"])
+        texts = None if about is None or not text else about.loc[list(found.items), text].astype(str).tolist()
+        _write_page(report, found, chosen, texts, command)
     if as_json:
         print_json(_content(found, chosen))
         return
     _show(found)
-    steps = {f"Written: {path}": "" for path in (output, annotators, report) if path is not None}
+    steps = {}
     if output is None:
         steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
     elif verified is None:
-        shown = f" --text {shlex.quote(text)}" if text else ""
-        drawn = f"dualt audit {own}{shown} --design uniform --size 100 -o audit.csv"
-        steps[drawn] = "check 100 items drawn at random, then add --verified audit.csv"
-    show_next(console(), steps)
+        drawn = [*words, *words_of(text=text, design="uniform", size=100), "-o", "audit.csv"]
+        drawn_by = shlex.join(["dualt", "audit", *drawn])
+        steps[drawn_by] = "check 100 items drawn at random, then add --verified audit.csv"
+    show_next(console(), steps, output, annotators, report)
 
 
 def _read(
@@ -109,9 +110,8 @@ def _read(
     from dualt.votes import read_votes
     from dualt.votes.tables import COLUMNS
 
-    table = read_votes(data)
+    table, about = read_votes(data), None
     item = columns["item"] or next((name for name in COLUMNS["item"] if name in table.columns), None)
-    about = None
     if text or features:
         if item is None:
             raise InputError("Expected --item, the column that says which texts belong to a vote, got none.")
@@ -122,7 +122,18 @@ def _read(
     return table.set_index(item).drop(columns=shown), {}, about
 
 
-def _consensus(found: Votes, names: dict[str, str], columns: dict[str, Any], about: DataFrame | None) -> DataFrame:
+def _matching(pattern: str | None, table: DataFrame) -> list[str]:
+    """Return the columns that a pattern such as 'x_*' or a list such as 'price,colour' names."""
+    wanted = [] if pattern is None else [one.strip() for one in pattern.split(",")]
+    found = [name for one in wanted for name in table.columns if fnmatchcase(name, one)]
+    if wanted and not found:
+        raise InputError(f"Expected columns that match {pattern!r}, got {', '.join(table.columns)}.")
+    return found
+
+
+def _consensus(
+    found: Votes, names: Mapping[str, str], columns: Mapping[str, Any], about: DataFrame | None
+) -> DataFrame:
     """Return the consensus under the user's own column names, with what is known of the items."""
     frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
     if about is None:
@@ -167,7 +178,7 @@ def _probabilities(path: Path, item: str | None) -> Any:
 
 
 def _learned(
-    table: DataFrame, columns: dict[str, Any], about: DataFrame, text: str | None, features: str | None, jobs: int
+    table: DataFrame, columns: Mapping[str, Any], about: DataFrame, text: str | None, features: list[str], n_jobs: int
 ) -> Any:
     """Return out-of-fold probabilities of models trained on the consensus of the votes."""
     import pandas as pd
@@ -185,25 +196,13 @@ def _learned(
     missing = labels.index.difference(about.index)
     if len(missing):
         raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
-    names = _matching(features, about)
-    about = about.loc[labels.index]
-    examples: Any = about[[*([text] if text else []), *names]] if names else about[text].tolist()
-    options: Any = {"text": text} if names else {"kind": "text"}
+    examples = about.loc[labels.index, [*([text] if text else []), *features]]
     with progress() as advance:
-        found = cross_fit(examples, labels.to_numpy(), n_jobs=jobs, on_progress=advance, **options)
+        found = cross_fit(examples, labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance)
     return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
 
 
-def _matching(pattern: str | None, table: DataFrame) -> list[str]:
-    """Return the columns that a pattern such as 'x_*' or a list such as 'price,colour' names."""
-    wanted = [] if pattern is None else [one.strip() for one in pattern.split(",")]
-    found = [name for one in wanted for name in table.columns if fnmatchcase(name, one)]
-    if wanted and not found:
-        raise InputError(f"Expected columns that match {pattern!r}, got {', '.join(table.columns)}.")
-    return found
-
-
-def _write_page(path: Path, found: Votes, chosen: Any, about: DataFrame | None, text: str | None, command: str) -> None:
+def _write_page(path: Path, found: Votes, chosen: Any, texts: list[str] | None, command: str) -> None:
     """Write the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
     import numpy as np
 
@@ -221,7 +220,6 @@ def _write_page(path: Path, found: Votes, chosen: Any, about: DataFrame | None, 
     right = found.probability.astype(np.float32)
     by_pair = np.eye(len(found.class_names))[given].T @ found.posterior
     matrix, ids = np.asarray(found.consensus.transition), [str(name) for name in found.items]
-    texts = about.loc[list(found.items), text].astype(str).tolist() if about is not None and text else None
     issues = LabelIssues(
         given, right, given, right, by_pair, listed, found.class_names, matrix, found.consensus, ids=ids, texts=texts
     )
@@ -241,29 +239,20 @@ def _content(found: Votes, chosen: Any) -> dict[str, Any]:
 
 
 def _show(found: Votes) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    out, (low, high) = console(), found.noise_rate_interval
-    ballots = found.ballots
-    bounds = (
-        f"at least {low:.1%}" if high >= 1 else f"between {low:.1%} and {high:.1%}, by {len(found.audited[0])} verified"
-    )
+    out, (low, high), ballots = console(), found.noise_rate_interval, found.ballots
+    between = f"between {low:.1%} and {high:.1%}, by {len(found.audited[0])} verified"
     out.print(
-        f"\n[bold]About {found.noise_rate:.1%} of the consensus looks wrong[/] ({bounds})   [dim]{len(ballots.item):,}"
-        f" votes of {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
+        f"\n[bold]About {found.noise_rate:.1%} of the consensus looks wrong[/]"
+        f" ({f'at least {low:.1%}' if high >= 1 else between})   [dim]{len(ballots.item):,} votes of"
+        f" {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
     )
     people = found.annotators.sort_values(["votes", "name"], ascending=[False, True])
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("annotator", "votes", "quality", "worst confusion"):
-        table.add_column(name, justify="right" if name in ("votes", "quality") else "left")
+    table = plain_table("", "annotator", "votes>", "quality>", "worst confusion")
     for one in people.head(_LISTED).itertuples():
         interval = "" if one.low != one.low else f" ({one.low:.0%} to {one.high:.0%})"
-        table.add_row(
-            escape(str(one.name)), f"{one.votes:,}", f"{one.quality:.0%}{interval}", escape(one.worst_confusion)
-        )
+        quality = f"{one.quality:.0%}{interval}"
+        table.add_row(escape(str(one.name)), f"{one.votes:,}", quality, escape(one.worst_confusion))
     out.print(table)
     if len(people) > _LISTED:
         out.print(f" [dim]and {len(people) - _LISTED:,} more (--annotators people.csv)[/]")
-    for notice in found.warnings:
-        out.print(f"\n[yellow]{escape(notice.message)}[/] {escape(notice.advice)}")
+    show_notices(out, found.warnings)
