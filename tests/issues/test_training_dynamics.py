@@ -1,6 +1,4 @@
-"""Training dynamics: running means, what ranks by them, and callbacks of three frameworks."""
-
-import os
+"""Training dynamics: running means, and what ranks by them."""
 
 import numpy as np
 import pytest
@@ -143,67 +141,3 @@ def test_bad_input_gets_one_clear_error(case):
     act, match = BAD[case]
     with pytest.raises(InputError, match=match):
         act(dualt.TrainingDynamics(7))
-
-
-def test_the_callback_of_our_own_loop():
-    torch = pytest.importorskip("torch")
-    from dualt.nn.loop import train
-    from dualt.nn.methods import build_method
-    from dualt.nn.prediction import predict_probs
-    from dualt.nn.recipe import Recipe
-    from dualt.nn.samples import Part, TrainingData, as_inputs
-
-    x, y = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32), np.arange(40) % 2
-    part = Part(as_inputs(x, np.zeros(3, np.float32), np.ones(3, np.float32), torch.device("cpu")), torch.tensor(y))
-    networks = [torch.nn.Linear(3, 2)]
-    dynamics = dualt.TrainingDynamics(40)
-    told = dynamics.callback(lambda: predict_probs(networks, part.inputs))
-    train(networks, build_method("ce"), TrainingData(part, part), Recipe(epochs=3), on_epoch=told)
-    assert dynamics.n_epochs == 3
-    np.testing.assert_allclose(dynamics.mean_probs.sum(axis=1), 1, rtol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_callback_of_keras():
-    os.environ.setdefault("KERAS_BACKEND", "torch")
-    keras = pytest.importorskip("keras")
-    x, y = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32), np.arange(40) % 2
-    model = keras.Sequential([keras.layers.Dense(2, activation="softmax")])
-    model.compile(loss="sparse_categorical_crossentropy")
-    dynamics = dualt.TrainingDynamics(40)
-    seen = []
-
-    def predict():
-        seen.append(model.predict(x, verbose=0))
-        return seen[-1]
-
-    model.fit(x, y, epochs=3, verbose=0, callbacks=[dynamics.callback(predict)])
-    assert len(seen) == dynamics.n_epochs == 3
-    np.testing.assert_allclose(dynamics.mean_probs, np.mean(seen, axis=0), rtol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.slow
-def test_the_callback_of_transformers(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    torch = pytest.importorskip("torch")
-
-    class Network(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = torch.nn.Linear(3, 2)
-
-        def forward(self, x, labels=None):
-            logits = self.layer(x)
-            return {"loss": torch.nn.functional.cross_entropy(logits, labels), "logits": logits}
-
-    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
-    rows = [{"x": x[row], "labels": row % 2} for row in range(40)]
-    options = {"num_train_epochs": 3, "report_to": [], "save_strategy": "no", "logging_strategy": "no"}
-    arguments = transformers.TrainingArguments(str(tmp_path), use_cpu=True, disable_tqdm=True, **options)
-    trainer = transformers.Trainer(Network(), arguments, train_dataset=rows)
-    dynamics = dualt.TrainingDynamics(40)
-    trainer.add_callback(dynamics.callback(lambda: trainer.predict(rows).predictions))
-    trainer.train()
-    assert dynamics.n_epochs == 3
-    np.testing.assert_allclose(dynamics.mean_probs.sum(axis=1), 1, rtol=1e-5)

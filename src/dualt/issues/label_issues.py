@@ -18,7 +18,7 @@ from dualt.io.tables import write_table
 from dualt.results import TransitionEstimate
 from dualt.results.claims import headline
 from dualt.rows.entry import row_ids, row_numbers
-from dualt.validation import check_count, check_fraction, check_indices
+from dualt.validation import check_count, check_fraction
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 # Flagged labels: another class is likelier, or none is.
 GROUPS = ("probably wrong", "doubtful")
-# JSON has `by_pair` for up to this many classes, and as many of the largest entries for more.
+# JSON has `by_pair` for up to this many classes: all pairs of more could fill hundreds of megabytes.
 _MATRIX_CLASSES = 100
-_SHOWN, _LONGEST_SHOWN = 10, 200
 
 
 class Scores(NamedTuple):
@@ -51,28 +50,23 @@ class LabelIssues:
         Given labels as class numbers.
     probability_right : (n_samples,)
         Probability that the given label is the true class.
-    suggested : (n_samples,)
-        The most probable true class.
-    suggested_probability : (n_samples,)
-        Its probability.
+    suggested, suggested_probability : (n_samples,)
+        The most probable true class, and its probability.
     by_pair : (n_classes, n_classes)
-        `by_pair[given, true]`: expected number of examples with that given label and that true class, as
-        the matrix and the label counts imply.
+        `by_pair[given, true]`: expected number of examples, as the matrix and the label counts imply.
     is_issue : (n_samples,)
         The flagged labels: as many as are expected to be wrong, unless a threshold or budget was set. Those for which
         another class is likelier are *probably wrong*, the others *doubtful*.
     class_names : tuple of str
-    transition : (n_classes, n_classes)
-        The matrix that was used.
-    transition_estimate : TransitionEstimate or None
-        Where it came from; None if it was given.
+    transition, transition_estimate
+        The matrix that was used, and the estimate that it came from; None if it was given.
     index
         The index of the data frame or series that the rows came in, which `to_frame` keeps. Files and pages call rows
         by it: whole numbers without a name are row numbers of the table, anything else ids.
     ids, texts, images : sequence of str or None
         What the examples are called, what they say and the files of their pictures, for the tables that are written.
     labelled : (n_samples,) or None
-        Which rows have a label at all; None if all have. Of the others nothing is known: their probabilities are NaN.
+        Which rows have a label at all; None if all have. The probabilities of the others are NaN.
     label_texts : tuple of str or None
         What the label of each class looks like in the data, where that is not its name.
     """
@@ -149,50 +143,29 @@ class LabelIssues:
         if threshold is None and top is None:
             raise InputError("Expected a threshold or a number of issues (top), got neither.")
         labelled = np.ones(len(self), bool) if self.labelled is None else self.labelled
-        is_issue = np.zeros(len(self), bool)
-        is_issue[labelled] = flag(
-            self.probability_right[labelled], (self.suggested != self.given)[labelled], threshold, top
-        )
+        is_issue, preferred = np.zeros(len(self), bool), self.suggested != self.given
+        is_issue[labelled] = flag(self.probability_right[labelled], preferred[labelled], threshold, top)
         return replace(self, is_issue=is_issue)
 
     def without(self, rows: ArrayLike) -> LabelIssues:
-        """Return the same with these rows no longer flagged, such as labels that a review has kept.
-
-        They are row numbers as in `indices`, or a mask of all rows.
-        """
-        chosen, is_issue = np.asarray(rows), self.is_issue.copy()
-        if chosen.dtype == bool and chosen.shape != is_issue.shape:
-            raise InputError(f"Expected a mask of {len(self):,} rows, one per label, got shape {chosen.shape}.")
-        if chosen.dtype != bool:
-            chosen = check_indices(chosen if chosen.size else chosen.astype(np.intp), len(self))
-        is_issue[chosen] = False
+        """Return the same with these rows no longer flagged, such as labels that a review has kept."""
+        is_issue = self.is_issue.copy()
+        is_issue[np.asarray(rows, np.intp)] = False
         return replace(self, is_issue=is_issue)
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
         """Return the same for all `n_rows` rows of a file, of which those with these numbers have a label."""
+        empty = {"given": 0, "probability_right": np.nan, "suggested": 0, "suggested_probability": np.nan}
+        columns: dict[str, Any] = {}
+        for name, value in {**empty, "is_issue": False}.items():
+            columns[name] = np.full(n_rows, value, getattr(self, name).dtype)
+            columns[name][rows] = getattr(self, name)
         labelled = np.zeros(n_rows, dtype=bool)
         labelled[rows] = True
-
-        def wide(column: NDArray[Any], empty: Any) -> NDArray[Any]:
-            spread = np.full(n_rows, empty, column.dtype)
-            spread[rows] = column
-            return spread
-
-        return replace(
-            self,
-            given=wide(self.given, 0),
-            probability_right=wide(self.probability_right, np.nan),
-            suggested=wide(self.suggested, 0),
-            suggested_probability=wide(self.suggested_probability, np.nan),
-            is_issue=wide(self.is_issue, False),
-            labelled=labelled,
-        )
+        return replace(self, **columns, labelled=labelled)
 
     def to_frame(self) -> Any:
-        """Return every label as a row of a pandas data frame, in the order of the data, with class names.
-
-        It has the index of the data frame or series that was passed.
-        """
+        """Return every label as a row of a pandas data frame, in the order of the data and with its index."""
         scores = Scores(self.given, self.probability_right, self.suggested, self.suggested_probability)
         frame = issue_frame(scores, self.is_issue, self.class_names)
         if self.labelled is not None:
@@ -202,16 +175,13 @@ class LabelIssues:
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return plain numbers, strings and lists: what is claimed, the counts, the flagged labels, most suspect first.
 
-        Nothing is claimed of a matrix that was given. With more than 100 classes, `by_pair` is replaced by
-        `largest_pairs`: the ten thousand largest expected numbers of wrong labels, as
-        `{"given": …, "true": …, "expected_count": …}`.
+        Nothing is claimed of a matrix that was given. `by_pair` is there for up to 100 classes.
         """
         estimate = self.transition_estimate
         claims: dict[str, Any] = {"summary": None, "noise_rate_interval": None, "warnings": []}
         if estimate is not None:
             interval, notices = estimate.noise_rate_interval(level), [vars(notice) for notice in estimate.warnings]
             claims = {"summary": headline(estimate, level), "noise_rate_interval": list(interval), "warnings": notices}
-        small = len(self.class_names) <= _MATRIX_CLASSES
         return {
             **claims,
             "n_samples": self.n_labelled,
@@ -219,7 +189,7 @@ class LabelIssues:
             "flagged": len(self.indices),
             "probably_wrong": int(self.probably_wrong.sum()),
             "class_names": list(self.class_names),
-            **({"by_pair": self.by_pair.tolist()} if small else {"largest_pairs": _largest_pairs(self)}),
+            **({"by_pair": self.by_pair.tolist()} if len(self.class_names) <= _MATRIX_CLASSES else {}),
             "issues": issue_rows(self),
         }
 
@@ -246,17 +216,15 @@ class LabelIssues:
         return len(self.given)
 
     def __repr__(self) -> str:
-        return (
-            f"LabelIssues(n_samples={len(self)}, expected_count={self.expected_count:.1f},"
-            f" flagged={int(self.is_issue.sum())})"
-        )
+        counts = f"expected_count={self.expected_count:.1f}, flagged={int(self.is_issue.sum())}"
+        return f"LabelIssues(n_samples={len(self)}, {counts})"
 
     def _repr_html_(self) -> str:
         """Return the most suspect labels as a table, for notebooks."""
         import pandas as pd
 
-        shown = pd.DataFrame(_issue_columns(self, self.indices[:_SHOWN]))
-        with pd.option_context("display.max_colwidth", _LONGEST_SHOWN):
+        shown = pd.DataFrame(_issue_columns(self, self.indices[:10]))
+        with pd.option_context("display.max_colwidth", 200):
             return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
 
 
@@ -336,12 +304,3 @@ def _issue_columns(issues: LabelIssues, rows: NDArray[np.intp]) -> dict[str, lis
     more = {"id": issues.row_ids, "text": issues.texts, "image": issues.images}
     described = {name: [each[row] for row in rows.tolist()] for name, each in more.items() if each is not None}
     return {name: column.tolist() for name, column in columns.items()} | described
-
-
-def _largest_pairs(issues: LabelIssues) -> list[dict[str, Any]]:
-    """Return the largest expected numbers of wrong labels; all pairs could fill hundreds of megabytes."""
-    numbers, names = (issues.by_pair - np.diag(np.diagonal(issues.by_pair))).ravel(), issues.class_names
-    largest = np.argpartition(numbers, -(_MATRIX_CLASSES**2))[-(_MATRIX_CLASSES**2) :]
-    largest = largest[np.lexsort((largest, -numbers[largest]))]
-    places = ((*divmod(place, len(names)), float(numbers[place])) for place in largest.tolist() if numbers[place] > 0)
-    return [{"given": names[given], "true": names[true], "expected_count": number} for given, true, number in places]

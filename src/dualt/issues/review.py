@@ -1,12 +1,12 @@
 """Decisions of a review, read from the page's CSV or the export of a labelling tool, and put into the labels.
 
-A decision carries the row and, where there is one, the id of an example, and its old label: it is refused where the
-data have another label there.
+A decision carries the row, the old label and, where there is one, the id of an example; it is refused where the data
+have another label there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,23 +43,17 @@ def read_review(path: str | Path) -> list[Decision]:
 
     Other columns are ignored. A row without a new label is undecided, and left out; one whose new label equals the old
     one was looked at and kept. A `.json` or `.jsonl` file is the export of a labelling tool; see `exchange`.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read.
-    InputError
-        If it is not such a table, or decides an example in two ways.
     """
     path = Path(path)
     exported = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
     decisions: dict[int, Decision] = {}
-    for number, row in read_answers(path) if exported else _table_rows(path):
+    for number, row in read_answers(path) if exported else enumerate(_table_rows(path), start=1):
+        if row["new"] == "":
+            continue
         index, where = str(row["index"]).strip(), f"{'task' if exported else 'row'} {number}"
         if not (index.isascii() and index.isdigit() and len(index) < 16):
             raise InputError(f"Expected a row number as index in {where} of {path}, got {index[:40]!r}.")
-        # Tools that number their tasks call that number id.
-        name = str(row.get("example", row.get("id")) or "")
+        name = str(row.get("example", row.get("id")) or "")  # tools that number their tasks call that number id
         decision = Decision(int(index), class_name(row["old"]), class_name(row["new"]), where, name)
         first = decisions.setdefault(decision.index, decision)
         if replace(first, where=where) != decision:
@@ -70,7 +64,7 @@ def read_review(path: str | Path) -> list[Decision]:
     return list(decisions.values())
 
 
-def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def _table_rows(path: Path) -> list[dict[str, Any]]:
     frame = read_table(path, guarded=True).fillna("")
     frame.columns = [str(name).strip().lower() for name in frame.columns]
     if not {*HEADER} <= {*frame.columns}:
@@ -78,7 +72,7 @@ def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             f"Expected the header {','.join(HEADER)} in {path}, got {','.join(frame.columns)!r}. Pass the file that the"
             " report page's download button gave."
         )
-    yield from ((number, row) for number, row in enumerate(frame.to_dict("records"), start=1) if row["new"] != "")
+    return [{str(name): cell for name, cell in row.items()} for row in frame.to_dict("records")]
 
 
 def decided_labels(
@@ -89,7 +83,7 @@ def decided_labels(
     The given label, a class name, must be the old one, or the new one if the review was applied.
     """
     found = {}
-    for decision, row in zip(decisions, _locate(decisions, len(given), ids), strict=True):
+    for decision, row in zip(decisions, _locate(decisions, len(given), ids).tolist(), strict=True):
         if row < 0 and ids is not None and decision.id:
             continue
         now = given[row] if row >= 0 else "no such row"
@@ -120,15 +114,10 @@ def apply_review(
     decisions
         From `read_review`.
     class_names
-        Names of the classes in column order. Needed where the review has names and the labels are numbers, or where a
-        new label is a class that no example has yet.
+        In column order. Needed where the review has names and the labels are numbers, or where a new label is a class
+        that no example has yet.
     ids
         Ids of all examples: a decision with an id is applied where that id is now.
-
-    Raises
-    ------
-    LabelsError
-        If an example does not exist, its label is no longer `old`, or a label is no known class.
     """
     array = as_label_array(labels, missing=True)
     there = ~is_missing(array)
@@ -147,20 +136,32 @@ def apply_review(
                     f"Expected a class among the labels, got {name!r} in {decision.where} of the review. Pass the"
                     " class names, in column order, that the report was made with."
                 )
-        now = "no such row" if row < 0 else "no label" if current[row] < 0 else coder.names[current[row]]
         if row < 0 or current[row] != codes[decision.old]:
+            now = "no such row" if row < 0 else "no label" if current[row] < 0 else coder.names[current[row]]
             raise LabelsError(
                 f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} as in"
                 f" {decision.where} of the review, got {now!r}. The labels changed since the review, or it was made for"
                 " others. Nothing was changed."
             )
     new = np.array([codes[decision.new] for decision in decisions], dtype=np.intp)
-    return _replaced(array, np.array(rows, dtype=np.intp), new, coder)
+    values: NDArray[Any] = np.array(coder.label_texts)[new]
+    if array.ndim == 2:
+        values = np.eye(array.shape[1], dtype=array.dtype)[new]
+    elif array.dtype.kind == "U":  # a longer name must not be cut to the width of the old ones
+        array = array.astype(np.promote_types(array.dtype, values.dtype))
+    else:
+        try:
+            values = values.astype(np.int64)
+        except ValueError as error:
+            raise LabelsError(f"Expected new labels that are numbers, like the others: {error}.") from None
+    corrected: NDArray[Any] = array.copy()
+    corrected[rows] = values
+    return corrected
 
 
 def _locate(
     decisions: Sequence[Decision], n_rows: int, ids: Sequence[Any] | None, numbers: NDArray[Any] | None = None
-) -> list[int]:
+) -> NDArray[np.intp]:
     """Return where each example is now: by its id if the review and the data have ids, else by its row; −1 if gone."""
     index = np.array([decision.index for decision in decisions], dtype=np.intp)
     rows = np.where(index < n_rows, index, -1) if numbers is None else positions(numbers, index)
@@ -176,9 +177,9 @@ def _locate(
                     f" {len(found)}, none at row {decision.index}. Rows that move need ids of their own."
                 )
             rows[place] = found[0] if found else -1
-    if len({*rows[rows >= 0].tolist()}) < (rows >= 0).sum():
+    if len(np.unique(rows[rows >= 0])) < (rows >= 0).sum():
         raise LabelsError("Expected one decision per example, got two ids of the review in one row.")
-    return [int(row) for row in rows]
+    return rows
 
 
 def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder:
@@ -189,26 +190,5 @@ def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder
         return LabelCoder.for_labels(array, array.shape[1])
     if array.dtype.kind == "b":
         return LabelCoder.for_labels(array, 2, ("False", "True"))
-    found = np.unique(array)
-    whole = whole_values(found) if array.dtype.kind == "f" else found
-    return LabelCoder(tuple(map(str, whole.tolist())), by_name=True)
-
-
-def _replaced(array: NDArray[Any], rows: NDArray[np.intp], new: NDArray[np.intp], coder: LabelCoder) -> NDArray[Any]:
-    """Return a copy with new classes in these rows, in the kind of the others."""
-    corrected: NDArray[Any] = array.copy()
-    values: NDArray[Any] = new
-    if array.ndim == 2:
-        values = np.eye(array.shape[1], dtype=array.dtype)[new]
-    elif coder.by_name and array.dtype.kind in "biuf":
-        texts = [coder.label_texts[code] for code in new.tolist()]
-        odd = [text for text in texts if not text.lstrip("-").isdigit()]
-        if odd:
-            raise LabelsError(f"Expected new labels that are numbers, like the others, got {odd[0]!r}.")
-        values = np.array(texts, dtype=np.int64)
-    elif coder.by_name:
-        values = np.array(coder.names)[new]
-        if array.dtype.kind == "U":  # a longer name must not be cut to the width of the old ones
-            corrected = array.astype(np.promote_types(array.dtype, values.dtype))
-    corrected[rows] = values
-    return corrected
+    found = whole_values(array) if array.dtype.kind == "f" else np.unique(array)
+    return LabelCoder(tuple(map(str, found.tolist())), by_name=True)

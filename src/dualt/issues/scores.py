@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,9 @@ from dualt.rows.scaling import apply_power, fit_power
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
 from dualt.validation import ClassNames, check_transition, index_of
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 Transition: TypeAlias = TransitionEstimate | ArrayLike
 # From (probabilities, label codes) of a chunk to the columns of its `Scores`.
 Scorer: TypeAlias = Callable[[NDArray[Any], Codes], tuple[NDArray[Any], ...]]
@@ -39,33 +42,23 @@ class DaskCollection(Protocol):
     def __dask_graph__(self) -> Any: ...
 
 
+class _Options(TypedDict, total=False):
+    estimator: str | None
+    threshold: float | None
+    top: int | None
+    class_names: ClassNames | None
+    verified: Audit | tuple[Any, Any] | None
+    n_jobs: int | None
+    determined: bool | None
+
+
 @overload
 def find_label_issues(
-    pred_probs: DaskCollection,
-    noisy_labels: Any,
-    transition: Transition | None = ...,
-    *,
-    estimator: str | None = ...,
-    threshold: float | None = ...,
-    top: int | None = ...,
-    class_names: ClassNames | None = ...,
-    verified: Audit | tuple[Any, Any] | None = ...,
-    n_jobs: int | None = ...,
-    determined: bool | None = ...,
+    pred_probs: DaskCollection, noisy_labels: Any, transition: Transition | None = ..., **options: Unpack[_Options]
 ) -> Any: ...
 @overload
 def find_label_issues(
-    pred_probs: Any,
-    noisy_labels: Any,
-    transition: Transition | None = ...,
-    *,
-    estimator: str | None = ...,
-    threshold: float | None = ...,
-    top: int | None = ...,
-    class_names: ClassNames | None = ...,
-    verified: Audit | tuple[Any, Any] | None = ...,
-    n_jobs: int | None = ...,
-    determined: bool | None = ...,
+    pred_probs: Any, noisy_labels: Any, transition: Transition | None = ..., **options: Unpack[_Options]
 ) -> LabelIssues: ...
 def find_label_issues(
     pred_probs: Any,
@@ -167,7 +160,7 @@ def find_posterior_issues(
     """Find label issues in a `NoisyPosterior`; see `find_label_issues`."""
     check_cut(threshold, top)
     known, coder = _prepare(posterior, transition, estimator), posterior.coder
-    if posterior.members is not None and (known.estimate is None or known.estimate.audit is None):
+    if posterior.members is not None and not known.is_calibrated:
         chunks: Iterable[Any] = [views_scores(posterior, known.matrix, posterior.determined)]
     else:
         chunks = posterior.map(known.scorer)
@@ -197,12 +190,16 @@ def second_likeliest(
 
 
 class _Known(NamedTuple):
-    """What is known before the labels are scored: the matrix and what it implies."""
+    """What is known before the labels are scored: the matrix, where it came from, and what it implies.
+
+    `audit` is that of these rows; of one of other rows only the calibration is used.
+    """
 
     matrix: NDArray[np.float64]
     estimate: TransitionEstimate | None
     scorer: Scorer
     by_pair: NDArray[np.float64]
+    is_calibrated: bool = False
     audit: AuditResult | None = None
 
 
@@ -212,40 +209,31 @@ def _prepare(posterior: NoisyPosterior, transition: Transition | None, estimator
         raise InputError(f"Expected a matrix or an estimate as transition, got a name. Pass estimator={transition!r}.")
     if transition is not None and estimator is not None:
         raise InputError("Expected a transition or an estimator to find one, got both.")
-    if transition is None:
-        transition = estimate_posterior(posterior, estimator)
-    if not isinstance(transition, TransitionEstimate):
-        matrix = check_transition(transition, posterior.n_classes)
-        return _Known(matrix, None, _bayes_scorer(posterior, matrix), _by_pair(posterior, matrix))
-    given = check_transition(transition.transition, posterior.n_classes)
-    matrix = match_transition(given, transition.class_names, posterior.coder.names)
-    # The other figures of an estimate are in the order of its own classes.
-    estimate, audit = transition if matrix is given else None, transition.audit
+    transition = estimate_posterior(posterior, estimator) if transition is None else transition
+    estimate, audit = None, None
+    matrix = given = check_transition(transition, posterior.n_classes)
+    if isinstance(transition, TransitionEstimate):
+        matrix, audit = match_transition(given, transition.class_names, posterior.coder.names), transition.audit
+        # The other figures of an estimate are in the order of its own classes.
+        estimate = transition if matrix is given else None
+    # The expected number of rows with given label j and true class i; each label keeps its count.
+    label_counts = posterior.summary.label_counts
+    shares = (clean_prior(matrix, label_counts)[:, None] * matrix).T
+    by_pair = np.asarray(label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
     if audit is None:
-        return _Known(matrix, estimate, _bayes_scorer(posterior, matrix), _by_pair(posterior, matrix))
+        tie = _TIE if (np.diagonal(matrix) == 1).all() else 0.0
+        scorer = partial(_bayes_scores, EarlyPosterior(matrix, posterior.dtype), fit_power(posterior.summary), tie)
+        return _Known(matrix, estimate, scorer, by_pair)
     if estimate is None:
         raise InputError(
             "Expected the classes in the order of the estimate, whose verified labels are in that order too, got them"
             " in another. Reorder the columns of probabilities."
         )
-    scorer = partial(_calibrated_scores, audit.calibration)
-    # Of an audit of other rows, only the calibration is used.
+    known = _Known(matrix, estimate, partial(_calibrated_scores, audit.calibration), by_pair, is_calibrated=True)
     same_rows = estimate.n_samples == posterior.n_samples
     if same_rows and np.array_equal(posterior.take(audit.rows)[1], audit.verified.given):
-        return _Known(matrix, estimate, scorer, audit.joint.T, audit)
-    return _Known(matrix, estimate, scorer, _by_pair(posterior, matrix))
-
-
-def _by_pair(posterior: NoisyPosterior, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the expected number of rows with given label j and true class i; each label keeps its count."""
-    label_counts = posterior.summary.label_counts
-    shares = (clean_prior(matrix, label_counts)[:, None] * matrix).T
-    return np.asarray(label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
-
-
-def _bayes_scorer(posterior: NoisyPosterior, matrix: NDArray[np.float64]) -> Scorer:
-    tie = _TIE if (np.diagonal(matrix) == 1).all() else 0.0
-    return partial(_bayes_scores, EarlyPosterior(matrix, posterior.dtype), fit_power(posterior.summary), tie)
+        return known._replace(by_pair=audit.joint.T, audit=audit)
+    return known
 
 
 def _bayes_scores(
@@ -301,10 +289,8 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
     groups = [parts] if threshold is None else [[part] for part in parts]
     ranked = [delayed(_flag_parts)([delayed(_ranked)(part) for part in some], threshold, top) for some in groups]
     flags = [found[number] for found, some in zip(ranked, groups, strict=True) for number in range(len(some))]
-    frames = [
-        delayed(issue_frame)(part, flagged, names, start)
-        for part, flagged, start in zip(parts, flags, starts[:-1], strict=True)
-    ]
+    columns = zip(parts, flags, starts[:-1], strict=True)
+    frames = [delayed(issue_frame)(part, flagged, names, start) for part, flagged, start in columns]
     meta = issue_frame(_collect([], 0, len(names)), np.zeros(0, bool), names)
     return lazy_frame(frames, meta, (*starts[:-1], posterior.n_samples - 1))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -92,30 +91,8 @@ class TrainingDynamics:
             raise InputError(f"Expected every example to be recorded, got none of example {self.n_recorded.argmin()}.")
         return np.asarray(sums / self.n_recorded[:, None].astype(np.float32))
 
-    def callback(self, predict: Callable[[], Any]) -> EpochCallback:
-        """Return a callback for Keras, transformers or our own loop; `predict` returns the outputs of all rows."""
-        return EpochCallback(self, predict)
-
     def __repr__(self) -> str:
         return f"TrainingDynamics(n_samples={self.n_samples}, n_epochs={self.n_epochs})"
-
-
-class EpochCallback:
-    """Records the predictions at the end of each epoch; every other event of the frameworks is ignored."""
-
-    def __init__(self, dynamics: TrainingDynamics, predict: Callable[[], Any]) -> None:
-        self.dynamics, self.predict = dynamics, predict
-
-    def __call__(self, *event: Any, **details: Any) -> None:
-        """Record one more epoch."""
-        self.dynamics.record(self.dynamics.n_epochs, self.predict())
-
-    on_epoch_end = __call__
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith(("on_", "set_")):
-            return lambda *event, **details: None
-        raise AttributeError(name)
 
 
 def rank_dynamics(
