@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators._counts import pooled_rows, resample_counts
-from dualt.estimators.confident_joint import calibrated_joint, confident_pairs, count_confident, with_diagonal
+from dualt.estimators.confident_joint import calibrated_joint, confident_pairs, with_diagonal
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rows.chunks import count_pairs, entries_at
@@ -60,7 +60,7 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
     summary = posterior.summary
     power, few = fit_power(summary), summary.thinned(max(_ROWS, _ROWS_PER_CLASS * summary.n_classes))
     rows, labels = apply_power(few.sample_rows, power), few.sample_labels
-    reader = EarlyPosterior(_rounds(posterior, rows, labels), posterior.dtype)
+    reader = EarlyPosterior(_rounds(rows, labels, posterior.n_jobs), posterior.dtype)
     counted = _count(posterior, reader, power, _full(reader.clearest(rows, posterior.n_jobs)[1]))
     matrix = pooled_rows(counted.counts)
     n_fitted = min(_ROWS, _FIT_ENTRIES // summary.n_classes)
@@ -94,18 +94,16 @@ def _rate(transition: Matrix, label_counts: NDArray[np.int64]) -> float:
     return float(clean_prior(transition, label_counts) @ (1 - np.diagonal(transition)))
 
 
-def _rounds(posterior: NoisyPosterior, rows: NDArray[Any], labels: Codes) -> Matrix:
-    """Return the matrix of all rounds but the last; with too many classes for the sample, that of the first."""
-    n_classes = posterior.n_classes
-    if len(rows) < min(posterior.n_samples, _ROWS_PER_CLASS * n_classes):
-        return pooled_rows(count_confident(posterior).T)
+def _rounds(rows: NDArray[Any], labels: Codes, n_jobs: int) -> Matrix:
+    """Return the matrix of all rounds but the last."""
+    n_classes = rows.shape[1]
     label_counts = np.bincount(labels, minlength=n_classes)
     own = np.bincount(labels, entries_at(rows, labels), n_classes)
     thresholds = np.where(label_counts > 0, own / np.maximum(label_counts, 1), np.inf).astype(rows.dtype)
     counts = with_diagonal(count_pairs([confident_pairs(thresholds, rows, labels)], n_classes))
     matrix = calibrated_joint(counts, label_counts)
     for _ in range(ROUNDS - 1):
-        clean, sureness = EarlyPosterior(matrix, rows.dtype).clearest(rows, posterior.n_jobs)
+        clean, sureness = EarlyPosterior(matrix, rows.dtype).clearest(rows, n_jobs)
         counted = np.bincount(clean * n_classes + labels, _weigh(sureness, _full(sureness)), n_classes**2)
         matrix = pooled_rows(counted.reshape(n_classes, n_classes))
     return matrix
