@@ -21,28 +21,23 @@ from numpy.typing import NDArray
 from dualt.errors import InputError
 from dualt.estimators._counts import resample_counts
 from dualt.estimators.clean_count import clean_count
+from dualt.labels import Codes
 from dualt.results.fit import Fit
 from dualt.rng import stream
 from dualt.rows.posterior import NoisyPosterior
+from dualt.rows.scaling import apply_power, likeliest_power
 from dualt.transition import early_posterior
+from dualt.votes.model import POOLING, softmax
 
 Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[np.intp]
+Members: TypeAlias = Sequence[NDArray[np.float32]]
 
 # A model's vote comes in this many levels of confidence, equally frequent: a sure vote counts more than an unsure one.
 LEVELS = 3
-# Models share errors: k of them count as k / (1 + (k − 1) · OVERLAP) voices.
-OVERLAP = 0.1
-# Pseudo-votes by which the matrix of a voice is drawn to one that errs evenly.
-POOLING = 3.0
-# Weight of the voices in the pooled posterior, beside 1 for each of the two that read probabilities. Mean average
-# precision of the families whose class is determined: .904; with weight 1 .901, without Bayes' rule .902.
+# Weight of the voices in the pooled opinion, beside 1 for each of the two that read probabilities.
 VOICES_WEIGHT = 0.5
-# Weight that all classes share where probabilities are calibrated: a predicted zero is no certainty.
-_TAIL = 0.01
-# Votes are cast for the likeliest class, then for the likeliest clean class under the T that was found.
-_ROUNDS = 2
-_STEPS, _TOLERANCE = 100, 1e-4
+# EM steps for the voices, which converge, and for the stacked model, which is stopped early: it has the labels only.
+_STEPS, _STACKED_STEPS, _TOLERANCE = 100, 20, 1e-4
 # Cost only: matrices are fitted on this many rows, or this many per class.
 _ROWS, _ROWS_PER_CLASS = 20_000, 200
 _LEAST = 1e-6
@@ -69,16 +64,16 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
         overlap, good models make the same "error", which is none; `clean_count` on the mean of the models then says
         how much noise the labels support. None, if that is not known: halfway between the two.
     """
-    overlapping = None if determined else clean_count(posterior, determined=False)
-    if determined is False and overlapping is not None:
-        return overlapping
-    calibrated, labels = _members_of(posterior)
-    heard = voices(calibrated, labels)
-    counts = heard.posterior.T @ np.eye(posterior.n_classes)[labels]
+    if determined is False:
+        return clean_count(posterior, determined=False)
+    calibrated, labels = _calibrated(posterior)
+    heard = hear(calibrated, labels)
     transition, least = heard.transition, heard.least
-    if overlapping is not None:
+    if determined is None:
+        overlapping = clean_count(posterior, determined=False)
         transition = (transition + overlapping.transition) / 2
         least = min(least, (overlapping.rate_interval or (0.0,))[0])
+    counts = heard.posterior.T @ np.eye(posterior.n_classes)[labels]
     support = np.rint(counts.sum(axis=1)).astype(np.int64)
     resample = partial(_resample, counts, transition - heard.transition)
     return Fit(transition, support, resample, rate_interval=(least, 1.0), determined=determined)
@@ -88,21 +83,29 @@ def views_scores(
     posterior: NoisyPosterior, transition: Floats, determined: bool | None
 ) -> tuple[Codes, Floats, Codes, Floats]:
     """Return given labels, P(right), the likeliest class and its probability, by the pooled opinion of the models."""
-    calibrated, labels = _members_of(posterior)
-    heard = voices(calibrated, labels).posterior if determined else None
+    calibrated, labels = _calibrated(posterior)
+    heard = hear(calibrated, labels).posterior if determined else None
     pooled = pooled_posterior(calibrated, labels, transition, heard)
     rows, suggested = np.arange(len(labels)), pooled.argmax(axis=1)
     return labels, pooled[rows, labels], suggested, pooled[rows, suggested]
 
 
-def _members_of(posterior: NoisyPosterior) -> tuple[list[NDArray[np.float32]], Codes]:
+def _calibrated(posterior: NoisyPosterior) -> tuple[Members, Codes]:
+    """Return the calibrated probabilities of each model, and all labels."""
     if posterior.members is None:
         raise InputError(
             "The estimator 'views' needs the probabilities of several models: pass a list of arrays, or what"
             " `dualt.cross_fit` returns."
         )
     labels = np.concatenate([codes for _, codes in posterior.chunks()]).astype(np.intp)
-    return calibrate_members(list(posterior.members), labels), labels
+    return calibrate_members(posterior.members, labels), labels
+
+
+def calibrate_members(members: Sequence[NDArray[Any]], labels: Codes) -> Members:
+    """Return each model's probabilities, raised to the power that makes the given labels likeliest."""
+    chosen = _some_rows(len(labels), np.shape(members[0])[1])
+    rows = (np.asarray(probs, np.float32) for probs in members)
+    return [apply_power(probs, likeliest_power(probs[chosen], labels[chosen])) for probs in rows]
 
 
 def _resample(counts: Floats, shift: Floats, rng: np.random.Generator) -> Floats:
@@ -111,26 +114,10 @@ def _resample(counts: Floats, shift: Floats, rng: np.random.Generator) -> Floats
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def calibrate_members(members: Sequence[NDArray[Any]], labels: Codes) -> list[NDArray[np.float32]]:
-    """Return each model's probabilities, raised to the power that makes the given labels likeliest."""
-    chosen = _some_rows(len(labels), np.shape(members[0])[1])
-    calibrated = []
-    for probs in members:
-        logs = np.log(np.asarray(probs, np.float32) + np.float32(_TAIL / probs.shape[1]))
-        low, high = 1 / 16, 4.0
-        some, given = logs[chosen].astype(np.float64), labels[chosen]
-        of_label = some[np.arange(len(given)), given].mean()
-        for _ in range(10):  # bisection: the likelihood's slope falls with the power
-            power = np.sqrt(low * high)
-            expected = np.einsum("ij,ij->i", _softmax(power * some), some).mean()
-            low, high = (power, high) if of_label > expected else (low, power)
-        calibrated.append(_softmax(np.float32(np.sqrt(low * high)) * logs))
-    return calibrated
-
-
-def voices(calibrated: Sequence[NDArray[np.float32]], labels: Codes) -> Voices:
+def hear(calibrated: Members, labels: Codes) -> Voices:
     """Return what the given label and the votes of calibrated models say about T, by EM.
 
+    Votes are cast for the likeliest class, then once more for the likeliest clean class under the T that was found.
     The least rate is the rate less the mean disagreement of two models, which measures the errors they may share, and
     a sampling error.
     """
@@ -138,21 +125,20 @@ def voices(calibrated: Sequence[NDArray[np.float32]], labels: Codes) -> Voices:
     # (families of bench/several_models.py): it draws all annotators to one matrix, and takes the level for no evidence.
     n_rows, n_classes = calibrated[0].shape
     chosen = _some_rows(n_rows, n_classes)
-    power = 1 / (1 + (len(calibrated) - 1) * OVERLAP)
     transition: Floats | None = None
-    for _ in range(_ROUNDS):
+    for _ in range(2):
         votes = [_votes(probs, transition, chosen) for probs in calibrated]
         some = [labels[chosen], *(vote[chosen] for vote in votes)]
-        posterior = _agreement(labels[chosen], [vote[chosen] % n_classes for vote in votes], n_classes)
+        posterior = _agreement([voice % n_classes for voice in some], n_classes)
         for _ in range(_STEPS):
             tables = [_table(voice, posterior) for voice in some]
             shares = np.log((posterior.sum(axis=0) + 1) / (len(posterior) + n_classes))
-            found = _posterior(shares, tables, some, power)
+            found = _posterior(shares, tables, some)
             change, posterior = np.abs(found - posterior).max(), found
             if change < _TOLERANCE:
                 break
         transition = tables[0]
-    posterior = _posterior(shares, tables, [labels, *votes], power)
+    posterior = _posterior(shares, tables, [labels, *votes])
     rate = float(1 - posterior[np.arange(n_rows), labels].mean())
     named = [vote % n_classes for vote in votes]
     apart = np.mean([(a != b).mean() for place, a in enumerate(named) for b in named[:place]] or [1.0])
@@ -170,20 +156,23 @@ def _votes(probs: NDArray[np.float32], transition: Floats | None, chosen: Codes)
     return np.asarray(probs.argmax(axis=1) + probs.shape[1] * np.digitize(confidence, cuts))
 
 
-def _agreement(labels: Codes, votes: Sequence[Codes], n_classes: int) -> Floats:
+def _agreement(voices: Sequence[Codes], n_classes: int) -> Floats:
     """Return shares of the votes per row, in which each voice weighs by how often the others agree with it."""
-    said, rows, weights = [labels, *votes], np.arange(len(labels)), np.ones(len(votes) + 1)
+    rows, weights = np.arange(len(voices[0])), np.ones(len(voices))
     for _ in range(2):
-        shares = np.full((len(labels), n_classes), 0.01)
-        for voice, weight in zip(said, weights, strict=True):
+        shares = np.full((len(rows), n_classes), 0.01)
+        for voice, weight in zip(voices, weights, strict=True):
             shares[rows, voice] += weight
         shares /= shares.sum(axis=1, keepdims=True)
-        weights = np.array([max(shares[rows, voice].mean() - 1 / n_classes, 0.02) for voice in said])
+        weights = np.array([max(shares[rows, voice].mean() - 1 / n_classes, 0.02) for voice in voices])
     return shares
 
 
 def _table(voice: Codes, posterior: Floats) -> Floats:
-    """Return P(what a voice says | true class): (n_classes, n_classes · levels), pooled at each level."""
+    """Return P(what a voice says | true class): (n_classes, n_classes · levels).
+
+    At each level the counts are pooled with `POOLING` votes that err evenly, as often as all votes of this level do.
+    """
     n_classes = posterior.shape[1]
     levels = int(voice.max()) // n_classes + 1
     counts = np.stack([np.bincount(voice, weights, n_classes * levels) for weights in posterior.T])
@@ -196,70 +185,57 @@ def _table(voice: Codes, posterior: Floats) -> Floats:
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _posterior(shares: Floats, tables: Sequence[Floats], said: Sequence[Codes], power: float) -> Floats:
-    """Return P(true class | all voices); the models' voices, all but the first, count by `power`."""
-    logs = shares + np.log(tables[0]).T[said[0]]
-    for table, voice in zip(tables[1:], said[1:], strict=True):
-        logs += power * np.log(table).T[voice]
-    return _softmax(logs)
+def _posterior(shares: Floats, tables: Sequence[Floats], voices: Sequence[Codes]) -> Floats:
+    """Return P(true class | all voices) ∝ share of the class · Π P(what a voice says | class)."""
+    logs = shares + sum(np.log(table).T[voice] for table, voice in zip(tables, voices, strict=True))
+    return softmax(np.asarray(logs))
 
 
-def pooled_posterior(
-    calibrated: Sequence[NDArray[np.float32]], labels: Codes, transition: Floats, heard: Floats | None
-) -> Floats:
+def pooled_posterior(calibrated: Members, labels: Codes, transition: Floats, heard: Floats | None) -> Floats:
     """Return P(true class | models, given label), the log-linear pool of three opinions: (n_samples, n_classes).
 
     Bayes' rule through T on the mean of the models; a weighted model with a matrix of its own (`_stacked`); and what
     the voices say (`heard`), with half the weight, where the class is determined by the example.
     """
-    mean = np.mean(calibrated, axis=0)
-    bayes = early_posterior(mean, transition.astype(np.float32)) * transition.astype(np.float32).T[labels]
-    logs = np.log(np.maximum(bayes / np.maximum(bayes.sum(axis=1, keepdims=True), 1e-30), _LEAST))
-    logs = logs + np.log(np.maximum(_stacked(calibrated, labels, transition), _LEAST))
-    weight = 2.0
+    matrix = transition.astype(np.float32)
+    bayes = early_posterior(np.mean(calibrated, axis=0), matrix) * matrix.T[labels]
+    bayes /= np.maximum(bayes.sum(axis=1, keepdims=True), 1e-30)
+    opinions = [(1.0, bayes), (1.0, _stacked(calibrated, labels, transition))]
     if heard is not None:
-        logs += VOICES_WEIGHT * np.log(np.maximum(heard, _LEAST))
-        weight += VOICES_WEIGHT
-    return _softmax(logs / weight)
+        opinions.append((VOICES_WEIGHT, heard))
+    logs = sum(weight * np.log(np.maximum(opinion, _LEAST)) for weight, opinion in opinions)
+    return softmax(np.asarray(logs / sum(weight for weight, _ in opinions)))
 
 
-def _stacked(calibrated: Sequence[NDArray[np.float32]], labels: Codes, transition: Floats) -> Floats:
+def _stacked(calibrated: Members, labels: Codes, transition: Floats) -> Floats:
     """Return P(true class) of a clean class softmax(Σ a_k log p_k + b) whose label passes through a matrix, by EM.
 
     It starts from `transition`, and fits weights, biases and the matrix to the labels alone, as if noise depended on
     the class only: it knows better than the voices which pairs of classes are confused.
     """
-    n_models, n_classes = len(calibrated), transition.shape[0]
+    n_models, n_classes = len(calibrated), len(transition)
     logs = np.stack([np.log(np.maximum(probs, np.float32(1e-4))) for probs in calibrated])
     chosen = _some_rows(len(labels), n_classes)
     some, given = logs[:, chosen], labels[chosen]
     weights, bias = np.full(n_models, 1 / n_models), np.zeros(n_classes)
     matrix = np.maximum(transition, _LEAST)
-    for _ in range(_STEPS):
-        clean = _softmax(np.tensordot(weights, some, 1) + bias) * matrix.T[given]
+    for _ in range(_STACKED_STEPS):
+        clean = softmax(np.tensordot(weights, some, 1) + bias) * matrix.T[given]
         clean /= clean.sum(axis=1, keepdims=True)
         for _ in range(2):  # Newton for the weights with a unit ridge to their mean, proportional fitting for the bias
-            model = _softmax(np.tensordot(weights, some, 1) + bias)
+            model = softmax(np.tensordot(weights, some, 1) + bias)
             expected = np.einsum("nc,knc->kn", model, some)
             slope = np.einsum("nc,knc->k", clean - model, some) - (weights - 1 / n_models)
             curvature = np.einsum("inc,nc,jnc->ij", some, model, some, optimize=True) - expected @ expected.T
             step = np.linalg.solve(curvature + (1 + _LEAST) * np.eye(n_models), slope)
             weights = np.clip(weights + np.clip(step, -0.3, 0.3), 0, 5)
-            model = _softmax(np.tensordot(weights, some, 1) + bias)
+            model = softmax(np.tensordot(weights, some, 1) + bias)
             bias = bias + 0.9 * (np.log(clean.sum(axis=0) + 1) - np.log(model.sum(axis=0) + 1))
-        found = _table(given, clean)
-        change, matrix = np.abs(found - matrix).max(), found
-        if change < _TOLERANCE:
-            break
-    clean = _softmax(np.tensordot(weights, logs, 1) + bias) * matrix.T[labels]
+        matrix = _table(given, clean)
+    clean = softmax(np.tensordot(weights, logs, 1) + bias) * matrix.T[labels]
     return np.asarray(clean / clean.sum(axis=1, keepdims=True))
 
 
 def _some_rows(n_rows: int, n_classes: int) -> Codes:
     size = max(_ROWS, _ROWS_PER_CLASS * n_classes)
     return np.arange(n_rows) if n_rows <= size else np.sort(stream(0, "views").permutation(n_rows)[:size])
-
-
-def _softmax(logs: NDArray[Any]) -> NDArray[Any]:
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -23,19 +23,23 @@ _MATCHED_ROWS, _MATCHINGS, _REACHED, _LEAST_FACTOR, _LEAST_MEAN = 20_000, 200, 1
 
 
 def fit_power(summary: PosteriorSummary) -> float:
-    """Return the power a for which p^a makes the given labels most probable, fitted on the sample of the summary.
+    """Return the `likeliest_power` of the sample of a summary."""
+    few = summary.thinned(min(_MOST_ROWS, max(_FEWEST_ROWS, _ENTRIES // summary.n_classes)))
+    return likeliest_power(few.sample_rows, few.sample_labels)
+
+
+def likeliest_power(probs: NDArray[Any], labels: NDArray[Any]) -> float:
+    """Return the power a for which p^a makes the given labels most probable.
 
     Below 1 for an over-confident classifier, above 1 for an under-confident one.
     """
-    few = summary.thinned(min(_MOST_ROWS, max(_FEWEST_ROWS, _ENTRIES // summary.n_classes)))
-    probs, labels = few.sample_rows, few.sample_labels
     if probs.max(axis=1).min() == 1:  # predictions, which stay as they are
         return 1.0
     logs = np.log(probs + probs.dtype.type(TAIL / probs.shape[1]))
     logs -= logs.max(axis=1, keepdims=True)
     own, ones = float(logs[np.arange(len(labels)), labels].mean()), np.ones(logs.shape[1], logs.dtype)
     low, high = _LEAST_POWER, _MOST_POWER
-    for _ in range(_HALVINGS):
+    for _ in range(_HALVINGS):  # the slope of the likelihood falls with the power
         power = float(np.sqrt(low * high))
         weights = np.exp(logs.dtype.type(power) * logs)
         expected = float((np.einsum("ij,ij->i", weights, logs) / (weights @ ones)).mean())
