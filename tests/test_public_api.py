@@ -191,10 +191,10 @@ def test_classes_are_thin(name):
 
 
 def test_parameters_reach_the_estimator():
-    fitted = dualt.TEstimator(anchor="top-mean", top_k=3).fit(PROBS, LABELS)
-    expected = dualt.estimate_transition(PROBS, LABELS, "t", anchor="top-mean", top_k=3)
+    fitted = dualt.TEstimator(anchor="quantile", quantile=0.5).fit(PROBS, LABELS)
+    expected = dualt.estimate_transition(PROBS, LABELS, "t", anchor="quantile", quantile=0.5)
     np.testing.assert_array_equal(fitted.transition_, expected.transition)
-    assert clone(fitted).set_params(top_k=2).top_k == 2
+    assert clone(fitted).set_params(quantile=0.9).quantile == 0.9
 
 
 def test_errors_are_what_python_expects_too():

@@ -151,13 +151,6 @@ def test_quantile_anchors_follow_the_released_rule(seed, n):
     np.testing.assert_allclose(found, quantile_anchor_by_loops(probs, 0.97))
 
 
-def test_top_mean_anchors_are_means():
-    probs = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    found = dualt.estimate_transition(probs, np.arange(50) % 3, "t", anchor="top-mean", top_k=4).transition
-    expected = [probs[np.argsort(-probs[:, i])[:4]].mean(axis=0) for i in range(3)]
-    np.testing.assert_allclose(found, expected)
-
-
 def confident_joint_by_loops(probs, labels):
     n_classes = probs.shape[1]
     thresholds = [np.mean([p[j] for p, y in zip(probs, labels, strict=True) if y == j]) for j in range(n_classes)]
@@ -201,8 +194,6 @@ def test_unknown_methods_and_options_are_named():
         dualt.estimate_transition(*data, "joint", shrunk=0.1)
     with pytest.raises(InputError, match="pass clean_labels"):
         dualt.estimate_transition(*data, "oracle")
-    with pytest.raises(InputError, match="top_k"):
-        dualt.estimate_transition(*data, "t", anchor="top-mean", top_k=100)
     with pytest.raises(UnknownNameError, match="'max'"):
         dualt.estimate_transition(*data, "t", anchor="maximum")
 

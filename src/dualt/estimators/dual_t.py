@@ -15,7 +15,7 @@ from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 
 
-def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5) -> Fit:
+def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile: float = 0.97) -> Fit:
     """T̂ = T♣ @ T♠ (Eq. 2): T♣ = P(Y' | Y) read at anchors, T♠ = P(noisy | Y') counted (Eq. 4).
 
     Algorithm 1 of the paper prints the product the other way round; with rows as clean classes this
@@ -24,18 +24,18 @@ def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile:
     Parameters
     ----------
     posterior
-    anchor, quantile, top_k
+    anchor, quantile
         How anchors are chosen; see `t_estimator`. The paper's is `"max"`, its released code's `"quantile"`.
     """
     summary = posterior.summary
-    anchors = find_anchors(summary, anchor=anchor, quantile=quantile, top_k=top_k)
+    anchors = find_anchors(summary, anchor, quantile)
     return Fit(
         transition=_product(anchors.rows, summary.counts),
         support=summary.predicted_counts,
         resample=partial(_resample, anchors, summary.counts),
         t_club=anchors.rows,
         spade_counts=summary.counts,
-        anchors=anchors.best,
+        anchors=anchors.index,
     )
 
 

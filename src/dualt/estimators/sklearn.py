@@ -1,6 +1,7 @@
 """The estimators as scikit-learn classes: `fit(pred_probs, noisy_labels)`, then `transition_`.
 
-They live apart from the functions so that estimating does not pay for importing scikit-learn.
+Their parameters are the options of the functions of the same names. They live apart from these so that estimating does
+not pay for importing scikit-learn.
 """
 
 from __future__ import annotations
@@ -51,11 +52,6 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
 class TEstimator(TransitionEstimator):
     """The T estimator (Eq. 1): each row read at the example most surely of its class.
 
-    Parameters
-    ----------
-    anchor, quantile, top_k
-        How anchors are chosen; see `dualt.estimators.t.t_estimator`.
-
     Examples
     --------
     >>> TEstimator().fit([[0.8, 0.2], [0.3, 0.7]], [0, 1]).transition_
@@ -65,20 +61,13 @@ class TEstimator(TransitionEstimator):
 
     estimator = "t"
 
-    def __init__(self, anchor: AnchorChoice = "max", quantile: float = 0.97, top_k: int = 5) -> None:
+    def __init__(self, anchor: AnchorChoice = "max", quantile: float = 0.97) -> None:
         self.anchor = anchor
         self.quantile = quantile
-        self.top_k = top_k
 
 
 class DualTEstimator(TEstimator):
-    """The dual-T estimator (Eq. 2): T♣ read at anchors times T♠ counted by predicted class.
-
-    Parameters
-    ----------
-    anchor, quantile, top_k
-        How anchors are chosen; see `dualt.estimators.t.t_estimator`.
-    """
+    """The dual-T estimator (Eq. 2): T♣ read at anchors times T♠ counted by predicted class."""
 
     estimator = "dual-t"
 
@@ -96,13 +85,7 @@ class ConfidentJointEstimator(TransitionEstimator):
 
 
 class CleanCountEstimator(TransitionEstimator):
-    """Given labels counted among the examples whose true class is clear, as far as the labels support it.
-
-    Parameters
-    ----------
-    determined
-        Whether an expert could always tell the class from the example; see `dualt.estimators.clean_count.clean_count`.
-    """
+    """Given labels counted among the examples whose true class is clear, as far as the labels support it."""
 
     estimator = "clean-count"
 
@@ -111,13 +94,7 @@ class CleanCountEstimator(TransitionEstimator):
 
 
 class SelectiveEstimator(TransitionEstimator):
-    """Given labels counted among the highest scores of a class that hold its label most often.
-
-    Parameters
-    ----------
-    least
-        The fewest examples to accept for a class; see `dualt.estimators.selective.selective`.
-    """
+    """Given labels counted among the highest scores of a class that hold its label most often."""
 
     estimator = "selective"
 
@@ -126,13 +103,7 @@ class SelectiveEstimator(TransitionEstimator):
 
 
 class JointEstimator(TransitionEstimator):
-    """A small head and the matrix trained together.
-
-    Parameters
-    ----------
-    pool, random_state
-        See `dualt.estimators.joint.joint`.
-    """
+    """A small head and the matrix trained together."""
 
     estimator = "joint"
 
@@ -142,13 +113,7 @@ class JointEstimator(TransitionEstimator):
 
 
 class HocEstimator(TransitionEstimator):
-    """The matrix that explains how often nearest neighbours agree in their given labels.
-
-    Parameters
-    ----------
-    features, n_neighbors, random_state
-        See `dualt.estimators.hoc.hoc`.
-    """
+    """The matrix that explains how often nearest neighbours agree in their given labels."""
 
     estimator = "hoc"
 
