@@ -79,9 +79,7 @@ def _sample(posterior: NoisyPosterior, rng: np.random.Generator) -> tuple[NDArra
 class JointModel:
     """The head and the matrix, started at `transition` with a head that returns p itself."""
 
-    def __init__(
-        self, probs: NDArray[Any], labels: Codes, transition: Matrix, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, probs: NDArray[Any], labels: Codes, transition: Matrix, rng: np.random.Generator) -> None:
         n_samples, n_classes = probs.shape
         logs = np.log(np.maximum(probs.astype(np.float64), _LEAST))
         self.labels, self.base = labels, np.maximum(logs, np.log(1e-4))
