@@ -31,8 +31,8 @@ from dualt.estimators import views
 ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS = Path(os.environ.get("DUALT_SEVERAL_MODELS") or ROOT.parent / "shared" / "data" / "several-models")
 OVERLAPPING = ("overlap", "binary", "many")
-# (levels of confidence, overlap of models) to choose from; the first is what `views` has.
-CHOICES = ((3, 0.1), (1, 0.1), (2, 0.1), (5, 0.1), (3, 0.0), (3, 0.2), (3, 0.3), (3, 0.5))
+# Levels of confidence to choose from; the first is what `views` has.
+CHOICES = (3, 1, 2, 5)
 
 
 def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,17 +53,17 @@ def choose() -> None:
         n_classes, calibrated = members.shape[2], views.calibrate_members(list(members), given)
         happened = dualt.estimate_transition(np.eye(n_classes)[clean], given, "spade").transition
         found = {"default": dualt.estimate_transition(members.mean(axis=0), given).transition}
-        for levels, overlap in CHOICES:
-            with mock.patch.multiple(views, LEVELS=levels, OVERLAP=overlap):
-                found[f"{levels}, {overlap}"] = views.voices(calibrated, given).transition
+        for levels in CHOICES:
+            with mock.patch.object(views, "LEVELS", levels):
+                found[str(levels)] = views.hear(calibrated, given).transition
         errors = {name: np.abs(matrix - happened).sum() / n_classes for name, matrix in found.items()}
         records.append({"family": family, **errors})
     table = pd.DataFrame(records).groupby("family").mean()
-    settings = [f"{levels}, {overlap}" for levels, overlap in CHOICES]
+    settings = list(map(str, CHOICES))
     table["chosen"] = [table.drop(family)[settings].mean().idxmin() for family in table.index]
     table["left out"] = [row[row["chosen"]] for _, row in table.iterrows()]
     table.loc["mean"] = table.mean(numeric_only=True)
-    print(f"{len(records)} problems, {machine()}.\n\nΣ|T − T̂| / C by (levels, overlap):\n")
+    print(f"{len(records)} problems, {machine()}.\n\nΣ|T − T̂| / C by the levels of confidence:\n")
     print(f"| family | {' | '.join(settings)} | chosen by the others | left out | default |")
     print(f"|{' --- |' * (len(settings) + 4)}")
     for family, row in table.fillna({"chosen": ""}).iterrows():

@@ -35,7 +35,7 @@ def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile:
         resample=partial(_resample, anchors, summary.counts),
         t_club=anchors.rows,
         spade_counts=summary.counts,
-        anchors=anchors.index,
+        anchors=anchors.places,
     )
 
 

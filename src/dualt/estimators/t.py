@@ -30,14 +30,14 @@ def t_estimator(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quan
     anchors = find_anchors(posterior.summary, anchor, quantile)
     support = posterior.summary.predicted_counts
     transition = anchors.rows.astype(np.float64)
-    return Fit(transition, support, anchors.resample, t_club=anchors.rows, anchors=anchors.index)
+    return Fit(transition, support, anchors.resample, t_club=anchors.rows, anchors=anchors.places)
 
 
 class Anchors(NamedTuple):
     """Anchor rows (n_classes, n_classes), their row numbers, and how to resample them."""
 
     rows: NDArray[Any]
-    index: NDArray[np.int64]
+    places: NDArray[np.int64]
     resample: Resample
 
 

@@ -98,7 +98,7 @@ def _calibrated(posterior: NoisyPosterior) -> tuple[Members, Codes]:
             " `dualt.cross_fit` returns."
         )
     labels = np.concatenate([codes for _, codes in posterior.chunks()]).astype(np.intp)
-    return calibrate_members(posterior.members, labels), labels
+    return calibrate_members(list(posterior.members), labels), labels
 
 
 def calibrate_members(members: Sequence[NDArray[Any]], labels: Codes) -> Members:
