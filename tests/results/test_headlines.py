@@ -68,16 +68,17 @@ def test_what_is_said_is_true(case):
     estimate = dualt.estimate_transition(probs, given)
     rate, said = (given != clean).mean(), estimate.summary
     at_least = re.search(r"at least ([\d.]+) %", said)
-    if at_least:
-        assert 0 < float(at_least[1]) / 100 <= rate
-    else:
-        assert "may all be right" in said or "No noise rate can be claimed" in said
+    least = float(at_least[1]) / 100 if at_least else 0
+    assert least <= rate
+    if not least:
+        assert re.search(r"overlapping classes may explain them|^Fewer than 0\.5 %|^No noise rate can be claimed", said)
     assert estimate.noise_rate_interval()[1] == 1  # no upper end without checked labels
     if case in ("strong", "100 classes", "another classifier"):  # where noise is plain, it is claimed
-        assert at_least
+        assert least > 0
         assert abs(estimate.noise_rate - rate) < 0.05
-    n_probably_wrong = int(dualt.find_label_issues(probs, given, estimate).probably_wrong.sum())
-    assert n_probably_wrong <= (probs.argmax(axis=1) != given).sum()
+    probably_wrong = dualt.find_label_issues(probs, given, estimate).probably_wrong
+    assert probably_wrong.sum() <= (probs.argmax(axis=1) != given).sum()
+    assert probably_wrong.mean() <= estimate.noise_rate + 0.01, "no more labels are flagged than the headline says"
 
 
 def test_few_positives_are_not_swamped():

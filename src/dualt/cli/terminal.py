@@ -255,7 +255,7 @@ def show_issues(out: Console, found: LabelIssues, level: float = 0.95) -> None:
     if n_flagged:
         n_wrong = int(found.probably_wrong.sum())
         doubtful = f"; {n_flagged - n_wrong:,} are doubtful, with no clear alternative" if n_flagged > n_wrong else ""
-        out.print(f"{n_wrong:,} of {n_labelled} labels are probably wrong{doubtful}.\n")
+        out.print(f"For {n_wrong:,} of {n_labelled} labels another class is likelier{doubtful}.\n")
         out.print(issues_table(found))
         pairs = plain_table("\nWhere they are", "given", "should be", "about>")
         for given, true, count in _largest_off_diagonal(found.by_pair):

@@ -9,25 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.results.fit import Fit
-from dualt.rows.scaling import fit_power, has_other_shares, share_distance
+from dualt.rows.scaling import has_other_shares, share_distance
 from dualt.rows.summary import PosteriorSummary
 
 # Singular values take about a second up to this many classes.
 _MOST_CLASSES = 1_000
-_BAND_ENTRIES = 1 << 17
-FIGURES = (
-    "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
-    "double_counting", "chance_error", "information", "calibration", "share_distance",
-)  # fmt: skip
-
-
-def condition_number(matrix: NDArray[np.float64]) -> float | None:
-    """Return the condition number; None above 1,000 classes, where it would take many seconds."""
-    if len(matrix) > _MOST_CLASSES:
-        return None
-    found = float(np.linalg.cond(matrix))
-    # Of a singular matrix, rounding leaves a huge number on one processor and none on another.
-    return found if found < 1 / np.finfo(np.float64).eps else float("inf")
 
 
 def information(counts: NDArray[np.int64]) -> float:
@@ -38,9 +24,8 @@ def information(counts: NDArray[np.int64]) -> float:
     total = counts.sum()
     predicted, given = counts.sum(axis=1) / total, counts.sum(axis=0) / total
     entropy = -float(given[given > 0] @ np.log(given[given > 0]))
-    filled = np.flatnonzero(counts.ravel() != 0)
-    rows, columns = np.divmod(filled, len(counts))
-    cells = counts.ravel()[filled] / total
+    rows, columns = np.nonzero(counts)
+    cells = counts[rows, columns] / total
     mutual = float(cells @ np.log(cells / (predicted[rows] * given[columns])))
     chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * total)
     return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
@@ -61,15 +46,20 @@ class Diagnostics:
 
     def __init__(self, fit: Fit, summary: PosteriorSummary) -> None:
         self._transition, self._summary = fit.transition, summary
-        self.label_counts = summary.label_counts
-        self.predicted_counts = summary.predicted_counts
-        self.support = fit.support
-        self.agreement = summary.agreement
+        self.label_counts, self.predicted_counts = summary.label_counts, summary.predicted_counts
+        self.support, self.agreement = fit.support, summary.agreement
 
     @cached_property
     def condition_number(self) -> float | None:
-        """How much errors of the posterior are amplified, at most, when the matrix is inverted: `condition_number`."""
-        return condition_number(self._transition)
+        """How much errors of the posterior are amplified, at most, when the matrix is inverted.
+
+        None above 1,000 classes, where it would take many seconds.
+        """
+        if len(self._transition) > _MOST_CLASSES:
+            return None
+        found = float(np.linalg.cond(self._transition))
+        # For a singular matrix, rounding leaves a huge number on one processor and none on another.
+        return found if found < 1 / np.finfo(np.float64).eps else float("inf")
 
     @property
     def hard(self) -> bool:
@@ -88,40 +78,25 @@ class Diagnostics:
         Over the predicted classes, within 0 and 1. 0 if the anchors are certain (dual-T is right), or if T♠ shows
         hardly any noise; 1 if they equal the counts (dual-T then returns T @ T).
         """
-        counts, totals = self._summary.counts, self._summary.predicted_counts
-        predicted = np.flatnonzero(totals)
-        noise = 2 * float((1 - np.diagonal(counts)[predicted] / totals[predicted]).sum())  # |T♠ − I|
-        if noise < 0.1 * len(predicted):
-            return 0.0
-        apart = 0.0
-        for band in np.array_split(predicted, -(-counts.size // _BAND_ENTRIES)):
-            t_spade = counts[band] / totals[band, None]
-            apart += float(np.abs(self._summary.anchor_rows[band, 0] - t_spade).sum())
-        return float(np.clip(1 - apart / noise, 0, 1))
+        apart = noise = 0.0
+        predicted = np.flatnonzero(self.predicted_counts)
+        for row in predicted:
+            t_spade = self._summary.counts[row] / self.predicted_counts[row]
+            apart += float(np.abs(self._summary.anchor_rows[row, 0] - t_spade).sum())
+            noise += 2 * float(1 - t_spade[row])
+        return 0.0 if noise < 0.1 * len(predicted) else float(np.clip(1 - apart / noise, 0, 1))
 
     @cached_property
     def chance_error(self) -> float:
         """Expected Σ|T − T̂| of a row by sampling alone: the mean over rows of Σ_j √(2/π · T(1−T) / support).
 
-        Of an entry at most 2·T(1−T), which a single label leaves: the normal law fails where next to none are expected.
+        Each entry counts at most 2·T(1−T), as for a single label: the normal law fails where few are expected.
         """
-        # A band of rows at a time, which stays in the cache.
-        n_bands, total = -(-self._transition.size // _BAND_ENTRIES), 0.0
-        bands = (np.array_split(part, n_bands) for part in (self._transition, np.maximum(self.support, 1)))
-        for band, support in zip(*bands, strict=True):
-            variance = band * (1 - band)
-            total += float(np.minimum(np.sqrt(2 / np.pi * variance / support[:, None]), 2 * variance).sum())
+        total = 0.0
+        for row, support in zip(self._transition, np.maximum(self.support, 1), strict=True):
+            variance = row * (1 - row)
+            total += float(np.minimum(np.sqrt(2 / np.pi * variance / support), 2 * variance).sum())
         return total / len(self._transition)
-
-    @cached_property
-    def information(self) -> float:
-        """Share of the given labels' entropy that the prediction explains; see `information`."""
-        return information(self._summary.counts)
-
-    @cached_property
-    def calibration(self) -> float:
-        """Power of the probabilities that fits the given labels best: below 1 for an over-confident classifier."""
-        return fit_power(self._summary)
 
     @cached_property
     def share_distance(self) -> float:
@@ -132,4 +107,8 @@ class Diagnostics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
-        return {name: np.asarray(getattr(self, name)).tolist() for name in FIGURES}
+        names = (
+            "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
+            "double_counting", "chance_error", "share_distance",
+        )  # fmt: skip
+        return {name: np.asarray(getattr(self, name)).tolist() for name in names}

@@ -28,12 +28,10 @@ def estimate_text(estimate: TransitionEstimate) -> str:
     chosen = _noisiest(estimate.noise_rates, _SHOWN_AS_TEXT)
     names = [estimate.class_names[place][:_LONGEST_NAME] for place in chosen]
     cells = [["true \\ given", *names]]
-    cells += [
-        [name, *(f"{100 * value:.1f}" for value in estimate.transition[place, chosen])]
-        for place, name in zip(chosen, names, strict=True)
-    ]
+    for name, row in zip(names, estimate.transition[np.ix_(chosen, chosen)], strict=True):
+        cells.append([name, *(f"{100 * value:.1f}" for value in row)])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    rows = ["  ".join(map(str.rjust, row, widths)) for row in cells]
     first = f"{estimate.summary} ({estimate.n_samples:,} rows, {estimate.estimator})"
     return "\n".join([first, _caption(estimate, chosen), *rows])
 

@@ -36,17 +36,12 @@ class TransitionEstimate:
 
     Attributes
     ----------
-    transition : (n_classes, n_classes)
-        Rows sum to one.
     estimator : str
         Name of the estimator.
-    n_samples : int
     class_names : tuple of str
         In the order of rows and columns.
-    t_club, t_spade : (n_classes, n_classes) or None
-        The factors P(Y' | Y) and P(noisy | Y') where the estimator has them.
-    anchors : (n_classes,) or None
-        Row number of each class's anchor.
+    fit : Fit
+        What the estimator returned.
     rows_summary : PosteriorSummary
         What one pass over the rows kept.
     out_of_fold : bool or None
@@ -61,7 +56,7 @@ class TransitionEstimate:
 
     @property
     def transition(self) -> Matrix:
-        """The matrix, read-only."""
+        """The matrix (n_classes, n_classes), read-only; rows sum to one."""
         matrix: Matrix = self.fit.transition.view()
         matrix.setflags(write=False)
         return matrix
@@ -73,17 +68,17 @@ class TransitionEstimate:
 
     @property
     def t_club(self) -> Matrix | None:
-        """P(Y' | Y), read at anchors."""
+        """The factor P(Y' | Y), read at anchors, where the estimator has it."""
         return None if self.fit.t_club is None else self.fit.t_club.astype(np.float64)
 
     @property
     def t_spade(self) -> Matrix | None:
-        """P(noisy | Y'), counted."""
+        """The factor P(noisy | Y'), counted, where the estimator has it."""
         return None if self.fit.spade_counts is None else normalize_counts(self.fit.spade_counts)
 
     @property
     def anchors(self) -> NDArray[np.int64] | None:
-        """Row number of each class's anchor."""
+        """Row number of each class's anchor, where the estimator has them."""
         return self.fit.anchors
 
     @property
@@ -111,8 +106,8 @@ class TransitionEstimate:
         """Return (low, high): what may be claimed of `noise_rate`.
 
         At least `low` of the labels are wrong. `high` is 1 unless verified labels give an upper end: errors that the
-        classifier repeats do not show in its probabilities. (0, 1) for estimators that claim nothing. The level is that
-        of verified labels; without them `low` is what `clean_count` claims.
+        classifier repeats do not show in its probabilities. (0, 1) for estimators that claim nothing. The level matters
+        only with verified labels.
         """
         check_fraction(level, "level")
         low, high = self.fit.rate_interval or (0.0, 1.0)
@@ -138,14 +133,10 @@ class TransitionEstimate:
     @cached_property
     def warnings(self) -> tuple[Notice, ...]:
         """What a user of this estimate should know, in plain words."""
-        return tuple(claims.notices(self))
+        return claims.notices(self)
 
     def replicates(self, n_replicates: int | None = None, random_state: RandomState = 0) -> NDArray[np.float32]:
-        """Return the matrices of bootstrap resamples, (n_replicates, n_classes, n_classes).
-
-        A bootstrap of the summary: counts are resampled as a multinomial, an anchor as the first of the stored best
-        rows that a resample would draw.
-        """
+        """Return the matrices of bootstrap resamples of the summary, (n_replicates, n_classes, n_classes)."""
         n_classes = len(self.class_names)
         if n_replicates is None:
             n_replicates = int(np.clip(_REPLICATE_ENTRIES // n_classes**2, 32, _REPLICATES))
@@ -162,8 +153,8 @@ class TransitionEstimate:
     def confidence_interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
 
-        The interval covers sampling, not bias: with poor probabilities the truth can lie outside. With verified labels
-        it holds whatever the bias: it is measured on them.
+        It covers sampling, not bias: with poor probabilities the truth can lie outside. With verified labels it holds
+        whatever the bias.
         """
         check_fraction(level, "level")
         if self.audit is not None:
@@ -207,17 +198,11 @@ class TransitionEstimate:
         """Return the matrix as a pandas data frame: a row per true class, a column per given label."""
         import pandas as pd
 
-        names = list(self.class_names)
-        frame = pd.DataFrame(self.transition, index=names, columns=names)
-        return frame.rename_axis(index="true", columns="given")
+        given, true = (pd.Index(self.class_names, name=name) for name in ("given", "true"))
+        return pd.DataFrame(self.transition, index=true, columns=given)
 
     def to_report(
-        self,
-        path: str | Path,
-        issues: LabelIssues | None = None,
-        *,
-        title: str = "Label report",
-        level: float = 0.95,
+        self, path: str | Path, issues: LabelIssues | None = None, *, title: str = "Label report", level: float = 0.95
     ) -> None:
         """Write one HTML page of the estimate, and of label issues if they are given, to look at and review."""
         from dualt.report import write_report
@@ -252,19 +237,16 @@ class TransitionEstimate:
         path = Path(path)
         check_writable_target(path)
         suffix = path.suffix.lower()
-        if suffix not in (".json", ".npy", ".csv"):
-            raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")
-        content = self.to_dict(level) if suffix == ".json" else {}
-        if suffix == ".csv":
-            import pandas as pd
-
+        if suffix == ".json":
+            content = f"{json_text(self.to_dict(level))}\n"
+            with atomic_write(path) as stream:
+                stream.write(content)
+        elif suffix == ".npy":
+            with atomic_write(path, "wb") as stream:
+                np.save(stream, self.transition, allow_pickle=False)
+        elif suffix == ".csv":
             from dualt.io.tables import write_table
 
-            rows = [[f"{value:.10g}" for value in row] for row in self.transition]
-            write_table(path, pd.DataFrame(rows, columns=list(self.class_names)), guarded=True)
-            return
-        with atomic_write(path, "wb" if suffix == ".npy" else "w") as stream:
-            if suffix == ".json":
-                stream.write(json_text(content) + "\n")
-            else:
-                np.save(stream, self.transition, allow_pickle=False)
+            write_table(path, self.to_frame().map("{:.10g}".format), guarded=True)
+        else:
+            raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")

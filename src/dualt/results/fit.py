@@ -18,7 +18,7 @@ Resample: TypeAlias = Callable[[np.random.Generator], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Fit:
-    """An estimated transition matrix before diagnosis.
+    """An estimated transition matrix before diagnosis; what an estimator does not have is None.
 
     Attributes
     ----------
@@ -27,17 +27,15 @@ class Fit:
         Number of labels that each row rests on.
     resample
         Draws the matrix of one bootstrap resample. A function of a module, so that estimates can be pickled.
-    t_club : (n_classes, n_classes), optional
-        P(Y' | Y), where the estimator has it.
-    spade_counts : (n_classes, n_classes), optional
-        Counts of intermediate class and given label, whose rows are P(noisy | Y'), where the estimator has them.
-    anchors : (n_classes,), optional
-        Row number of each class's anchor.
-    rate_interval : (float, float), optional
+    t_club, anchors
+        P(Y' | Y), and the row number of each class's anchor.
+    spade_counts : (n_classes, n_classes)
+        Counts of intermediate class and given label, whose rows are P(noisy | Y').
+    rate_interval : (float, float)
         What may be claimed of the share of wrong labels: at least, at most (1 where nothing can be).
-    determined : bool, optional
-        Whether an expert could always tell the class from the example, where the estimator asks for it.
-    audit : AuditResult, optional
+    determined : bool
+        Whether an expert could always tell the class from the example.
+    audit : AuditResult
         What verified labels have shown, where the matrix was corrected by them.
     """
 
