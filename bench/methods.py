@@ -44,7 +44,7 @@ from dualt.files import atomic_write
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.prediction import predict_probs
-from dualt.nn.run import Stages, finish_run, training_data
+from dualt.nn.run import Stages, training_data
 from dualt.nn.samples import Inputs, as_inputs
 
 Record: TypeAlias = dict[str, Any]
@@ -198,7 +198,7 @@ def measure(name: str, seeds: list[int], methods: list[str], folder: Path | None
     for stages in every:
         _ = stages.probs  # trains the folds
     yield from results(FOLDS, [[n for fold in folds for n in stages.trained[fold].networks] for stages in every])
-    runs = [finish_run(stages) for stages in every]
+    runs = [stages.run() for stages in every]
     for found, run, problem in zip(results("auto", [run.networks for run in runs]), runs, problems, strict=True):
         assert run.estimate is not None
         bounds = [float(bound) for bound in run.estimate.noise_rate_interval()]

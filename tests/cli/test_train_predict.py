@@ -218,7 +218,7 @@ def test_an_interrupted_user_learns_how_to_continue(tmp_path, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dualt.nn.run.finish_run", interrupt)
+    monkeypatch.setattr("dualt.nn.run.Stages.run", interrupt)
     result = CliRunner().invoke(dualt.cli.app, ["train", "digits", "-o", str(tmp_path / "m")])
     assert result.exit_code == 130
     assert "--resume" in result.output

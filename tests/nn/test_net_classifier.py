@@ -19,7 +19,7 @@ import dualt
 from dualt.errors import DualtWarning, FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.classifier import RobustNetClassifier
 from dualt.nn.config import TrainingConfig
-from dualt.nn.run import train_robustly
+from dualt.nn.run import Stages
 from dualt.nn.samples import Part, TrainingData, as_inputs
 
 QUICK = {"epochs": 8, "network_options": {"hidden": (16,), "dropout": 0.0}, "folds": 2, "random_state": 0}
@@ -255,14 +255,14 @@ class BagOfWords(nn.Module):
 def test_networks_that_look_numbers_up_are_trained_on_samples_as_they_are():
     """As the docstring says: the classifier standardises, and the pipeline beneath it need not."""
     assert "standardised" in RobustNetClassifier.__doc__
-    assert "train_robustly" in RobustNetClassifier.__doc__
+    assert "dualt.nn.run.Stages" in RobustNetClassifier.__doc__
     rng = np.random.default_rng(0)
     clean = rng.integers(2, size=600)
     words = rng.integers(10, size=(600, 6)) + 10 * clean[:, None] * (rng.random((600, 6)) < 0.8)
     given = torch.from_numpy(dualt.noise.corrupt(clean, dualt.noise.symmetric(2, 0.2), random_state=0))
     parts = [Part(as_inputs(words[rows]), given[rows]) for rows in (slice(500), slice(500, 600))]
     config = TrainingConfig(network=lambda shape, n_classes: BagOfWords(n_classes), epochs=10, folds=2, random_state=0)
-    run = train_robustly(TrainingData(*parts), 2, config)
+    run = Stages(TrainingData(*parts), ("0", "1"), config).run()
     found = run.networks[0](torch.from_numpy(words)).argmax(dim=1).numpy()
     assert (found == clean).mean() > 0.85
     with pytest.raises(IndexError, match="index out of range"):

@@ -14,10 +14,14 @@ from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.prediction import predict_probs
 from dualt.nn.recipe import Recipe
-from dualt.nn.run import chosen_by_auto, train_robustly, training_data
+from dualt.nn.run import Stages, chosen_by_auto, training_data
 
 MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
 QUICK = {"network": "mlp-small", "recipe": "paper", "epochs": 6, "batch_size": 32}
+
+
+def run_of(data, config, class_names=("0", "1"), clean_labels=None, **options):
+    return Stages(data, class_names, config, **options).run(clean_labels)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,7 @@ def test_every_method_runs_from_end_to_end(method, sample):
     data, _ = sample
     rate = 0.1 if METHODS[method].recipe.optimizer == "sgd" else 2e-3
     rate = 0.02 if method == "dividemix" else rate
-    run = train_robustly(data, 2, TrainingConfig(method=method, learning_rate=rate, **QUICK))
+    run = run_of(data, TrainingConfig(method=method, learning_rate=rate, **QUICK))
     assert run.test_accuracy > 0.95
     expected = {
         "ce": ["ce"],
@@ -54,7 +58,7 @@ def test_every_method_runs_from_end_to_end(method, sample):
 
 def test_the_estimate_is_that_of_the_posterior(sample):
     data, split = sample
-    run = train_robustly(data, 2, TrainingConfig(method="ce", learning_rate=0.1, **QUICK), class_names=["no", "yes"])
+    run = run_of(data, TrainingConfig(method="ce", learning_rate=0.1, **QUICK), class_names=["no", "yes"])
     again = dualt.estimate_transition(run.pred_probs, split.train_noisy, "dual-t")
     np.testing.assert_array_equal(run.transition, again.transition)
     assert run.estimate.class_names == ("no", "yes")
@@ -64,7 +68,7 @@ def test_the_estimate_is_that_of_the_posterior(sample):
 def test_reweighting_starts_from_the_ce_network(sample):
     data, _ = sample
     recipes = {"reweighting": Recipe(epochs=1, learning_rate=1e-12)}
-    run = train_robustly(data, 2, TrainingConfig("mlp-small", "reweighting", recipes={
+    run = run_of(data, TrainingConfig("mlp-small", "reweighting", recipes={
         **recipes, "ce": Recipe(epochs=3, learning_rate=0.1)
     }))  # fmt: skip
     first, second = (run.stages[name].networks[0][1].weight for name in ("ce", "reweighting"))
@@ -73,18 +77,16 @@ def test_reweighting_starts_from_the_ce_network(sample):
 
 def test_a_known_matrix_or_estimate_is_taken_as_it_is(sample):
     data, split = sample
-    run = train_robustly(data, 2, TrainingConfig(transition=MATRIX, learning_rate=0.1, **QUICK))
+    run = run_of(data, TrainingConfig(transition=MATRIX, learning_rate=0.1, **QUICK))
     assert (run.estimate, run.pred_probs, list(run.stages)) == (None, None, ["forward"])
     estimate = dualt.estimate_transition(np.tile([0.6, 0.4], (len(split.train_noisy), 1)), split.train_noisy, "spade")
-    assert (
-        train_robustly(data, 2, TrainingConfig(method="mentornet", transition=estimate, **QUICK)).estimate is estimate
-    )
+    assert run_of(data, TrainingConfig(method="mentornet", transition=estimate, **QUICK)).estimate is estimate
 
 
 def test_the_oracle_counts_clean_labels(sample):
     data, split = sample
-    run = train_robustly(
-        data, 2, TrainingConfig(estimator="oracle", folds=1, learning_rate=0.1, **QUICK), clean_labels=split.train_clean
+    run = run_of(
+        data, TrainingConfig(estimator="oracle", folds=1, learning_rate=0.1, **QUICK), clean_labels=split.train_clean
     )
     assert dualt.l1_error(run.transition, MATRIX) < 0.1
 
@@ -93,20 +95,20 @@ def test_out_of_fold_probabilities_come_from_other_networks(sample):
     data, split = sample
     in_sample = TrainingConfig(method="ce", estimator="confident-joint", folds=1, learning_rate=0.1, **QUICK)
     out_of_fold = TrainingConfig(method="ce", estimator="confident-joint", folds=5, learning_rate=0.1, **QUICK)
-    run = train_robustly(data, 2, out_of_fold)
+    run = run_of(data, out_of_fold)
     assert list(run.stages) == ["ce", *(f"ce-fold-{number}" for number in range(1, 6))]
     assert run.out_of_fold
     assert len(run.pred_probs) == len(split.train_noisy)
     assert len(run.held_out_probs) == len(split.val_noisy)
     assert run.estimate.n_samples == len(split.train_noisy) + len(split.val_noisy), "every row serves the estimate"
     assert run.to_dict()["out_of_fold"]
-    same_network = train_robustly(data, 2, in_sample)
+    same_network = run_of(data, in_sample)
     assert same_network.out_of_fold is False
     assert not np.array_equal(run.pred_probs, same_network.pred_probs)
     clean = split.train_clean
     assert (run.pred_probs.argmax(axis=1) == clean).mean() > 0.9
     with pytest.raises(InputError, match="Expected folds, a whole number of at least 1, got 0"):
-        train_robustly(data, 2, TrainingConfig(method="ce", folds=0, **QUICK))
+        run_of(data, TrainingConfig(method="ce", folds=0, **QUICK))
 
 
 def test_stages_resume_from_their_checkpoints(sample, tmp_path):
@@ -118,18 +120,17 @@ def test_stages_resume_from_their_checkpoints(sample, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_robustly(data, 2, config, folder=tmp_path / "deep" / "run", on_epoch=interrupt)
+        run_of(data, config, folder=tmp_path / "deep" / "run", on_epoch=interrupt)
     seen = []
-    resumed = train_robustly(
+    resumed = run_of(
         data,
-        2,
         config,
         folder=tmp_path / "deep" / "run",
         resume=True,
         on_epoch=lambda s, r: seen.append((s, r.epoch)),
     )
     assert seen == [("reweighting", e) for e in (3, 4, 5)] + [("revision", e) for e in range(6)]
-    whole = train_robustly(data, 2, config)
+    whole = run_of(data, config)
     np.testing.assert_array_equal(resumed.networks[0][1].weight.detach(), whole.networks[0][1].weight.detach())
     assert resumed.test_accuracy == whole.test_accuracy
 
@@ -137,19 +138,19 @@ def test_stages_resume_from_their_checkpoints(sample, tmp_path):
 def test_bad_requests_are_named(sample):
     data, _ = sample
     with pytest.raises(TransitionError, match=r"2×2 transition matrix, got 3×3"):
-        train_robustly(data, 2, TrainingConfig(transition=np.eye(3), **QUICK))
+        run_of(data, TrainingConfig(transition=np.eye(3), **QUICK))
     with pytest.raises(TransitionError, match="no sample is ever labelled 0"):
-        train_robustly(data, 2, TrainingConfig(transition=[[0, 1], [0, 1]], **QUICK))
+        run_of(data, TrainingConfig(transition=[[0, 1], [0, 1]], **QUICK))
     with pytest.raises(UnknownNameError, match="Known: auto, ce, mixup"):
-        train_robustly(data, 2, TrainingConfig(method="sgd", **QUICK))
+        run_of(data, TrainingConfig(method="sgd", **QUICK))
 
     def fail(stage, record):
         raise AssertionError("trained for an estimator that cannot run")
 
     with pytest.raises(UnknownNameError, match="Unknown estimator"):
-        train_robustly(data, 2, TrainingConfig(estimator="dual", **QUICK), on_epoch=fail)
+        run_of(data, TrainingConfig(estimator="dual", **QUICK), on_epoch=fail)
     with pytest.raises(InputError, match="needs clean labels"):
-        train_robustly(data, 2, TrainingConfig(estimator="oracle", **QUICK), on_epoch=fail)
+        run_of(data, TrainingConfig(estimator="oracle", **QUICK), on_epoch=fail)
 
 
 def estimated(matrix, n_samples=6_000):
@@ -182,7 +183,7 @@ def test_auto_goes_by_the_estimate(matrix, expected):
 def test_auto_averages_the_networks_of_the_folds_too_unless_they_learn_the_noise(rate, method, n_own):
     dataset = load_dataset("synthetic", n_samples=1500, n_test=500)
     data = training_data(split_dataset(dataset, dualt.noise.symmetric(2, rate), random_state=0), dataset)
-    run = train_robustly(data, 2, TrainingConfig("mlp-small", folds=3, epochs=8, batch_size=32))
+    run = run_of(data, TrainingConfig("mlp-small", folds=3, epochs=8, batch_size=32))
     assert run.method == method, run.distrust
     assert len(run.networks) == n_own + (0 if method == "forward" else 3)
     hits = predict_probs(run.networks, data.test.inputs).argmax(1) == data.test.labels

@@ -208,7 +208,7 @@ def _train_network(
     from dualt.io.table_columns import NotNumbersError
     from dualt.nn.config import recipe_of, resume_options
     from dualt.nn.distributed import joined_world
-    from dualt.nn.run import Stages, finish_run, training_data
+    from dualt.nn.run import Stages, training_data
     from dualt.transition import match_transition
 
     try:
@@ -241,7 +241,7 @@ def _train_network(
         stages.check(clean_labels)
         if rank == 0:
             _prepare_checkpoints(folder, asked, resume=resume, overwrite=overwrite)
-        run = finish_run(stages, clean_labels)
+        run = stages.run(clean_labels)
         content = _save(run, dataset, split, folder) if rank == 0 else None
     if content is not None and as_json:
         print_json(content)

@@ -20,14 +20,13 @@ from dualt.crossfit.targets import encode_labels
 from dualt.datasets.dataset import compute_moments
 from dualt.errors import DualtWarning
 from dualt.nn.config import AUTO, TrainingConfig
-from dualt.nn.run import OnStage, as_lists, train_robustly
+from dualt.nn.run import OnStage, Stages
 from dualt.nn.samples import Part, TrainingData, as_inputs, torch_device
 from dualt.nn.saved_model import Model
 from dualt.rng import stream
 
-# Fitted attributes, without the trailing underscore, that a saved model keeps.
-_MATRICES = ("transition", "learned_transition")
-_KEPT = ("method", *_MATRICES, "out_of_fold", "distrust", "history")
+# Fitted attributes, without the trailing underscore, that are the run's and that a saved model keeps.
+_KEPT = ("method", "distrust", "transition", "learned_transition", "out_of_fold")
 
 
 @dataclass(eq=False, repr=False)
@@ -36,8 +35,8 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
 
     The network gets float32 samples that are standardised: each feature, or channel of images, has mean 0 and standard
     deviation 1 over the training part. Networks that need the numbers unchanged, such as those with `nn.Embedding`, are
-    trained with `dualt.nn.run.train_robustly` on parts of `dualt.nn.samples.as_inputs(X)`: integers arrive as floats,
-    and `x.long()` in the network converts them back.
+    trained with `dualt.nn.run.Stages` on parts of `dualt.nn.samples.as_inputs(X)`: integers arrive as floats, and
+    `x.long()` in the network converts them back.
 
     Parameters
     ----------
@@ -91,43 +90,41 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
         """
         self.classes_, codes = encode_labels(y, "RobustNetClassifier")
         X, codes = validate_data(self, X, codes, dtype=_dtype(X), allow_nd=True)  # noqa: N806
-        parameters = {each.name: getattr(self, each.name) for each in fields(TrainingConfig)}
         seed = int(check_random_state(self.random_state).randint(2**31))
+        parameters = {each.name: getattr(self, each.name) for each in fields(TrainingConfig)}
         config = TrainingConfig(**{**parameters, "random_state": seed})
-        rows = _divide(codes, config.validation_fraction, seed)
-        moments = compute_moments(X[rows[0]])
-        mean, std = np.array(moments.mean), np.array(moments.std)
+        train_rows, held_out_rows = _divide(codes, config.validation_fraction, seed)
+        mean, std = map(np.array, compute_moments(X[train_rows]))
         device = torch_device(config.device)
 
-        def part(chosen: NDArray[np.intp]) -> Part:
-            labels = torch.from_numpy(codes[chosen].astype(np.int64)).to(device)
-            return Part(as_inputs(X[chosen], mean, std, device), labels)
+        def part(rows: NDArray[np.intp]) -> Part:
+            labels = torch.from_numpy(codes[rows].astype(np.int64)).to(device)
+            return Part(as_inputs(X[rows], mean, std, device), labels)
 
-        data = TrainingData(part(rows[0]), part(rows[1]))
+        data = TrainingData(part(train_rows), part(held_out_rows))
         names = tuple(map(str, self.classes_.tolist()))
-        run = train_robustly(data, len(names), config, class_names=names, on_epoch=on_epoch)
+        run = Stages(data, names, config, on_epoch=on_epoch).run()
         if run.method != self.method and run.distrust is not None and self.method != AUTO:
             text = f"Trained with plain cross entropy instead of {self.method!r}, which needs a matrix: {run.distrust}."
             warnings.warn(text, DualtWarning, stacklevel=2)
-        self.method_ = run.method
-        self.distrust_ = run.distrust
-        self.transition_ = run.transition
+        for name in _KEPT:
+            setattr(self, f"{name}_", getattr(run, name))
         self.transition_estimate_ = run.estimate
-        self.learned_transition_ = run.learned_transition
-        self.out_of_fold_ = run.out_of_fold
         self.history_ = {name: trained.history.to_dict() for name, trained in run.stages.items()}
-        kept = {name: getattr(self, f"{name}_") for name in _KEPT}
-        about = {
-            **kept, **{name: as_lists(kept[name]) for name in _MATRICES},
-            "classes": self.classes_.tolist(), "n_features": int(self.n_features_in_),
-        }  # fmt: skip
-        network = self.network if isinstance(self.network, str) else None
-        features = getattr(self, "feature_names_in_", None)
-        columns = None if features is None else tuple(map(str, features))
+        plain, columns = run.to_dict(), getattr(self, "feature_names_in_", None)
+        about = {name: plain[name] for name in _KEPT} | {"history": self.history_}
         self.model_ = Model(
-            run.networks, network, self.network_options or {}, data.train.inputs.shape, names, mean, std,
-            about, columns, on_bytes=X.dtype == np.uint8,
-        )  # fmt: skip
+            run.networks,
+            self.network if isinstance(self.network, str) else None,
+            self.network_options or {},
+            data.train.inputs.shape,
+            names,
+            mean,
+            std,
+            {**about, "classes": self.classes_.tolist(), "n_features": int(self.n_features_in_)},
+            None if columns is None else tuple(map(str, columns)),
+            on_bytes=X.dtype == np.uint8,
+        )
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -158,17 +155,16 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
     def load(cls, folder: str | Path, network: Callable[..., nn.Module] | None = None) -> RobustNetClassifier:
         """Read a classifier that `save` wrote; `network` is the function that built it, if it was not one of ours."""
         model = Model.load(folder, network)
-        builder = network or model.network or "mlp"
         about = {"method": "ce", "history": {}, **model.about}
-        classifier = cls(builder, about["method"], network_options=model.options)
+        classifier = cls(network or model.network, about["method"], network_options=model.options)
         classifier.model_ = model
         classifier.classes_ = np.array(about.get("classes", model.class_names))
         classifier.n_features_in_ = about.get("n_features", model.input_shape[0])
         if model.feature_names is not None:
             classifier.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        for name in _KEPT:
+        for name in (*_KEPT, "history"):
             value = about.get(name)
-            setattr(classifier, f"{name}_", np.array(value) if name in _MATRICES and value is not None else value)
+            setattr(classifier, f"{name}_", np.array(value) if isinstance(value, list) else value)
         classifier.transition_estimate_ = None
         return classifier
 

@@ -41,7 +41,33 @@ LITTLE_NOISE, MISTAKEN = 0.05, 1 / 3
 
 @dataclass
 class Stages:
-    """The stages of a run, each trained once with its own checkpoint: `ce`, its folds, and the methods."""
+    """The stages of a run, each trained once with its own checkpoint: `ce`, its folds, and the methods.
+
+    Parameters
+    ----------
+    data
+        Noisy training and validation parts and, optionally, a clean test part.
+    class_names
+    config
+        Method, estimator, network, schedule, random state.
+    folder, resume
+        Folder for the checkpoints of the stages, and whether to continue from them.
+    on_epoch
+        Called with the stage's name and the record of each epoch.
+    trained
+        Stages that are trained already.
+
+    Examples
+    --------
+    >>> import dualt
+    >>> from dualt.datasets import load_dataset, split_dataset
+    >>> dataset = load_dataset("synthetic", n_samples=500, n_test=200)
+    >>> split = split_dataset(dataset, dualt.noise.symmetric(2, 0.2))
+    >>> config = TrainingConfig(epochs=5, network="mlp-small", method="forward")
+    >>> run = Stages(training_data(split, dataset), dataset.class_names, config).run()
+    >>> run.transition.shape, [*run.stages][-1]
+    ((2, 2), 'forward')
+    """
 
     data: TrainingData
     class_names: Sequence[str]
@@ -107,7 +133,7 @@ class Stages:
             precision=config.precision,
             n_jobs=config.n_jobs,
             augment=AUGMENTATIONS[config.augment] if isinstance(config.augment, str) else config.augment,
-            checkpoint=None if self.folder is None else self.folder / f"{name}.safetensors",
+            checkpoint=None if self.folder is None else make_folder(self.folder) / f"{name}.safetensors",
             n_epochs=n_epochs,
             resume=self.resume,
             on_epoch=None if self.on_epoch is None else partial(self.on_epoch, name),
@@ -164,6 +190,46 @@ class Stages:
             unseen = (self.probs[posterior.n_samples :], self.data.validation.labels.cpu().numpy())
         estimate = estimate_posterior(posterior, name)
         return estimate, claims.doubt(estimate, unseen)
+
+    def run(self, clean_labels: NDArray[Any] | None = None) -> RobustRun:
+        """Learn the noisy posterior, estimate the transition matrix from it, and train through the matrix.
+
+        `clean_labels` are class numbers of the training part followed by the validation part, for the estimator
+        `oracle` only.
+        """
+        self.check(clean_labels)
+        data, config, is_paper = self.data, self.config, self.config.recipe == "paper"
+        estimate, doubt, learned = None, None, False
+        given: Any = config.transition
+        if isinstance(given, TransitionEstimate):
+            estimate, given = given, match_transition(given.transition, given.class_names, self.class_names)
+        elif given is None and _needs_estimate(config.method):
+            estimate, doubt = self.estimate(clean_labels)
+            # With the paper's recipe the estimate is used in any case, and the doubt is reported.
+            given, learned = None if doubt and not is_paper else estimate.transition, True
+        method = config.method
+        if method == AUTO:
+            method = "forward" if is_paper or estimate is None else chosen_by_auto(estimate, doubt)
+        elif doubt is not None and not is_paper:
+            method = "ce"
+        transition = None
+        if given is not None and _needs_estimate(method):
+            transition = check_transition(given, len(self.class_names))
+            check_labels_possible(transition, data.train.labels)
+        trained = self.train(method, transition)
+        networks, accuracy = trained.networks, trained.test_accuracy
+        if learned and config.method == AUTO and method != "forward":
+            networks = [*networks, *(network for name in self.folds for network in self.train(name).networks)]
+        if len(networks) > 1 and data.test is not None and not is_paper:
+            hits = predict_probs(networks, data.test.inputs).argmax(1) == data.test.labels.cpu()
+            accuracy = float(hits.float().mean())
+        probs, held_out, out_of_fold = None, None, None
+        if learned:
+            n_train = len(data.train.labels)
+            probs, held_out, out_of_fold = self.probs[:n_train], self.probs[n_train:], bool(self.folds)
+        return RobustRun(
+            config, method, networks, transition, estimate, doubt, probs, held_out, out_of_fold, self.trained, accuracy
+        )
 
 
 def posterior_of(
@@ -222,7 +288,7 @@ class RobustRun:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
         seconds = {name: trained.history.seconds for name, trained in self.stages.items()}
-        network = self.config.network
+        network, learned = self.config.network, self.learned_transition
         return {
             "method": self.method,
             "asked_method": self.config.method,
@@ -230,8 +296,8 @@ class RobustRun:
             "network": network if isinstance(network, str) else getattr(network, "__name__", "own"),
             "random_state": self.config.random_state,
             "test_accuracy": self.test_accuracy,
-            "transition": as_lists(self.transition),
-            "learned_transition": as_lists(self.learned_transition),
+            "transition": None if self.transition is None else self.transition.tolist(),
+            "learned_transition": None if learned is None else learned.tolist(),
             "estimate": None if self.estimate is None else self.estimate.to_dict(),
             "out_of_fold": self.out_of_fold,
             "stages": {
@@ -248,11 +314,6 @@ class RobustRun:
         }
 
 
-def as_lists(matrix: NDArray[np.float64] | None) -> list[list[float]] | None:
-    """Return a matrix as nested lists, for JSON."""
-    return None if matrix is None else matrix.tolist()
-
-
 def training_data(split: Split, dataset: Dataset, device: str = "auto") -> TrainingData:
     """Return the parts of a split as standardised tensors on a device."""
     place = torch_device(device)
@@ -262,88 +323,6 @@ def training_data(split: Split, dataset: Dataset, device: str = "auto") -> Train
 
     test = None if split.test_x is None or split.test_y is None else part(split.test_x, split.test_y)
     return TrainingData(part(split.train_x, split.train_noisy), part(split.val_x, split.val_noisy), test)
-
-
-def train_robustly(
-    data: TrainingData,
-    n_classes: int,
-    config: TrainingConfig | None = None,
-    *,
-    class_names: Sequence[str] | None = None,
-    clean_labels: NDArray[Any] | None = None,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    on_epoch: OnStage | None = None,
-) -> RobustRun:
-    """Learn the noisy posterior, estimate the transition matrix from it, and train through the matrix.
-
-    Parameters
-    ----------
-    data
-        Noisy training and validation parts and, optionally, a clean test part.
-    n_classes
-    config
-        Method, estimator, network, schedule, random state.
-    class_names
-        For the estimate.
-    clean_labels : (n,)
-        Class numbers of the training part followed by the validation part, for the estimator `oracle` only.
-    folder, resume
-        Folder for the checkpoints of the stages, and whether to continue from them.
-    on_epoch
-        Called with the stage's name and the record of each epoch.
-
-    Examples
-    --------
-    >>> import dualt
-    >>> from dualt.datasets import load_dataset, split_dataset
-    >>> dataset = load_dataset("synthetic", n_samples=500, n_test=200)
-    >>> split = split_dataset(dataset, dualt.noise.symmetric(2, 0.2))
-    >>> config = TrainingConfig(epochs=5, network="mlp-small", method="forward")
-    >>> run = train_robustly(training_data(split, dataset), 2, config)
-    >>> run.transition.shape, [*run.stages][-1]
-    ((2, 2), 'forward')
-    """
-    names = tuple(class_names or map(str, range(n_classes)))
-    kept = None if folder is None else make_folder(folder)
-    return finish_run(Stages(data, names, config or TrainingConfig(), kept, resume, on_epoch), clean_labels)
-
-
-def finish_run(stages: Stages, clean_labels: NDArray[Any] | None = None) -> RobustRun:
-    """`train_robustly` with stages of which some may be trained already."""
-    stages.check(clean_labels)
-    data, config, is_paper = stages.data, stages.config, stages.config.recipe == "paper"
-    estimate, doubt, learned = None, None, False
-    given: Any = config.transition
-    if isinstance(given, TransitionEstimate):
-        estimate, given = given, match_transition(given.transition, given.class_names, stages.class_names)
-    elif given is None and _needs_estimate(config.method):
-        estimate, doubt = stages.estimate(clean_labels)
-        # With the paper's recipe the estimate is used in any case, and the doubt is reported.
-        given, learned = None if doubt and not is_paper else estimate.transition, True
-    method = config.method
-    if method == AUTO:
-        method = "forward" if is_paper or estimate is None else chosen_by_auto(estimate, doubt)
-    elif doubt is not None and not is_paper:
-        method = "ce"
-    transition = None
-    if given is not None and _needs_estimate(method):
-        transition = check_transition(given, len(stages.class_names))
-        check_labels_possible(transition, data.train.labels)
-    trained = stages.train(method, transition)
-    networks, accuracy = trained.networks, trained.test_accuracy
-    if learned and config.method == AUTO and method != "forward":
-        networks = [*networks, *(net for name in stages.folds for net in stages.train(name).networks)]
-    if len(networks) > 1 and data.test is not None and not is_paper:
-        hits = predict_probs(networks, data.test.inputs).argmax(1) == data.test.labels.cpu()
-        accuracy = float(hits.float().mean())
-    probs, held_out, out_of_fold = None, None, None
-    if learned:
-        n_train = len(data.train.labels)
-        probs, held_out, out_of_fold = stages.probs[:n_train], stages.probs[n_train:], bool(stages.folds)
-    return RobustRun(
-        config, method, networks, transition, estimate, doubt, probs, held_out, out_of_fold, stages.trained, accuracy
-    )
 
 
 def _needs_estimate(method: str) -> bool:

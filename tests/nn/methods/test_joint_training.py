@@ -15,7 +15,7 @@ from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import Batch, build_method
 from dualt.nn.methods.total_variation import mean_total_variation
-from dualt.nn.run import train_robustly, training_data
+from dualt.nn.run import Stages, training_data
 
 N_CLASSES, N_SAMPLES = 4, 12
 LEARNING = ("volminnet", "total-variation")
@@ -106,6 +106,10 @@ def data():
     return training_data(split_dataset(dataset, MATRIX, random_state=0), dataset)
 
 
+def run_of(data, config, **options):
+    return Stages(data, ("0", "1"), config, **options).run()
+
+
 def config(name, **changes):
     return TrainingConfig(
         "mlp-small", name, recipe="paper", **{"epochs": 6, "batch_size": 32, "learning_rate": 0.1, **changes}
@@ -114,7 +118,7 @@ def config(name, **changes):
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_the_learned_matrix_is_near_the_truth(name, data):
-    run = train_robustly(data, 2, config(name))
+    run = run_of(data, config(name))
     assert run.test_accuracy > 0.95
     assert (run.transition, run.estimate, list(run.stages)) == (None, None, [name])
     assert dualt.l1_error(run.learned_transition, MATRIX) < 0.15 * dualt.l1_error(np.eye(2), MATRIX)
@@ -123,17 +127,17 @@ def test_the_learned_matrix_is_near_the_truth(name, data):
 
 def test_other_options_do_not_resume(data, tmp_path):
     quick = {"epochs": 1, "method_options": {"volume_weight": 0.1}}
-    train_robustly(data, 2, config("volminnet", **quick), folder=tmp_path)
-    train_robustly(data, 2, config("volminnet", **quick), folder=tmp_path, resume=True)
+    run_of(data, config("volminnet", **quick), folder=tmp_path)
+    run_of(data, config("volminnet", **quick), folder=tmp_path, resume=True)
     with pytest.raises(InputError, match="options"):
-        train_robustly(data, 2, config("volminnet", epochs=1), folder=tmp_path, resume=True)
+        run_of(data, config("volminnet", epochs=1), folder=tmp_path, resume=True)
 
 
 def test_revision_shows_what_it_has_learned(data):
-    run = train_robustly(data, 2, config("revision", learning_rate=1e-3, epochs=2, transition=MATRIX))
+    run = run_of(data, config("revision", learning_rate=1e-3, epochs=2, transition=MATRIX))
     np.testing.assert_array_equal(run.transition, MATRIX)
     assert 0 < dualt.l1_error(run.learned_transition, MATRIX) < 0.2
-    assert train_robustly(data, 2, config("ce", epochs=1)).learned_transition is None
+    assert run_of(data, config("ce", epochs=1)).learned_transition is None
 
 
 def test_as_a_classifier(tmp_path):
