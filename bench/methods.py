@@ -43,7 +43,7 @@ from dualt.errors import FileError
 from dualt.files import atomic_write
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
-from dualt.nn.prediction import predict_probs
+from dualt.nn.networks import predict_probs
 from dualt.nn.run import Stages, training_data
 from dualt.nn.samples import Inputs, as_inputs
 

@@ -12,8 +12,7 @@ from training_samples import assert_same_weights, shaped_data, small_network, sy
 from dualt.errors import InputError, TrainingError
 from dualt.nn.loop import train
 from dualt.nn.methods import build_method
-from dualt.nn.networks import build_network, seeded
-from dualt.nn.prediction import predict_probs
+from dualt.nn.networks import build_network, predict_probs, seeded
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part, TrainingData, as_inputs
 from dualt.rng import stream, stream_seed

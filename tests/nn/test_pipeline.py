@@ -12,7 +12,7 @@ from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError, TransitionError, UnknownNameError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
-from dualt.nn.prediction import predict_probs
+from dualt.nn.networks import predict_probs
 from dualt.nn.recipe import Recipe
 from dualt.nn.run import Stages, chosen_by_auto, training_data
 

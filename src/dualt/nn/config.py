@@ -1,4 +1,4 @@
-"""The training configuration of `dualt train`, `RobustNetClassifier` and the experiments; importable without torch."""
+"""The training configuration of `dualt train`, `RobustNetClassifier` and the experiments."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from torch import nn
 
 from dualt.errors import InputError, UnknownNameError
+from dualt.estimators import DEFAULT_ESTIMATOR
+from dualt.nn.methods import METHODS, check_options, find_method
+from dualt.nn.recipe import Optimizer, Recipe
+from dualt.nn.samples import AUGMENTATIONS, Augment
+from dualt.results import TransitionEstimate
 from dualt.validation import check_count, check_fraction
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from dualt.nn.loop import Precision
-    from dualt.nn.recipe import Optimizer, Recipe
-    from dualt.nn.samples import Augment
-    from dualt.results import TransitionEstimate
 
 AUTO = "auto"
 # Number of folds by number of samples: k folds cost at most k − 1 trainings.
@@ -112,15 +110,12 @@ class TrainingConfig:
     weights: str | Path | None = None
     augment: str | Augment | None = None
     device: str = "auto"
-    precision: Precision = "float32"
+    precision: Literal["float32", "bf16"] = "float32"
     n_jobs: int | None = None
     recipes: Mapping[str, Recipe] | None = None
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        from dualt.nn.methods import METHODS, check_options
-        from dualt.nn.samples import AUGMENTATIONS
-
         for name, known in {"recipe": ("default", "paper"), "precision": ("float32", "bf16")}.items():
             if getattr(self, name) not in known:
                 raise InputError(f"Expected {name} {known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}.")
@@ -143,8 +138,6 @@ class TrainingConfig:
 
 def estimator_name(config: TrainingConfig) -> str:
     """Return the estimator of the matrix: the library's default, or dual-T in the paper's recipe."""
-    from dualt.estimators import DEFAULT_ESTIMATOR
-
     return config.estimator or ("dual-t" if config.recipe == "paper" else DEFAULT_ESTIMATOR)
 
 
@@ -175,9 +168,6 @@ def _unchanged_recipe(config: TrainingConfig, method: str, n_samples: int) -> Re
 
     Adam with a one-cycle schedule, because without batch norm a good learning rate for SGD depends on the data.
     """
-    from dualt.nn.methods import find_method
-    from dualt.nn.recipe import Recipe
-
     entry, recipes = find_method(method), config.recipes or {}
     if method in recipes or config.recipe == "paper":
         return recipes.get(method, entry.recipe)

@@ -9,7 +9,7 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,14 +19,11 @@ from torch import Tensor, nn
 from dualt.errors import InputError, TrainingError
 from dualt.nn.distributed import ShardedNetwork, is_distributed, process_rank
 from dualt.nn.methods.base import Batch, Method, Networks
-from dualt.nn.networks import seeded
-from dualt.nn.prediction import Network, evaluating, mean_scores
+from dualt.nn.networks import Network, evaluating, mean_scores, seeded
 from dualt.nn.recipe import Recipe, Report
 from dualt.nn.samples import Augment, Part, TrainingData
 from dualt.nn.tensor_files import load_checkpoint, save_checkpoint
 from dualt.rng import stream, stream_seed
-
-Precision: TypeAlias = Literal["float32", "bf16"]
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ def train(
     recipe: Recipe,
     *,
     random_state: int = 0,
-    precision: Precision = "float32",
+    precision: Literal["float32", "bf16"] = "float32",
     n_jobs: int | None = None,
     augment: Augment | None = None,
     checkpoint: str | Path | None = None,
@@ -139,7 +136,6 @@ def train(
     ----------
     networks
         As many as `method.n_networks`; they are moved to the device of the data.
-    method, data, recipe
     random_state
         Seed of batches, dropout, augmentation and the method's own draws. Each epoch has its own streams.
     precision
@@ -169,7 +165,8 @@ def train(
         best, columns = load_checkpoint(path, modules, optimizer, settings)
         history = History.from_dict(columns)
 
-    calls = [_with_precision(ShardedNetwork(net) if is_distributed() else net, precision) for net in networks]
+    calls: Networks = [ShardedNetwork(network) for network in networks] if is_distributed() else networks
+    calls = [_in_bf16(call) for call in calls] if precision == "bf16" else calls
     at_rest, rank = partial(evaluating, networks), process_rank()
     with limited_threads(n_jobs):
         while len(history) < (n_epochs or recipe.epochs):
@@ -239,14 +236,10 @@ def _run_epoch(
     return total / max(n_steps, 1)
 
 
-def _with_precision(network: nn.Module, precision: Precision) -> Network:
-    if precision == "float32":
-        return network
-
+def _in_bf16(network: Network) -> Network:
     def call(x: Tensor) -> Tensor:
         with torch.autocast(x.device.type, torch.bfloat16):
-            logits: Any = network(x)
-        return logits.float()  # type: ignore[no-any-return]
+            return network(x).float()
 
     return call
 

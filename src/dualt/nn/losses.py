@@ -40,8 +40,6 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
     Computed in log space, so that neither a confident network nor a zero in the matrix gives infinity. A label that is
     impossible under the matrix costs a constant and has no gradient. No gradient flows to `transition`.
 
-    References
-    ----------
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
 
     Examples
@@ -75,8 +73,6 @@ def backward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reducti
 
     Its expectation over the noise is the cross entropy with the clean label; single values may be negative.
 
-    References
-    ----------
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
     """
     return _backward_loss(logits, labels, _inverse(transition), reduction)
@@ -101,16 +97,7 @@ def _inverse(transition: Tensor) -> Tensor:
 def reweighted_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
     """β · cross entropy, with β = p_y / (p @ transition)_y held constant.
 
-    References
-    ----------
     Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
-
-    Examples
-    --------
-    >>> import torch
-    >>> transition = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
-    >>> reweighted_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]), transition)
-    tensor(0.6931)
     """
     weights = importance_weights(logits, labels, transition)
     return reduce_losses(weights * cross_entropies(logits, labels), reduction)
@@ -128,8 +115,6 @@ def revised_loss(
 ) -> Tensor:
     """β · cross entropy with β = p_y / (p @ `revised_transition`)_y; gradients flow through β too.
 
-    References
-    ----------
     Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
     """
     columns = revised_transition(transition.to(logits), slack).T.index_select(0, labels)
@@ -192,8 +177,6 @@ class Mixed(NamedTuple):
 def mixup(x: Tensor, labels: Tensor, random_state: RandomState = None, *, alpha: float = 1.0) -> Mixed:
     """Mix every sample with a partner from the same batch, with one share drawn from Beta(alpha, alpha).
 
-    References
-    ----------
     Zhang et al., mixup: beyond empirical risk minimization, ICLR 2018.
     """
     generator = as_generator(random_state)

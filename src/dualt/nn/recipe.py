@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from operator import ge, gt
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch import nn
 
 from dualt.errors import InputError
-from dualt.validation import check_fraction
+from dualt.validation import check_count, check_fraction
 
 Report: TypeAlias = Literal["best-validation", "last-ten"]
 Optimizer: TypeAlias = Literal["sgd", "adam"]
@@ -29,12 +29,8 @@ class Recipe:
 
     Attributes
     ----------
-    epochs
-    optimizer
-        `"sgd"` or `"adam"`.
-    learning_rate, momentum, weight_decay, batch_size
     schedule
-        `"steps"`: by epochs, as milestones and `linear_from` say. `"one-cycle"`: by steps, the rate rises linearly to
+        `"steps"`: by epochs, as `milestones` and `linear_from` say. `"one-cycle"`: by steps, the rate rises linearly to
         `learning_rate` over the first fifth and falls to zero along a cosine.
     milestones
         Epochs at which the learning rate is divided by ten, in ascending order.
@@ -64,19 +60,20 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "patience"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise InputError(f"Expected {name} of at least 1, got {getattr(self, name)}.")
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name, 1)
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
-                words = " or ".join(map(repr, known))
-                raise InputError(f"Expected {name} {words}, got {getattr(self, name)!r}.")
-        for name, enough, words in (("learning_rate", gt, "above 0"), ("weight_decay", ge, "of at least 0")):
-            value = getattr(self, name)
-            if isinstance(value, str) or not enough(value, 0):
-                raise InputError(f"Expected a {name} {words}, got {value!r}.")
-        if any(later <= earlier for earlier, later in zip((0, *self.milestones), self.milestones, strict=False)):
-            raise InputError(f"Expected milestones of at least 1 in ascending order, got {self.milestones}.")
+                raise InputError(f"Expected {name} {' or '.join(map(repr, known))}, got {getattr(self, name)!r}.")
+        rate: Any = self.learning_rate
+        decay: Any = self.weight_decay
+        if isinstance(rate, str) or not rate > 0:
+            raise InputError(f"Expected a learning_rate above 0, got {rate!r}.")
+        if isinstance(decay, str) or not decay >= 0:
+            raise InputError(f"Expected a weight_decay of at least 0, got {decay!r}.")
         check_fraction(self.momentum, "momentum", inclusive=True)
+        if any(later <= earlier for earlier, later in pairwise((0, *self.milestones))):
+            raise InputError(f"Expected milestones of at least 1 in ascending order, got {self.milestones}.")
 
     def learning_rate_at(self, epoch: float) -> float:
         """Return the learning rate of an epoch, counted from 0; a fraction is a step within the epoch."""
@@ -89,10 +86,6 @@ class Recipe:
         if self.linear_from is not None and epoch >= self.linear_from:
             rate *= (self.epochs - epoch) / (self.epochs - self.linear_from)
         return rate
-
-    def beta1_at(self, epoch: int) -> float:
-        """Return Adam's β1 of an epoch."""
-        return 0.1 if self.linear_from is not None and epoch >= self.linear_from else 0.9
 
     def ramp_at(self, epoch: int) -> float:
         """Return the ramp's value in an epoch: from 0 in the first to 1 at its end; 1 without a ramp."""
@@ -133,11 +126,11 @@ class Recipe:
         """Set the optimizer's rates for a step of `epoch`: a function of these alone, so there is no state to save."""
         if step and self.schedule == "steps":
             return
-        rate = self.learning_rate_at(epoch + (step / n_steps if self.schedule == "one-cycle" else 0))
+        rate = self.learning_rate_at(epoch + step / n_steps)
         for group in optimizer.param_groups:
             group["lr"] = rate
-            if "betas" in group:
-                group["betas"] = (self.beta1_at(epoch), group["betas"][1])
+            if "betas" in group and self.linear_from is not None:
+                group["betas"] = (0.1 if epoch >= self.linear_from else 0.9, group["betas"][1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""

@@ -22,8 +22,7 @@ from dualt.labels import LabelCoder
 from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
 from dualt.nn.methods import Method, build_method, find_method
-from dualt.nn.networks import build_network, load_weights
-from dualt.nn.prediction import predict_probs
+from dualt.nn.networks import build_network, load_weights, predict_probs
 from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, torch_device
 from dualt.results import TransitionEstimate, claims
 from dualt.rng import stream, stream_seed

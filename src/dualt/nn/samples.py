@@ -48,22 +48,6 @@ class Inputs:
     def __len__(self) -> int:
         return self.n_samples
 
-    def subset(self, rows: Tensor) -> Inputs:
-        """Return some rows of these, without copying samples."""
-        return Inputs(len(rows), self.shape, lambda index: self.take(rows.index_select(0, index.to(rows.device))))
-
-    def followed_by(self, other: Inputs) -> Inputs:
-        """Return these samples followed by the others, without copying."""
-
-        def take(index: Tensor) -> Tensor:
-            is_own = index < len(self)
-            own, others = self.take(index[is_own]), other.take(index[~is_own] - len(self))
-            samples, is_own = own.new_empty(len(index), *own.shape[1:]), is_own.to(own.device)
-            samples[is_own], samples[~is_own] = own, others
-            return samples
-
-        return Inputs(len(self) + len(other), self.shape, take)
-
 
 class Part(NamedTuple):
     """Samples and their labels."""
@@ -73,12 +57,26 @@ class Part(NamedTuple):
 
     def subset(self, rows: NDArray[np.intp]) -> Part:
         """Return the samples and labels of `rows`, without copying samples."""
-        index = torch.from_numpy(rows).to(self.labels.device)
-        return Part(self.inputs.subset(index), self.labels[index])
+        kept, inputs = torch.from_numpy(rows).to(self.labels.device), self.inputs
+
+        def take(index: Tensor) -> Tensor:
+            return inputs.take(kept.index_select(0, index.to(kept.device)))
+
+        return Part(Inputs(len(rows), inputs.shape, take), self.labels[kept])
 
     def followed_by(self, other: Part) -> Part:
         """Return this part followed by the other, without copying samples."""
-        return Part(self.inputs.followed_by(other.inputs), torch.cat([self.labels, other.labels]))
+        first, second = self.inputs, other.inputs
+
+        def take(index: Tensor) -> Tensor:
+            is_first = index < len(first)
+            ours, theirs = first.take(index[is_first]), second.take(index[~is_first] - len(first))
+            samples, is_first = ours.new_empty(len(index), *first.shape), is_first.to(ours.device)
+            samples[is_first], samples[~is_first] = ours, theirs
+            return samples
+
+        inputs = Inputs(len(first) + len(second), first.shape, take)
+        return Part(inputs, torch.cat([self.labels, other.labels]))
 
 
 class TrainingData(NamedTuple):

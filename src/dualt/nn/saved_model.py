@@ -14,14 +14,12 @@ from torch import nn
 
 from dualt.errors import DualtError, FileError, InputError
 from dualt.files import make_folder
-from dualt.nn.networks import build_network
-from dualt.nn.prediction import predict_probs
+from dualt.nn.networks import build_network, predict_probs
 from dualt.nn.samples import as_bytes, as_inputs, sample_shape, torch_device
 from dualt.nn.tensor_files import below, read_tensors, write_tensors
 from dualt.validation import check_class_names
 
 MODEL_FILE = "model.safetensors"
-_LARGEST = np.finfo(np.float32).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +89,6 @@ class Model:
             shape = tuple(int(size) for size in content["input_shape"])
             class_names = check_class_names(content["class_names"], len(content["class_names"]))
             mean, std = (np.asarray(content[key], np.float64) for key in ("mean", "std"))
-            if not {mean.size, std.size} <= {1, shape[0]} or not np.abs([*mean.flat, *std.flat]).max() <= _LARGEST:
-                raise ValueError("mean or std is not one finite number for each feature or channel")
             columns = None if content["feature_names"] is None else tuple(map(str, content["feature_names"]))
             name, options, about = content["network"], dict(content["options"]), dict(content["about"])
             on_bytes = bool(content["on_bytes"])

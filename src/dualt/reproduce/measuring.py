@@ -27,8 +27,7 @@ from dualt.files import make_folder
 from dualt.nn.config import TrainingConfig
 from dualt.nn.loop import Trained
 from dualt.nn.methods import METHODS
-from dualt.nn.networks import NETWORKS
-from dualt.nn.prediction import predict_probs
+from dualt.nn.networks import NETWORKS, predict_probs
 from dualt.nn.run import OnStage, Stages, check_labels_possible, posterior_of, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, HELD_OUT, TRUE, PosteriorSpec, RunSpec, Settings, base_name

@@ -37,26 +37,24 @@ def test_equal_losses_are_all_small():
     assert small_loss_probability(np.full(5, 0.3)).tolist() == [1.0] * 5
 
 
-def by_loops(temperature, threshold):
+def by_loops():
     rows = []
     for label, clean, own, guess in zip(LABELS.tolist(), CLEAN.tolist(), OWN.tolist(), GUESS.tolist(), strict=True):
         row = guess
-        if clean > threshold:
+        if clean > 0.5:
             row = [clean * (k == label) + (1 - clean) * own[k] for k in range(4)]
-        powers = [p ** (1 / temperature) for p in row]
+        powers = [p**2 for p in row]
         rows.append([p / sum(powers) for p in powers])
     return rows
 
 
-@pytest.mark.parametrize(("temperature", "threshold"), [(0.5, 0.5), (1.0, 0.2)])
-def test_targets_are_refined_or_guessed(temperature, threshold):
-    found = divided_targets(LABELS, CLEAN, OWN, GUESS, threshold=threshold, temperature=temperature)
-    np.testing.assert_allclose(found, by_loops(temperature, threshold), rtol=1e-12)
-    assert 0 < (threshold < CLEAN).sum() < 9
+def test_targets_are_refined_or_guessed():
+    np.testing.assert_allclose(divided_targets(LABELS, CLEAN, OWN, GUESS), by_loops(), rtol=1e-12)
+    assert 0 < (CLEAN > 0.5).sum() < 9
 
 
 def test_sharpening_keeps_the_order_and_the_sum():
-    found = divided_targets(LABELS, torch.zeros(9), OWN, OWN, temperature=0.5)
+    found = divided_targets(LABELS, torch.zeros(9), OWN, OWN)
     assert torch.equal(found.argsort(1), OWN.argsort(1))
     assert bool((found.max(1).values >= OWN.max(1).values).all())
     np.testing.assert_allclose(found.sum(1), 1)
@@ -65,7 +63,7 @@ def test_sharpening_keeps_the_order_and_the_sum():
 @pytest.mark.parametrize("n_labelled", [0, 4, 9])
 def test_mixmatch_loss(n_labelled):
     labelled = torch.arange(9) < n_labelled
-    targets = by_loops(0.5, 0.5)
+    targets = by_loops()
     entropies, errors, mean = [], [], [0.0] * 4
     for row, target, has_label in zip(LOGITS.tolist(), targets, labelled.tolist(), strict=True):
         total = sum(math.exp(value) for value in row)

@@ -76,14 +76,6 @@ def build_method(
     """Return a method: with the matrix where it takes one, for `n_classes` where it learns one.
 
     `n_samples` is the size of the training part, for methods with a memory per sample.
-
-    Examples
-    --------
-    >>> import dualt
-    >>> build_method("forward", dualt.noise.symmetric(10, 0.2)).n_networks
-    1
-    >>> build_method("volminnet", n_classes=3, volume_weight=1e-3).learned_transition.diagonal()
-    tensor([0.6667, 0.6667, 0.6667])
     """
     check_options(name, options)
     build = find_method(name)

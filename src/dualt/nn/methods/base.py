@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
 from dualt.nn.losses import as_matrix, forward_losses
-from dualt.nn.prediction import Network
+from dualt.nn.networks import Network
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
 from dualt.validation import check_n_classes

@@ -7,8 +7,6 @@ from dualt.nn.methods.base import Batch, Losses, Networks, SelectionMethod
 class CoTeaching(SelectionMethod):
     """Cross entropy of each network over the other's small-loss samples.
 
-    References
-    ----------
     Han et al., Co-teaching: robust training of deep neural networks with extremely noisy labels, NeurIPS 2018.
     """
 

@@ -11,8 +11,6 @@ class Decoupling(Method):
 
     A batch without such samples is skipped.
 
-    References
-    ----------
     Malach and Shalev-Shwartz, Decoupling "when to update" from "how to update", NeurIPS 2017.
     """
 

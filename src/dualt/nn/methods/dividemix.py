@@ -9,10 +9,12 @@ from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError
 from dualt.nn.methods.base import Batch, Losses, Method, Networks
-from dualt.nn.prediction import batch_probs
+from dualt.nn.networks import batch_probs
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
 
+# As published: a label counts as right above this probability, guesses are sharpened, samples mixed.
+_THRESHOLD, _TEMPERATURE, _ALPHA = 0.5, 0.5, 4.0
 _WARM_UP = 10 / 26
 # A component narrower than this would be a single sample; as in the authors' code.
 _LEAST_VARIANCE = 5e-4
@@ -27,20 +29,8 @@ class DivideMix(Method):
     in a batch vary, guesses are made without dropout, and the expected class frequencies are those of the given labels,
     not uniform.
 
-    Parameters
-    ----------
-    n_samples, n_classes
-    unlabelled_weight
-        λ_u of the paper: weight of the guessed labels.
-    threshold
-        Probability above which a label counts as right.
-    alpha
-        Parameter of the Beta distribution of mixing shares.
-    temperature
-        Of the sharpening.
+    `unlabelled_weight` is λ_u of the paper, the weight of the guessed labels.
 
-    References
-    ----------
     Li, Socher and Hoi, DivideMix: learning with noisy labels as semi-supervised learning, ICLR 2020.
     """
 
@@ -53,24 +43,11 @@ class DivideMix(Method):
     clean: Tensor
     prior: Tensor
 
-    def __init__(
-        self,
-        n_samples: int,
-        n_classes: int,
-        *,
-        unlabelled_weight: float = 25.0,
-        threshold: float = 0.5,
-        alpha: float = 4.0,
-        temperature: float = 0.5,
-    ) -> None:
+    def __init__(self, n_samples: int, n_classes: int, *, unlabelled_weight: float = 25.0) -> None:
         super().__init__()
-        if not (unlabelled_weight >= 0 and 0 < threshold < 1 and alpha > 0 and temperature > 0):
-            raise InputError(
-                "Expected unlabelled_weight of at least 0, threshold between 0 and 1, alpha above 0 and"
-                f" temperature above 0, got {unlabelled_weight!r}, {threshold!r}, {alpha!r} and {temperature!r}."
-            )
-        self.unlabelled_weight, self.threshold = unlabelled_weight, threshold
-        self.alpha, self.temperature = alpha, temperature
+        if not unlabelled_weight >= 0:
+            raise InputError(f"Expected an unlabelled_weight of at least 0, got {unlabelled_weight!r}.")
+        self.unlabelled_weight = unlabelled_weight
         self.register_buffer("clean", torch.ones(self.n_networks, n_samples))
         self.register_buffer("prior", torch.full((n_classes,), 1 / n_classes))
 
@@ -95,18 +72,15 @@ class DivideMix(Method):
         losses = []
         for number, network in enumerate(networks):
             clean = self.clean[1 - number, batch.rows]
-            targets = divided_targets(
-                batch.labels, clean, each[number], guess, threshold=self.threshold, temperature=self.temperature
-            )
-            share = float(batch.rng.beta(self.alpha, self.alpha))
+            targets = divided_targets(batch.labels, clean, each[number], guess).repeat(len(views), 1)
+            share = float(batch.rng.beta(_ALPHA, _ALPHA))
             share = max(share, 1 - share)
             partner = torch.from_numpy(batch.rng.permutation(len(x))).to(x.device)
-            targets = targets.repeat(len(views), 1)
             losses.append(
                 mixmatch_loss(
                     network(share * x + (1 - share) * x[partner]),
                     share * targets + (1 - share) * targets[partner],
-                    (clean > self.threshold).repeat(len(views)),
+                    (clean > _THRESHOLD).repeat(len(views)),
                     self.prior,
                     self.unlabelled_weight * (batch.ramp - _WARM_UP) / (1 - _WARM_UP),
                 )
@@ -115,13 +89,7 @@ class DivideMix(Method):
 
 
 def small_loss_probability(losses: ArrayLike) -> NDArray[np.float64]:
-    """Return P(component of the smaller losses | loss) under a mixture of two Gaussians; 1 if all losses are equal.
-
-    Examples
-    --------
-    >>> small_loss_probability([0.1, 0.2, 0.15, 3.0, 3.1]).round(3)
-    array([1., 1., 1., 0., 0.])
-    """
+    """Return P(component of the smaller losses | loss) under a mixture of two Gaussians; 1 if all losses are equal."""
     x = np.asarray(losses, np.float64)[:, None]
     if not np.ptp(x) > 0:
         return np.ones(len(x))
@@ -131,9 +99,7 @@ def small_loss_probability(losses: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(mixture.predict_proba(x)[:, mixture.means_.argmin()])
 
 
-def divided_targets(
-    labels: Tensor, clean: Tensor, own: Tensor, guess: Tensor, *, threshold: float = 0.5, temperature: float = 0.5
-) -> Tensor:
+def divided_targets(labels: Tensor, clean: Tensor, own: Tensor, guess: Tensor) -> Tensor:
     """Return targets (n, C): co-refined labels where they are probably right, co-guessed labels elsewhere.
 
     `clean` (n,) says how probably each label is right, by the peer network; `own` and `guess` (n, C) are the
@@ -141,8 +107,8 @@ def divided_targets(
     """
     given = torch.zeros_like(own).scatter_(1, labels[:, None], 1.0)
     weight = clean[:, None].to(own.dtype)
-    mixed = torch.where(weight > threshold, weight * given + (1 - weight) * own, guess)
-    sharpened = mixed ** (1 / temperature)
+    mixed = torch.where(weight > _THRESHOLD, weight * given + (1 - weight) * own, guess)
+    sharpened = mixed ** (1 / _TEMPERATURE)
     return sharpened / sharpened.sum(1, keepdim=True)
 
 

@@ -17,8 +17,6 @@ class EarlyLearning(Method):
 
     `weight` and `memory` are λ and β of the paper. Checkpoints keep the targets.
 
-    References
-    ----------
     Liu et al., Early-learning regularization prevents memorization of noisy labels, NeurIPS 2020.
     """
 

@@ -8,8 +8,6 @@ from dualt.nn.recipe import Recipe
 class Forward(TransitionMethod):
     """−log (softmax(f(x)) @ transition)[label].
 
-    References
-    ----------
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
     """
 

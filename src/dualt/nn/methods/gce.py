@@ -14,8 +14,6 @@ class GeneralizedCrossEntropy(Method):
 
     The recipe is the published one for CIFAR-10, without its pruning of samples half-way.
 
-    References
-    ----------
     Zhang and Sabuncu, Generalized cross entropy loss for training deep neural networks with noisy labels, NeurIPS 2018.
     """
 

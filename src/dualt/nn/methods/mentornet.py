@@ -7,8 +7,6 @@ from dualt.nn.methods.base import Batch, Losses, Networks, SelectionMethod
 class MentorNet(SelectionMethod):
     """Cross entropy over the samples of the batch with the smallest losses.
 
-    References
-    ----------
     Jiang et al., MentorNet: learning data-driven curriculum for very deep neural networks on corrupted labels, ICML
     2018.
     """

@@ -9,8 +9,6 @@ from dualt.nn.recipe import Recipe
 class Mixup(Method):
     """Every sample is mixed with a partner, in a share drawn once per batch from Beta(alpha, alpha).
 
-    References
-    ----------
     Zhang et al., mixup: beyond empirical risk minimization, ICLR 2018.
     """
 

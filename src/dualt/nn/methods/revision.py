@@ -13,8 +13,6 @@ from dualt.nn.recipe import Recipe
 class Revision(TransitionMethod):
     """Reweighting with transition + slack, the slack learned; starts from the Reweighting network.
 
-    References
-    ----------
     Xia et al., Are anchor points really indispensable in label-noise learning?, NeurIPS 2019.
     """
 

@@ -8,8 +8,6 @@ from dualt.nn.recipe import Recipe
 class Reweighting(TransitionMethod):
     """β · cross entropy with β = p_y / (p @ transition)_y held constant; starts from the CE network.
 
-    References
-    ----------
     Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
     """
 

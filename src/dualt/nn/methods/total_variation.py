@@ -13,8 +13,6 @@ class TotalVariation(LearningMethod):
     one with the most distinct clean posteriors is chosen. The matrix is a parameter learned by gradient, the first of
     the paper's two variants; the other draws it from a Dirichlet distribution updated with counts of every batch.
 
-    References
-    ----------
     Zhang, Niu and Sugiyama, Learning noise transition matrix from only noisy labels via total variation
     regularization, ICML 2021.
     """

@@ -12,8 +12,6 @@ class VolMinNet(LearningMethod):
     Many matrices explain the given labels equally well. Among them the one whose rows span the smallest volume
     holds the clean posteriors most tightly, and is the true one if these are scattered well enough.
 
-    References
-    ----------
     Li et al., Provably end-to-end label-noise learning without anchor points, ICML 2021.
     """
 
