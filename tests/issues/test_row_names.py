@@ -107,7 +107,7 @@ def test_a_review_is_put_into_the_series_it_was_made_for(table):
     with pytest.raises(LabelsError, match=r"example 17 .* 'no such row'"):
         apply_review(labels, [replace(decisions[0], index=17)])
     numbers = [decision.index for decision in decisions[:3]]
-    shown = lists_of(issues, limit=1, reviewed=dict.fromkeys(numbers, "fox"))
+    shown = lists_of(issues.rethreshold(top=1), reviewed=dict.fromkeys(numbers, "fox"))
     assert {shown["index"][place] for place, _ in shown["known"]} == {*numbers}
 
 

@@ -1,10 +1,11 @@
 """Results made by hand, for tests of the page that need no estimator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
 
+from dualt.audit import Sheet
 from dualt.issues import LabelIssues
 from dualt.results import Notice
 
@@ -82,6 +83,16 @@ def report(n_rows=40, names=CLASSES, texts=None, *, issues=None, comparison=(), 
         "texts": texts,
         "title": title,
     }
+
+
+def with_ids(arguments, ids):
+    """Return the arguments of `render_report` with a name for every row."""
+    return arguments | {"issues": replace(arguments["issues"], ids=ids)}
+
+
+def sheet_of(rows, labels):
+    """Return the empty sheet of an audit of these rows."""
+    return Sheet(np.array(rows), labels[rows].astype(str), np.array([""] * len(rows)))
 
 
 def flagged(arguments):

@@ -7,7 +7,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from report_samples import CLASSES, SampleEstimate, compared, remarks, report, texts
+from report_samples import CLASSES, SampleEstimate, compared, remarks, report, sheet_of, texts, with_ids
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +82,7 @@ def axe(tmp_path_factory):
 @pytest.mark.parametrize("names", [CLASSES, LONG, [f"class {i}" for i in range(40)]], ids=["digits", "long", "many"])
 def test_axe_finds_nothing_serious(open_report, axe, names, scheme, width):
     data = report(60, names, texts(60), comparison=compared(names), warnings=remarks())
-    data |= {"ids": [f"sku-{row}" for row in range(len(data["issues"]))]}
+    data = with_ids(data, [f"sku-{row}" for row in range(len(data["issues"]))])
     page = open_report(data, viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.keyboard.press("j")
     page.keyboard.press("a")
@@ -107,7 +107,8 @@ def test_axe_finds_nothing_serious(open_report, axe, names, scheme, width):
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_a_page_of_an_audit(open_report, axe, scheme):
-    data = report(60, LONG, texts(60)) | {"audit": np.arange(0, 60, 7), "notes": {0: ["ann: basal"]}}
+    data = report(60, LONG, texts(60)) | {"notes": {0: ["ann: basal"]}}
+    data |= {"audit": sheet_of(np.arange(0, 60, 7), data["issues"].given)}
     page = open_report(data, color_scheme=scheme)
     page.keyboard.press("1")
     page.keyboard.press("k")

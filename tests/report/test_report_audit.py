@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report_samples import sheet_of
 from typer.testing import CliRunner
 
 import dualt
@@ -44,7 +45,7 @@ def make_page(*options):
 def test_the_sample_is_a_list_of_its_own(folder):
     probs, labels = np.load("probs.npy"), np.load("labels.npy")
     issues = dualt.find_label_issues(probs, labels)
-    page = render_report(issues.transition_estimate, issues, audit=np.array([7, 3, 5]))
+    page = render_report(issues.transition_estimate, issues, audit=sheet_of([7, 3, 5], labels))
     numbers = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))
     (audit,) = numbers["lists"]  # beside suspects with suggestions the sample would not be blind
     assert (audit["key"], audit["columns"]) == ("audit", ["index", "given", "true"])
@@ -156,7 +157,8 @@ def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(browser,
 
 def test_ids_travel_with_the_sample(folder):
     issues = dualt.find_label_issues(np.load("probs.npy"), np.load("labels.npy"))
-    page = render_report(None, issues, audit=np.array([7, 3]), ids=[f"sku-{row}" for row in range(N_SAMPLES)])
+    named = replace(issues, ids=[f"sku-{row}" for row in range(N_SAMPLES)])
+    page = render_report(None, named, audit=sheet_of([7, 3], np.load("labels.npy")))
     audit = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))["lists"][0]
     assert audit["columns"] == ["index", "id", "given", "true"]
     assert audit["ids"] == ["sku-7", "sku-3"]

@@ -1,4 +1,4 @@
-"""Photographs as cameras make them, and kinds of images that browsers do not show, are made smaller for the page."""
+"""Photographs as cameras make them, and kinds of images that browsers do not show, are made into small pictures."""
 
 import base64
 import io
@@ -24,21 +24,20 @@ def noise(height, width, channels=3):
     return Image.fromarray(RNG.integers(0, 256, (height, width, channels), dtype=np.uint8))
 
 
-def test_a_photograph_above_two_megabytes_is_made_smaller(tmp_path):
+def test_a_photograph_is_made_smaller(tmp_path):
     noise(900, 1200).save(tmp_path / "0.png")
-    assert (tmp_path / "0.png").stat().st_size > 2 * 2**20
     kind, picture = shown(tmp_path)
     assert (kind, picture.size, picture.mode) == ("jpeg", (800, 600), "RGB")
 
 
-@pytest.mark.parametrize("ending", ["bmp", "tiff", "ppm", "pgm", "tif"])
+@pytest.mark.parametrize("ending", ["bmp", "tiff", "ppm", "pgm", "tif", "png"])
 @pytest.mark.parametrize("mode", ["RGB", "L"])
-def test_other_kinds_of_images_are_shown_pixel_by_pixel(tmp_path, ending, mode):
+def test_small_images_are_shown_pixel_by_pixel(tmp_path, ending, mode):
     image = noise(9, 7).convert(mode)
     image.save(tmp_path / f"0.{ending}")
     kind, picture = shown(tmp_path, f"0.{ending}")
     assert kind == "png"
-    np.testing.assert_array_equal(np.asarray(picture), np.asarray(image.convert("RGB")))
+    np.testing.assert_array_equal(np.asarray(picture.convert("RGB")), np.asarray(image.convert("RGB")))
 
 
 def test_a_picture_is_turned_as_its_camera_was_held(tmp_path):
@@ -49,14 +48,12 @@ def test_a_picture_is_turned_as_its_camera_was_held(tmp_path):
 
 
 def test_a_page_of_many_pictures_has_smaller_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr("dualt.report.previews.TOTAL_LIMIT", 200_000)
+    monkeypatch.setattr("dualt.report.previews.TOTAL_LIMIT", 100_000)
     for number in range(10):
         noise(150, 150).save(tmp_path / f"{number}.png")
-    previews = image_previews(tmp_path, range(10), n_samples=10)
-    assert {uri[:15] for uri in previews.content.values()} == {"data:image/jpeg"}
-    assert sum(map(len, previews.content.values())) <= 200_000
-    few = image_previews(tmp_path, range(2), n_samples=10)
-    assert {uri[:14] for uri in few.content.values()} == {"data:image/png"}
+    many, few = (image_previews(tmp_path, range(number), n_samples=10).content for number in (10, 2))
+    assert sum(map(len, many.values())) <= 100_000 * 4 / 3 + 1000  # in base64
+    assert len(few[0]) > 1.5 * len(many[0])
 
 
 def test_a_file_that_is_cut_off_or_a_bomb_is_one_clear_error(tmp_path, monkeypatch):

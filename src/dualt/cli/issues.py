@@ -72,7 +72,7 @@ def issues(
         page = {} if report is None else _page_options(data, learning, examples, found, show)
     found = _with_image_names(found, images)
     decided = _decided_rows(found, reviewed, examples.written)
-    found = found.without([row for row, label in decided.items() if label == found.given_names[int(row)]])
+    found = found.without([row for row, label in decided.items() if label == found.given_names[row]])
     if report is not None:
         pictures = images or (None if learning.text else examples.images)
         found.to_report(report, images=pictures, reviewed=decided, level=estimation.level, **page)
@@ -144,7 +144,7 @@ def _with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
     return replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
 
 
-def _decided_rows(found: LabelIssues, review: Path | None, written: Sequence[str] | None) -> dict[int | str, str]:
+def _decided_rows(found: LabelIssues, review: Path | None, written: Sequence[str] | None) -> dict[int, str]:
     """Return the class that an earlier review decided for, by row; `written` are the labels before some were merged."""
     from dualt.io.tables import TABLES, read_table
     from dualt.issues.review import decided_labels, read_review
@@ -156,4 +156,4 @@ def _decided_rows(found: LabelIssues, review: Path | None, written: Sequence[str
             f"Expected a review of flagged labels for --reviewed, got {review}, which is an audit. Use it by"
             f" --verified {review}, or add to it with `dualt audit`."
         )
-    return dict(decided_labels(read_review(review), written or found.given_names, found.ids).items())
+    return decided_labels(read_review(review), written or found.given_names, found.ids)

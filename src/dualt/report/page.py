@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -22,7 +21,7 @@ from dualt.audit import Sheet
 from dualt.errors import InputError
 from dualt.files import atomic_write
 from dualt.labels import visible_name
-from dualt.report.previews import Previews, image_previews, text_previews
+from dualt.report.previews import cut, image_previews, text_previews
 from dualt.results.claims import footnote, headline
 from dualt.rows.entry import positions
 from dualt.transition import l1_error
@@ -49,7 +48,7 @@ class ReportOptions(TypedDict, total=False):
     """The options of a report; see `render_report`."""
 
     comparison: Sequence[TransitionEstimate]
-    audit: Sheet | NDArray[Any] | None
+    audit: Sheet | None
     images: Any
     texts: Sequence[str] | str | Path | None
     columns: Mapping[str, Sequence[Any]] | None
@@ -58,11 +57,9 @@ class ReportOptions(TypedDict, total=False):
     command: str | None
     written: Sequence[str] | None
     votes: Votes | None
-    ids: Sequence[Any] | None
-    reviewed: Mapping[int | str, str] | None
+    reviewed: Mapping[int, str] | None
     level: float
     title: str
-    limit: int
 
 
 def write_report(
@@ -82,7 +79,7 @@ def render_report(
     issues: LabelIssues | None = None,
     *,
     comparison: Sequence[TransitionEstimate] = (),
-    audit: Sheet | NDArray[Any] | None = None,
+    audit: Sheet | None = None,
     images: Any = None,
     texts: Sequence[str] | str | Path | None = None,
     columns: Mapping[str, Sequence[Any]] | None = None,
@@ -91,11 +88,9 @@ def render_report(
     command: str | None = None,
     written: Sequence[str] | None = None,
     votes: Votes | None = None,
-    ids: Sequence[Any] | None = None,
-    reviewed: Mapping[int | str, str] | None = None,
+    reviewed: Mapping[int, str] | None = None,
     level: float = 0.95,
     title: str = "Label report",
-    limit: int = MAX_LISTED,
 ) -> str:
     """Return the page: one HTML document that needs no network and no other file.
 
@@ -107,12 +102,12 @@ def render_report(
     estimate
         The matrix of the headline; None if the issues were found with a given matrix.
     issues
-        Adds the list to review: the flagged examples, most suspect first.
+        Adds the list to review: the flagged examples, most suspect first, at most 10,000.
     comparison
         Several estimates, shown side by side.
     audit
-        The sheet of `dualt audit`, or row numbers of a random sample in random order: the list to verify instead of the
-        suspects, which asks for the class before it shows the label. Needs `issues`.
+        The sheet of `dualt audit`: the list to verify instead of the suspects, which asks for the class before it shows
+        the label. Needs `issues`.
     images
         What the examples look like: an array or folder as `image_previews` takes it.
     texts
@@ -131,33 +126,27 @@ def render_report(
         The labels as they are in the user's file, for the download, where they are not the names of their classes.
     votes
         Adds a table of annotators, with their matrices.
-    ids
-        The names of all examples, one per row: shown, searched, and written into the download.
     reviewed
-        Decisions of an earlier review: the class name by row number (an int, as in the download) or by id (a str).
-        These examples are listed, and the page opens with the decisions.
+        Decisions of an earlier review, the class name by row number as in the download: these examples are listed, and
+        the page opens with the decisions.
     level
         Confidence of the intervals.
     title
         Shown on top and in the browser's tab.
-    limit
-        Number of suspects to list at most.
     """
     if estimate is None and issues is None:
         raise InputError("Expected an estimate or label issues to report, got neither.")
     shown: Any = issues if estimate is None else estimate
-    wrong = _expected_wrong(shown) if issues is None else _off_diagonal(issues.by_pair)
-    lists = []
     if issues is not None:
-        ids = issues.row_ids if ids is None else ids
-        if ids is not None and len(ids) != len(issues):
-            raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
+        counts = issues.by_pair
+    else:
+        counts = shown.n_samples * (shown.clean_prior[:, None] * shown.transition).T
+    wrong, lists = _off_diagonal(counts), []
+    if issues is not None:
         # Beside suspects and suggestions an audit's sample would not be blind.
-        chosen = _suspects(issues, limit, reviewed, ids) if audit is None else _audit(audit, issues, ids)
-        rows = chosen.pop("rows")
-        listed = _review_list(issues, rows, _previews(issues, rows, images, texts), ids, wrong, second)
-        lists = [listed | _beside(rows, len(issues), columns, notes) | chosen]
-        lists[0]["old"] = None if written is None else [str(written[row]) for row in rows]
+        rows, chosen = _suspects(issues, reviewed) if audit is None else _audit(audit, issues)
+        shown_list = _review_list(issues, rows, wrong, second) | _previews(issues, rows, images, texts)
+        lists = [shown_list | _beside(rows, len(issues), columns, notes, written) | chosen]
     classes = _shown_classes(wrong)
     content = {
         "names": list(shown.class_names),
@@ -170,11 +159,12 @@ def render_report(
         "lists": lists,
     }
     n_samples = estimate.n_samples if estimate is not None else shown.n_labelled
+    verdict = f"About {wrong.sum():,.0f} of {n_samples:,} labels are wrong, by the given matrix."
     page = _environment().get_template("page.html").render(
         title=title,
         estimate=estimate,
         class_names=shown.class_names,
-        headline=_headline(estimate, level, wrong.sum(), n_samples),
+        headline=verdict if estimate is None else headline(estimate, level),
         footnote=None if estimate is None else footnote(estimate),
         label_counts=_label_counts(shown) if estimate is None else list(estimate.diagnostics.label_counts),
         n_samples=n_samples,
@@ -211,43 +201,66 @@ def script_json(value: Any) -> str:
     return text
 
 
-def _expected_wrong(estimate: TransitionEstimate) -> NDArray[Any]:
-    """Return the expected number of wrong labels by given label and true class; 0 on the diagonal."""
-    return _off_diagonal(estimate.n_samples * (estimate.clean_prior[:, None] * estimate.transition).T)
-
-
-def _headline(estimate: TransitionEstimate | None, level: float, n_wrong: float, n_samples: int) -> str:
-    if estimate is None:
-        return f"About {n_wrong:,.0f} of {n_samples:,} labels are wrong, by the given matrix."
-    return headline(estimate, level)
-
-
 def _label_counts(issues: LabelIssues) -> list[int]:
     given = issues.given if issues.labelled is None else issues.given[issues.labelled]
     return list(np.bincount(given, minlength=len(issues.class_names)))
 
 
-def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any) -> Previews | None:
-    """Return what to show beside the listed rows."""
-    if images is not None and texts is not None:
-        raise InputError("Expected images or texts for the page, got both.")
-    if images is not None:
-        names = issues.row_ids if issues.images is None else issues.images
-        return image_previews(images, rows, n_samples=len(issues), ids=names, labels=issues.given_names)
-    texts = issues.texts if texts is None else texts
-    return None if texts is None else text_previews(texts, rows, n_samples=len(issues))
+def _suspects(issues: LabelIssues, reviewed: Mapping[int, str] | None) -> tuple[list[int], dict[str, Any]]:
+    """Return the flagged rows, probably wrong ones first, followed by those that an earlier review decided."""
+    codes, known = {name: code for code, name in enumerate(issues.class_names)}, {}
+    for number, label in (reviewed or {}).items():
+        row = int(positions(issues.row_numbers, np.array([number], np.int64))[0])
+        if row < 0:
+            raise InputError(f"Expected reviewed rows among the {len(issues):,} labels, got row {number}.")
+        if str(label) not in codes:
+            raise InputError(f"Expected a class as the reviewed label of row {number}, got {str(label)[:80]!r}.")
+        known[row] = codes[str(label)]
+    flagged = issues.indices[:MAX_LISTED]
+    is_wrong = issues.probably_wrong[flagged]
+    rows = list(dict.fromkeys([*flagged[is_wrong].tolist(), *flagged[~is_wrong].tolist(), *known]))
+    return rows, {
+        "key": "suspects",
+        "title": "Labels to review",
+        "blind": False,
+        "known": [[place, known[row]] for place, row in enumerate(rows) if row in known],
+        "more": {},
+        "columns": ["index", "id", "old", "new"],
+        "action": "Download corrected labels",
+    }
+
+
+def _audit(audit: Sheet, issues: LabelIssues) -> tuple[list[int], dict[str, Any]]:
+    """Return the rows to verify, with how they were drawn and the classes that were found before.
+
+    They are counted in the data that the audit was drawn from, beside which its file is read.
+    """
+    rows, true = audit.rows.tolist(), audit.true.tolist()
+    codes = {str(code): code for code in range(len(issues.class_names))}
+    codes |= {name: code for code, name in enumerate(issues.class_names)}
+    more = {name: list(map(str, values)) for name, values in audit.how_drawn().items()}
+    own_ids = issues.row_ids is None and audit.ids is not None
+    named = ["id"] if own_ids or issues.row_ids is not None else []
+    return rows, {
+        "key": "audit",
+        "title": "Labels to check",
+        "blind": True,
+        "index": rows,
+        "known": [[place, codes[true[place]]] for place in audit.filled.tolist() if true[place] in codes],
+        "more": more,
+        "columns": ["index", *named, "given", "true", *more],
+        "action": "Download verified labels",
+        **({"ids": list(audit.ids or ())} if own_ids else {}),
+    }
 
 
 def _review_list(
-    issues: LabelIssues,
-    rows: Sequence[int],
-    previews: Previews | None,
-    ids: Sequence[Any] | None,
-    wrong: NDArray[Any],
-    second: Mapping[int, tuple[int, float]] | None,
+    issues: LabelIssues, rows: Sequence[int], wrong: NDArray[Any], second: Mapping[int, tuple[int, float]] | None
 ) -> dict[str, Any]:
-    """Return what the page's script shows of each row, in this order."""
-    given, suggested = issues.given[rows].tolist(), issues.suggested[rows].tolist()
+    """Return what is known of each row, in this order."""
+    ids, given, suggested = issues.row_ids, issues.given[rows].tolist(), issues.suggested[rows].tolist()
+    if ids is not None and len(ids) != len(issues):
+        raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
     probability = _rounded(issues.suggested_probability[rows], 3)
     doubtful = [int(one == other) for one, other in zip(given, suggested, strict=True)]
     for place in np.flatnonzero(doubtful).tolist():
@@ -262,10 +275,24 @@ def _review_list(
         "doubtful": doubtful,
         "right": _rounded(issues.probability_right[rows], 3),
         "probability": probability,
-        "kind": previews.kind if previews else None,
-        "pixelated": bool(previews and previews.pixelated),
-        "previews": [previews.content.get(row) for row in rows] if previews else None,
-        "files": [previews.names.get(row) for row in rows] if previews and previews.names else None,
+    }
+
+
+def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any) -> dict[str, Any]:
+    """Return the picture or the text of each row."""
+    if images is not None and texts is not None:
+        raise InputError("Expected images or texts for the page, got both.")
+    found, texts = None, issues.texts if texts is None else texts
+    if images is not None:
+        names = issues.row_ids if issues.images is None else issues.images
+        found = image_previews(images, rows, n_samples=len(issues), ids=names, labels=issues.given_names)
+    elif texts is not None:
+        found = text_previews(texts, rows, n_samples=len(issues))
+    return {
+        "kind": found.kind if found else None,
+        "pixelated": bool(found and found.pixelated),
+        "previews": [found.content.get(row) for row in rows] if found else None,
+        "files": [found.names.get(row) for row in rows] if found and found.names else None,
     }
 
 
@@ -274,86 +301,19 @@ def _beside(
     n_samples: int,
     columns: Mapping[str, Sequence[Any]] | None,
     notes: Mapping[int, Sequence[str]] | None,
+    written: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Return the values of other columns, cut to a readable length, and the remarks on each row."""
+    """Return the values of other columns, cut to a readable length, the remarks and the labels in the user's file."""
     for name, values in (columns or {}).items():
         if len(values) != n_samples:
             raise InputError(f"Expected {n_samples:,} values of {name!r}, one per label, got {len(values):,}.")
-    cells = [[_cut(str(values[row])) for values in (columns or {}).values()] for row in rows]
+    cells = [[cut(str(values[row]), _CELL) for values in (columns or {}).values()] for row in rows]
     return {
         "fields": list(map(str, columns or {})),
         "cells": cells if columns else None,
         "notes": [list(map(str, notes.get(row, ()))) for row in rows] if notes else None,
+        "old": None if written is None else [str(written[row]) for row in rows],
     }
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
-
-
-def _suspects(
-    issues: LabelIssues, limit: int, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None
-) -> dict[str, Any]:
-    """Return the flagged rows, probably wrong ones first, followed by those that an earlier review decided."""
-    known, flagged = _reviewed_rows(issues, reviewed, ids), issues.indices[:limit]
-    is_wrong = issues.probably_wrong[flagged]
-    rows = list(dict.fromkeys([*flagged[is_wrong].tolist(), *flagged[~is_wrong].tolist(), *known]))
-    return {
-        "key": "suspects",
-        "title": "Labels to review",
-        "blind": False,
-        "rows": rows,
-        "known": [[place, known[row]] for place, row in enumerate(rows) if row in known],
-        "more": {},
-        "columns": ["index", "id", "old", "new"],
-        "action": "Download corrected labels",
-    }
-
-
-def _audit(audit: Sheet | NDArray[Any], issues: LabelIssues, ids: Sequence[Any] | None) -> dict[str, Any]:
-    """Return the list of rows to verify, with how they were drawn and the classes that were found before.
-
-    Its rows are counted in the data that it was drawn from, beside which its file is read.
-    """
-    rows = audit.rows.tolist() if isinstance(audit, Sheet) else np.asarray(audit).tolist()
-    found: dict[str, Any] = {"key": "audit", "title": "Labels to check", "blind": True, "rows": rows, "index": rows}
-    found |= {"known": [], "more": {}, "action": "Download verified labels"}
-    if isinstance(audit, Sheet):
-        codes = {str(code): code for code in range(len(issues.class_names))}
-        codes |= {name: code for code, name in enumerate(issues.class_names)}
-        true = audit.true.tolist()
-        found["known"] = [[place, codes[true[place]]] for place in audit.filled.tolist() if true[place] in codes]
-        found["more"] = {name: list(map(str, values)) for name, values in audit.how_drawn().items()}
-        if ids is None and audit.ids is not None:
-            found["ids"] = list(audit.ids)
-    named = ["id"] if ids is not None or "ids" in found else []
-    return found | {"columns": ["index", *named, "given", "true", *found["more"]]}
-
-
-def _reviewed_rows(
-    issues: LabelIssues, reviewed: Mapping[int | str, str] | None, ids: Sequence[Any] | None
-) -> dict[int, int]:
-    """Return the class that an earlier review chose, by place in the data; ids that are gone are left out."""
-    rows = {str(each): row for row, each in enumerate(ids or ())}
-    repeated = {name for name, times in Counter(map(str, ids or ())).items() if times > 1}
-    codes = {name: code for code, name in enumerate(issues.class_names)}
-    found = {}
-    for which, label in (reviewed or {}).items():
-        if str(label) not in codes:
-            raise InputError(f"Expected a class as the reviewed label of {which!r}, got {str(label)[:80]!r}.")
-        if isinstance(which, str):
-            if which in repeated:
-                raise InputError(f"Expected a row number, or an id of one example, got {which[:80]!r} of several.")
-            row = rows.get(which)
-        else:
-            row = int(positions(issues.row_numbers, np.array([which], np.int64))[0])
-            if row < 0:
-                raise InputError(f"Expected reviewed rows among the {len(issues):,} labels, got row {which}.")
-        if row is not None:
-            found[row] = codes[str(label)]
-    if reviewed and not found:
-        raise InputError("Expected a review of these examples, got one in which no id is theirs.")
-    return found
 
 
 def _matrix(
@@ -391,10 +351,8 @@ def _rates(transition: NDArray[Any]) -> dict[str, Any]:
 def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, list[int]]:
     """Return, for each given label on a list, the true classes that it most often hides."""
     given = sorted({code for rows in lists for code in rows["given"]})
-    return {
-        str(code): [int(true) for true in np.argsort(-wrong[code], kind="stable")[:_N_LIKELY] if true != code]
-        for code in given
-    }
+    order = {code: np.argsort(-wrong[code], kind="stable")[:_N_LIKELY].tolist() for code in given}
+    return {str(code): [true for true in order[code] if true != code] for code in given}
 
 
 def _confusions(wrong: NDArray[Any]) -> list[tuple[int, int, float]]:

@@ -13,21 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import open_input, read_text
+from dualt.files import read_text
 from dualt.io.image_folder import match_names, natural_order, visible
 from dualt.io.load import read_npy
 
 TEXT_LIMIT = 2_000
-TOTAL_LIMIT = 100 * 2**20
-FILE_LIMIT = 2 * 2**20
-_PIXELATED_BELOW = 65
-# Images of an array are shown with at most this many pixels a side.
-_THUMBNAIL = 96
-_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
-# Longest sides of a smaller picture: the first at which it takes no more bytes than it may.
+# Bytes of all pictures together, and of one.
+TOTAL_LIMIT, PICTURE_LIMIT = 75 * 2**20, 2**20
+# Longest sides of a picture: the first at which it takes no more bytes than it may.
 _SIDES = (800, 400, 200, 100)
 # Up to this side pictures keep every pixel; JPEG would blur digits and icons.
 _EXACT_SIDE = 128
+_PIXELATED_BELOW = 65
 _REMEDY = (
     "Name the rows by their files (ids), name the files by their row numbers (0.png, 1.png, ...), or pass the images"
     " as one array."
@@ -51,15 +48,14 @@ def image_previews(
     ids: Sequence[Any] | None = None,
     labels: Sequence[str] | None = None,
 ) -> Previews:
-    """Return a thumbnail for each of `indices`.
+    """Return a picture for each of `indices`, at most 800 pixels wide and high, smaller where there are many.
 
     Parameters
     ----------
     source
         A uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3), one image per row in the order of the rows;
-        an .npy file of one; or a folder of image files, which may be in folders inside it. PNG, JPEG, GIF and WebP
-        files are embedded as they are; those above 2 MB, too many for one page, or of other kinds are made smaller.
-        They belong to the rows by their names, never by their order (`match_files`).
+        an .npy file of one; or a folder of image files, which may be in folders inside it. Files belong to the rows by
+        their names, never by their order (`match_files`).
     indices
         Row numbers of the examples to show.
     n_samples
@@ -68,29 +64,27 @@ def image_previews(
         Names of the rows, each the name of its file: path inside the folder, file name or stem.
     labels
         Given labels as class names: a folder per class needs no `ids` if its files, in sorted order, have these labels.
-
-    Raises
-    ------
-    InputError
-        If the images do not fit the data set, or are too large to embed.
-    FileError
-        If a file cannot be read, or is no image.
     """
-    wanted = [int(index) for index in indices]
+    from PIL import Image
+
+    from dualt.datasets.images import opened_image
+
+    rows = [int(index) for index in indices]
+    allowed = min(PICTURE_LIMIT, TOTAL_LIMIT // max(len(rows), 1))
     if isinstance(source, (str, Path)) and Path(source).is_dir():
-        folder = Path(source)
-        files = match_files(folder, n_samples, ids, labels)
-        # Base64 takes four characters for three bytes.
-        allowed = _bytes_allowed([files[row] for row in wanted], TOTAL_LIMIT * 3 // 4)
-        content = _one_page((row, _uri(*_read_picture(files[row], allowed))) for row in wanted)
-        return Previews("image", content, names={row: files[row].relative_to(folder).as_posix() for row in wanted})
+        files, content = match_files(Path(source), n_samples, ids, labels), {}
+        for row in rows:
+            with opened_image(files[row]) as image:
+                content[row] = _data_uri(image, allowed)
+        return Previews("image", content, names={row: files[row].relative_to(source).as_posix() for row in rows})
     if isinstance(source, (str, Path)):
         if Path(source).suffix.lower() != ".npy":
             raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
         source = read_npy(source)
     pixels = np.asanyarray(source)
     _check_pixels(pixels, n_samples)
-    content = _one_page((row, _uri("png", _thumbnail(pixels[row]))) for row in wanted)
+    pixels = pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels
+    content = {row: _data_uri(Image.fromarray(pixels[row]), allowed) for row in rows}
     return Previews("image", content, pixelated=max(pixels.shape[1:3]) < _PIXELATED_BELOW)
 
 
@@ -99,18 +93,19 @@ def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *,
 
     `source` is a sequence of `n_samples` texts, or the path of a UTF-8 file with one per line.
     """
+    where = "texts"
     if isinstance(source, (str, Path)):
         # Not `splitlines`, for which a text may have line ends of its own.
-        texts: Sequence[str] = re.split(r"\r\n|\r|\n", read_text(source))
-        texts = texts[:-1] if texts[-1] == "" else texts
-        where = f"lines in {source}"
-    else:
-        texts, where = source, "texts"
-    if len(texts) != n_samples:
-        raise InputError(f"Expected {n_samples:,} {where}, one per label, got {len(texts):,}.")
-    content = {int(row): str(texts[int(row)]) for row in indices}
-    cut = {row: text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…" for row, text in content.items()}
-    return Previews("text", cut)
+        where, source = f"lines in {source}", re.split(r"\r\n|\r|\n", read_text(source))
+        source = source[:-1] if source[-1] == "" else source
+    if len(source) != n_samples:
+        raise InputError(f"Expected {n_samples:,} {where}, one per label, got {len(source):,}.")
+    return Previews("text", {int(row): cut(str(source[int(row)]), TEXT_LIMIT) for row in indices})
+
+
+def cut(text: str, limit: int) -> str:
+    """Return a text with at most `limit` characters."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def match_files(
@@ -121,13 +116,6 @@ def match_files(
     With `ids`, a row's file is the one whose path inside the folder, whose name or whose stem is its id; other files
     are left alone. Without, the files must be named by the row numbers 0 to n - 1, or be in a folder per class such
     that the sorted classes, and the sorted files in each, have the given `labels` in their order.
-
-    Raises
-    ------
-    InputError
-        If a row has no file or several, or if names do not say which row a file belongs to.
-    FileError
-        If the folder cannot be read.
     """
     files: list[Path] = []
     try:
@@ -159,37 +147,8 @@ def match_files(
     raise InputError(f"Expected files in {folder} named by their rows, got {files[0].name!r}. {_REMEDY}")
 
 
-def _bytes_allowed(files: Sequence[Path], total: int) -> int:
-    """Return how many bytes the picture of each file may have, so that all of them have no more than `total`."""
-    sizes = [min(file.stat().st_size, FILE_LIMIT) for file in files]
-    return FILE_LIMIT if sum(sizes) <= total else min(FILE_LIMIT, total // len(sizes))
-
-
-def _read_picture(file: Path, allowed: int) -> tuple[str, bytes]:
-    """Return the kind and the bytes of a picture that browsers show, with about `allowed` bytes at most."""
-    from dualt.datasets.images import opened_image
-
-    with open_input(file) as stream:
-        content = stream.read(allowed + 1)
-    # The first bytes say what it is; the file's name may lie.
-    kind = next((kind for start, kind in _SIGNATURES.items() if content.startswith(start)), None)
-    kind = "webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else kind
-    if kind is not None and len(content) <= allowed:
-        return kind, content
-    with opened_image(file) as image:
-        picture = _upright(image, _SIDES[0])
-    kind = "png" if max(picture.size) <= _EXACT_SIDE else "jpeg"
-    for side in _SIDES:
-        picture.thumbnail((side, side))
-        smaller = io.BytesIO()
-        picture.save(smaller, kind, quality=85)
-        if smaller.tell() <= allowed:
-            break
-    return kind, smaller.getvalue()
-
-
-def _upright(image: Any, side: int) -> Any:
-    """Return an image in RGB, at most `side` wide and high, turned as its camera was held, on white."""
+def _data_uri(image: Any, allowed: int) -> str:
+    """Return a picture that browsers show, turned as its camera was held, on white, with about `allowed` bytes."""
     from PIL import Image, ImageOps
 
     if image.mode.startswith(("I", "F")):  # Pillow would cut numbers above 255, and show white
@@ -198,21 +157,19 @@ def _upright(image: Any, side: int) -> Any:
         image = Image.fromarray(((values - values.min()) * (255 / span)).astype(np.uint8))
     elif image.mode not in ("L", "RGB", "CMYK", "YCbCr"):
         image = image.convert("RGBA")
-    image.thumbnail((side, side))  # of a JPEG, only as many pixels are decoded as are needed
+    image.thumbnail((_SIDES[0], _SIDES[0]))  # of a JPEG, only as many pixels are decoded as are needed
     image = ImageOps.exif_transpose(image)
     if image.mode == "RGBA":
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return image.convert("RGB")
-
-
-def _thumbnail(pixels: NDArray[Any]) -> bytes:
-    from PIL import Image
-
-    image = Image.fromarray(pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels)
-    image.thumbnail((_THUMBNAIL, _THUMBNAIL))
-    stream = io.BytesIO()
-    image.save(stream, "png")
-    return stream.getvalue()
+    image = image if image.mode == "L" else image.convert("RGB")
+    kind = "png" if max(image.size) <= _EXACT_SIDE else "jpeg"
+    for side in _SIDES:
+        image.thumbnail((side, side))
+        stream = io.BytesIO()
+        image.save(stream, kind, quality=85)
+        if stream.tell() <= allowed:
+            break
+    return f"data:image/{kind};base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
 
 
 def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
@@ -227,20 +184,3 @@ def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
         )
     if len(pixels) != n_samples:
         raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
-
-
-def _one_page(images: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """Return the images by row number; refuse more than one page should hold."""
-    content, total = {}, 0
-    for row, image in images:
-        content[row], total = image, total + len(image)
-        if total > TOTAL_LIMIT:
-            raise InputError(
-                f"Expected at most {TOTAL_LIMIT // 2**20} MB of images in one page, got more."
-                " List fewer examples, or pass smaller images."
-            )
-    return content
-
-
-def _uri(kind: str, content: bytes) -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
