@@ -135,7 +135,7 @@ def test_a_learned_matrix_is_kept_and_compared(tmp_path):
     np.testing.assert_allclose(learned.sum(axis=1), 1, rtol=1e-5)
     assert printed["learned_l1_error"] == pytest.approx(np.abs(learned - dualt.noise.pair(10, 0.3)).sum())
     assert Model.load(tmp_path / "m").about["learned_transition"] == learned.tolist()
-    with pytest.raises(InputError, match=r"Unknown setting 'volume'.*volume_weight"):
+    with pytest.raises(UnknownNameError, match=r"Unknown setting 'volume'.*volume_weight"):
         run(*arguments, "--set", "volume=1")
 
 

@@ -44,7 +44,7 @@ def test_every_other_setting_is_passed_by_name():
     config = _config({"folds": 3, "volume_weight": 1e-3, "width": 0.5, "augment": "shift"}, **given)
     assert (config.folds, config.augment) == (3, "shift")
     assert (config.method_options, config.network_options) == ({"volume_weight": 1e-3}, {"width": 0.5})
-    with pytest.raises(InputError, match=r"Unknown setting 'fold'.*folds"):
+    with pytest.raises(UnknownNameError, match=r"Unknown setting 'fold'.*folds"):
         _config({"fold": 3}, **given)
     with pytest.raises(InputError, match="Pass --method instead"):
         _config({"method": "ce"}, **given)

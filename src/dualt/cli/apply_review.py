@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from dualt.cli.options import Classes, IdColumn, Json, LabelColumn, output_option
 from dualt.cli.terminal import print_json, say
@@ -14,27 +14,10 @@ from dualt.files import check_writable_target, keep_backup
 
 
 def apply_review(
-    labels: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS", help="What was reviewed: a table, .npz, .npy, .txt, or images in a folder per class."
-        ),
-    ],
-    review: Annotated[
-        Path,
-        typer.Argument(
-            metavar="REVIEW", help="The review: the page's download, or an export of Label Studio, Argilla or datasets."
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        output_option(
-            help="The corrected file, in the same format, or the labels alone as .npy; for images, a CSV of moves."
-        ),
-    ] = None,
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Correct LABELS itself; a copy is kept as LABELS.bak.")
-    ] = False,
+    labels: Annotated[Path, Argument(help="What was reviewed: a table, .npz, .npy, .txt, or a folder per class.")],
+    review: Annotated[Path, Argument(help="The page's download, or an export of Label Studio, Argilla or datasets.")],
+    output: Annotated[Path | None, output_option(help="The corrected file; for images, a CSV of moves.")] = None,
+    in_place: Annotated[bool, Option("--in-place", help="Correct LABELS itself; a copy is kept as .bak.")] = False,
     label: LabelColumn = None,
     id_column: IdColumn = None,
     classes: Classes = None,

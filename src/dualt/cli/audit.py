@@ -9,18 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from dualt.cli.options import (
     Classes,
     Data,
     Features,
     IdColumn,
+    Images,
     Jobs,
     Json,
     LabelColumn,
     Learning,
     RandomState,
+    Text,
     output_option,
 )
 from dualt.cli.terminal import again, print_json, say
@@ -40,37 +42,20 @@ _SIZE = 200
 
 
 def audit(
-    labels: Annotated[
-        Path, typer.Argument(metavar="LABELS", help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")
-    ],
+    labels: Annotated[Path, Argument(help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")],
     output: Annotated[Path, output_option(help="CSV to fill in: index, given, true, how drawn.")],
-    report: Annotated[Path | None, typer.Option(help="Write a page to check them on: audit.html.")] = None,
-    images: Annotated[
-        Path | None, typer.Option(help="Images for the page: a folder of files named by id or row, or a .npy.")
-    ] = None,
-    text: Annotated[
-        str | None, typer.Option(help="Column of texts to show and to learn from; or a file of lines, to show only.")
-    ] = None,
+    report: Annotated[Path | None, Option(help="Write a page to check them on: audit.html.")] = None,
+    images: Images = None,
+    text: Text = None,
     features: Features = None,
-    size: Annotated[
-        int | None, typer.Option(help=f"How many labels to check. Default: {_SIZE}, or all if these are fewer.")
-    ] = None,
-    more: Annotated[
-        int | None, typer.Option(help="Add this many to the file of --output, which keeps its true labels.")
-    ] = None,
-    design: Annotated[
-        Literal["uniform", "stratified"] | None,
-        typer.Option(help="Stratified is by predicted wrongness, and the default with probabilities."),
-    ] = None,
-    target: Annotated[
-        float | None, typer.Option(help="Half-width to reach for the interval of the noise rate, such as 0.02.")
-    ] = None,
+    size: Annotated[int | None, Option(help=f"How many labels to check. Default: {_SIZE}, or all.")] = None,
+    more: Annotated[int | None, Option(help="Add this many to --output, which keeps its true labels.")] = None,
+    design: Annotated[Literal["uniform", "stratified"] | None, Option(help="Default with --probs: stratified.")] = None,
+    target: Annotated[float | None, Option(help="Half-width to reach for the noise rate, such as 0.02.")] = None,
     random_state: RandomState = 0,
     label: LabelColumn = None,
     id_column: IdColumn = None,
-    probs: Annotated[
-        Path | None, typer.Option(help="Predicted probabilities, to draw by: a file, or columns of LABELS.")
-    ] = None,
+    probs: Annotated[Path | None, Option(help="Probabilities to draw by: a file, or columns of LABELS.")] = None,
     classes: Classes = None,
     n_jobs: Jobs = 1,
     as_json: Json = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
 from dualt.cli.terminal import again, console, plain_table, print_json, show_estimate, show_next
@@ -16,7 +16,7 @@ def estimate(
     data: Data,
     learning: Learning,
     estimation: Estimation,
-    compare: Annotated[bool, typer.Option("--compare", help="Run every estimator and show them side by side.")] = False,
+    compare: Annotated[bool, Option("--compare", help="Run every estimator and show them side by side.")] = False,
     output: Annotated[Path | None, output_option(help="Write all as .json, or the matrix as .npy or .csv.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from dualt.cli.options import Classes, Json, LabelColumn, Level
 from dualt.cli.terminal import again, print_json, say, words_of
@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    predictions: Annotated[
-        Path, typer.Argument(metavar="PREDICTIONS", help="Predicted classes, or probabilities, of the test rows.")
-    ],
-    labels: Annotated[Path, typer.Argument(metavar="LABELS", help="Given labels of the test rows.")],
-    transition: Annotated[
-        Path | None, typer.Option(help="How noisy the labels are: the .json of `dualt estimate -o`, .npy or .csv.")
-    ] = None,
-    verified: Annotated[
-        Path | None, typer.Option(help="Labels of the test rows checked by hand; see `dualt audit`.")
-    ] = None,
-    against: Annotated[Path | None, typer.Option(help="Predictions of a second model, to compare with.")] = None,
+    predictions: Annotated[Path, Argument(help="Predicted classes, or probabilities, of the test rows.")],
+    labels: Annotated[Path, Argument(help="Given labels of the test rows.")],
+    transition: Annotated[Path | None, Option(help="How noisy the labels are: .json of `dualt estimate`.")] = None,
+    verified: Annotated[Path | None, Option(help="Test labels checked by hand; see `dualt audit`.")] = None,
+    against: Annotated[Path | None, Option(help="Predictions of a second model, to compare with.")] = None,
     label: LabelColumn = None,
     classes: Classes = None,
     level: Level = 0.95,

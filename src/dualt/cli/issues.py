@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
+from dualt.cli.options import Data, Estimation, Images, Json, Learning, output_option, shared
 from dualt.cli.terminal import again, console, print_json, say, show_issues, show_next, words_of
 from dualt.errors import InputError
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dualt.cli.inputs import Examples
     from dualt.issues import LabelIssues
 
-_estimate = partial(typer.Option, rich_help_panel="The estimate")
-_page = partial(typer.Option, rich_help_panel="The page")
+_estimate = partial(Option, rich_help_panel="The estimate")
+_page = partial(Option, rich_help_panel="The page")
 
 
 @shared
@@ -29,22 +29,14 @@ def issues(
     learning: Learning,
     estimation: Estimation,
     transition: Annotated[Path | None, _estimate(help="A known matrix instead: .json, .npy or .csv.")] = None,
-    top: Annotated[int | None, typer.Option(help="Flag this many labels.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Flag labels that are right with less probability.")] = None,
+    top: Annotated[int | None, Option(help="Flag this many labels.")] = None,
+    threshold: Annotated[float | None, Option(help="Flag labels that are right with less probability.")] = None,
     output: Annotated[Path | None, output_option(help="Write the flagged labels as .csv, .json or .parquet.")] = None,
-    export: Annotated[
-        str | None, typer.Option(metavar="TOOL", help="Write -o as tasks for label-studio, argilla or hf (datasets).")
-    ] = None,
+    export: Annotated[str | None, Option(help="Write -o as tasks for label-studio, argilla or hf (datasets).")] = None,
     report: Annotated[Path | None, _page(help="Write a page to review the labels in a browser: report.html.")] = None,
-    images: Annotated[
-        Path | None, _page(help="Images for the page: a folder of files named by id or row, or a .npy.")
-    ] = None,
-    show: Annotated[
-        str | None, _page(help="Columns to show on the page: 'price,colour'. Default: those learned from.")
-    ] = None,
-    reviewed: Annotated[
-        Path | None, _page(help="An earlier review, as the page downloads it: the page opens with it.")
-    ] = None,
+    images: Images = None,
+    show: Annotated[str | None, _page(help="Columns to show on the page. Default: those learned from.")] = None,
+    reviewed: Annotated[Path | None, _page(help="An earlier review, with which the page opens.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.

@@ -13,7 +13,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-import typer
+from typer import Argument, Option
 from typer.core import TyperCommand, TyperGroup
 
 from dualt.cli.terminal import notices, running
@@ -24,30 +24,19 @@ from dualt.files import check_outputs, check_writable_target
 _OUTPUTS = ("output", "report", "folder")
 _CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 
-output_option = partial(typer.Option, "-o", "--output")
-Level = Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")]
-Classes = Annotated[
-    Path | None, typer.Option("--classes", help="Class names in column order, one per line. Default: the header's.")
+output_option = partial(Option, "-o", "--output")
+Level = Annotated[float, Option("--level", help="Level of the confidence intervals.")]
+Classes = Annotated[Path | None, Option("--classes", help="Class names in column order, one per line.")]
+LabelColumn = Annotated[str | None, Option("--label", help="Name of the label column in a table.")]
+IdColumn = Annotated[str | None, Option("--id", help="Name of the id column in a table.")]
+Text = Annotated[
+    str | None, Option("--text", help="Columns of texts to learn from and show; or a file of lines to show.")
 ]
-LabelColumn = Annotated[str | None, typer.Option("--label", help="Name of the label column in a table.")]
-IdColumn = Annotated[str | None, typer.Option("--id", help="Name of the id column in a table.")]
-Features = Annotated[
-    str | None,
-    typer.Option("--features", help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'."),
-]
-Jobs = Annotated[int, typer.Option("--n-jobs", help="Number of threads or processes.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead.")]
-
-
-def _check_random_state(value: int) -> int:
-    from dualt.rng import check_scikit_seed
-
-    return check_scikit_seed(value, "--random-state")
-
-
-RandomState = Annotated[
-    int, typer.Option("--random-state", callback=_check_random_state, help="Seed of everything random.")
-]
+Features = Annotated[str | None, Option("--features", help="Columns of numbers, categories: 'x_*', 'a,b'; or emb.npy.")]
+Images = Annotated[Path | None, Option("--images", help="For the page: a folder of files named by id or row, or .npy.")]
+Jobs = Annotated[int, Option("--n-jobs", help="Number of threads or processes.")]
+RandomState = Annotated[int, Option("--random-state", min=0, max=2**32 - 1, help="Seed of everything random.")]
+Json = Annotated[bool, Option("--json", help="Print JSON for machines instead.")]
 
 
 class _PlainFlags:
@@ -137,8 +126,8 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
     return options
 
 
-_probabilities = partial(typer.Option, rich_help_panel="Making probabilities from raw data")
-_estimate = partial(typer.Option, rich_help_panel="The estimate")
+_learning = partial(Option, rich_help_panel="Making probabilities from raw data")
+_estimate = partial(Option, rich_help_panel="The estimate")
 
 
 @dataclass(frozen=True)
@@ -147,27 +136,19 @@ class Data:
 
     probs: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="DATA",
             help="Probabilities (.npy, .npz, .csv, .tsv, .parquet, .jsonl), a table with labels, or images in a folder"
             " per class; several files by a folder or 'pattern*'.",
         ),
     ]
-    labels: Annotated[
-        Path | None,
-        typer.Argument(metavar="[LABELS]", help="Given labels, if not in DATA: the same, .txt, or a folder per class."),
-    ] = None
+    labels: Annotated[Path | None, Argument(metavar="[LABELS]", help="Given labels, if not in DATA.")] = None
     label: LabelColumn = None
-    columns: Annotated[
-        str | None,
-        typer.Option("--probs", help="Columns of probabilities: 'p_*', where * is the class, or a list: 'cat,dog'."),
-    ] = None
+    columns: Annotated[str | None, Option("--probs", help="Columns of probabilities: 'p_*', or 'cat,dog'.")] = None
     id_column: IdColumn = None
     classes: Classes = None
     n_jobs: Jobs = 1
-    dask: Annotated[
-        str | None, typer.Option(help="Dask cluster that reads the files: tcp://host:8786, or local for two workers.")
-    ] = None
+    dask: Annotated[str | None, Option(help="Dask cluster that reads the files: tcp://host:8786, or local.")] = None
 
     @property
     def image_folder(self) -> Path | None:
@@ -182,27 +163,13 @@ class Data:
 class Learning:
     """What a model learns from to make probabilities, out of fold, where DATA has none."""
 
-    text: Annotated[
-        str | None,
-        _probabilities(
-            help="Columns of texts to learn from and to show: 'subject,message'; or a file of lines to show."
-        ),
-    ] = None
-    features: Annotated[
-        str | None,
-        _probabilities(help="Columns of numbers and categories to learn from: 'x_*' or 'price,colour'; or emb.npy."),
-    ] = None
-    group: Annotated[str | None, _probabilities(help="Column of groups: rows of one group stay in one fold.")] = None
-    model: Annotated[
-        str | None, _probabilities(metavar="MODULE:FACTORY", help="Makes your own scikit-learn classifier.")
-    ] = None
-    quick: Annotated[bool, _probabilities("--quick", help="Fit one plain model instead of several.")] = False
+    text: Text = None
+    features: Features = None
+    group: Annotated[str | None, _learning(help="Column of groups: rows of one group stay in one fold.")] = None
+    model: Annotated[str | None, _learning(metavar="MODULE:FACTORY", help="Your own scikit-learn classifier.")] = None
+    quick: Annotated[bool, _learning("--quick", help="Fit one plain model instead of several.")] = False
     merge_labels: Annotated[
-        bool,
-        _probabilities(
-            "--merge-labels",
-            help="Take labels that differ by case, accents or blanks at the ends as one, and N/A as missing.",
-        ),
+        bool, _learning("--merge-labels", help="Merge labels that differ by case, accents or blanks; N/A is missing.")
     ] = False
 
     @property
@@ -220,15 +187,14 @@ class Learning:
 class Estimation:
     """How the transition matrix is found."""
 
-    estimator: Annotated[
-        str | None, _estimate("--estimator", "-e", help="Estimator; `dualt estimate --compare` lists all.")
-    ] = None
+    estimator: Annotated[str | None, _estimate("--estimator", "-e", help="`dualt estimate --compare` lists all.")] = (
+        None
+    )
     settings: Annotated[
-        list[str] | None,
-        _estimate("--set", metavar="NAME=VALUE", help="An option of the estimator, such as anchor=quantile."),
+        list[str] | None, _estimate("--set", metavar="NAME=VALUE", help="Of the estimator, such as anchor=quantile.")
     ] = None
     verified: Annotated[Path | None, _estimate(help="Labels checked by hand; see `dualt audit`.")] = None
-    level: Annotated[float, _estimate(help="Level of the confidence intervals.")] = 0.95
+    level: Level = 0.95
     determined: Annotated[
         bool | None,
         _estimate(

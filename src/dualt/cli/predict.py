@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from dualt.cli.options import Json, output_option
 from dualt.cli.terminal import print_json, say
@@ -24,14 +24,10 @@ _PREDICTED, _PROBABILITY = "predicted", "probability"
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `dualt train` wrote.")],
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Samples: a table, .npy, .npz (X), a folder of images, or a data set.")
-    ],
-    output: Annotated[
-        Path, output_option(help="The table with two more columns (.csv, .parquet, ...), or all probabilities as .npy.")
-    ],
-    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
+    model: Annotated[Path, Argument(help="Folder that `dualt train` wrote.")],
+    data: Annotated[str, Argument(help="Samples: a table, .npy, .npz (X), a folder of images, or a data set.")],
+    output: Annotated[Path, output_option(help="The table with two more columns, or all probabilities as .npy.")],
+    size: Annotated[int | None, Option(help="Resize images to this many pixels a side.")] = None,
     as_json: Json = False,
 ) -> None:
     """Predict the clean class of every sample.

@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from dualt.cli.options import Data, IdColumn, Jobs, Json, LabelColumn, Learning, output_option, shared
 from dualt.cli.terminal import console, print_json, progress, show_next, words_of
@@ -15,15 +15,10 @@ from dualt.cli.terminal import console, print_json, progress, show_next, words_o
 
 @shared
 def probs(
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", help="A table (.csv, .tsv, .parquet, .jsonl) or images in a folder per class."),
-    ],
-    output: Annotated[
-        Path, output_option(help="Ids, labels and mean probabilities as .csv or .parquet; or each model's as .npy.")
-    ],
+    data: Annotated[Path, Argument(help="A table (.csv, .tsv, .parquet, .jsonl) or images in a folder per class.")],
+    output: Annotated[Path, output_option(help="Ids, labels and mean probabilities as a table; each model's as .npy.")],
     learning: Learning,
-    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
+    folds: Annotated[int, Option(help="Number of folds.")] = 5,
     label: LabelColumn = None,
     id_column: IdColumn = None,
     n_jobs: Jobs = 1,

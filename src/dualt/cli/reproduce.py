@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from dualt.cli.options import Json
 from dualt.cli.terminal import print_json, progress, say
@@ -16,26 +17,13 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    experiment: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="figure1 to figure5, table1, table2, or all of these.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for records, tables and figures.")] = Path(
-        "reproduction"
-    ),
-    profile: Annotated[
-        str,
-        typer.Option(
-            help="smoke (seconds), laptop (two cores), paper (as its authors ran it), paper-text (as it says)."
-        ),
-    ] = "laptop",
-    datasets: Annotated[str | None, typer.Option(help="Only these, separated by commas.")] = None,
+    experiment: Annotated[str, Argument(help="figure1 to figure5, table1, table2, or all of these.")],
+    out: Annotated[Path, Option("-o", "--out", help="Folder for records, tables and figures.")] = Path("reproduction"),
+    profile: Annotated[str, Option(help="smoke, laptop, paper (as run), paper-text (as it says).")] = "laptop",
+    datasets: Annotated[str | None, Option(help="Only these, separated by commas.")] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="NAME=VALUE",
             help="Change a setting: noise=sym-20,pair-45 (or a matrix file, or given), methods=ce,forward,"
@@ -43,9 +31,9 @@ def reproduce(
             " recipes.forward.momentum=0.9, estimator_options.t.anchor=quantile.",
         ),
     ] = None,
-    n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Number of processes.")] = 1,
-    dask: Annotated[str | None, typer.Option(help="Run on this Dask cluster instead: tcp://host:8786")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Draw the existing records; run nothing.")] = False,
+    n_jobs: Annotated[int, Option("--n-jobs", "-j", help="Number of processes.")] = 1,
+    dask: Annotated[str | None, Option(help="Run on this Dask cluster instead: tcp://host:8786")] = None,
+    show: Annotated[bool, Option("--show", help="Draw the existing records; run nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run a figure or table of the paper, and set it beside the published numbers.

@@ -13,8 +13,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from dualt.cli.options import (
     Data,
@@ -27,7 +27,7 @@ from dualt.cli.options import (
     parse_settings,
 )
 from dualt.cli.terminal import console, print_json, progress, show_estimate, show_next
-from dualt.errors import FileError, InputError
+from dualt.errors import InputError, UnknownNameError
 from dualt.files import atomic_write, json_text, make_folder, read_json
 
 if TYPE_CHECKING:
@@ -47,45 +47,39 @@ _METHODS = (
 )
 _RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints", "options.json"
 # The files of a model: of networks, and of the models of a table.
-_NETWORKS, _TABLE = "model.safetensors", "model.json"
+_MODELS = ("model.safetensors", "model.json")
 
 
 def train(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Name of a data set, or a folder, .npz or table.")],
+    data: Annotated[str, Argument(help="Name of a data set, or a folder, .npz or table.")],
     folder: Annotated[Path, output_option(help="Folder for the model, the run and its checkpoints.")],
     label: LabelColumn = None,
     id_column: IdColumn = None,
-    text: Annotated[str | None, typer.Option(help="Columns of texts to learn from: 'subject,message'.")] = None,
+    text: Annotated[str | None, Option(help="Columns of texts to learn from: 'subject,message'.")] = None,
     features: Annotated[
-        str | None,
-        typer.Option(help="Columns of numbers and categories: 'x_*' or 'price,colour'. Default without --text: all."),
+        str | None, Option(help="Columns of numbers and categories. Default without --text: all.")
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")] = None,
-    noise: Annotated[str | None, typer.Option(help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = None,
-    method: Annotated[str, typer.Option("--method", "-m", help=_METHODS)] = "auto",
-    estimator: Annotated[
-        str | None, typer.Option("--estimator", "-e", help="Estimator of the matrix. Default: as in `dualt estimate`.")
-    ] = None,
-    transition: Annotated[Path | None, typer.Option(help="A known matrix instead.")] = None,
-    network: Annotated[
-        str | None,
-        typer.Option("--network", "-n", help="mlp, lenet, resnet18, ... Default: mlp for images and arrays."),
-    ] = None,
-    recipe: Annotated[str, typer.Option(help="default, or paper: everything as published.")] = "default",
-    epochs: Annotated[int | None, typer.Option(help="Epochs of every stage. Default: as in the recipe.")] = None,
+    size: Annotated[int | None, Option(help="Resize images to this many pixels a side.")] = None,
+    noise: Annotated[str | None, Option(help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = None,
+    method: Annotated[str, Option("--method", "-m", help=_METHODS)] = "auto",
+    estimator: Annotated[str | None, Option("--estimator", "-e", help="As in `dualt estimate`.")] = None,
+    transition: Annotated[Path | None, Option(help="A known matrix instead.")] = None,
+    network: Annotated[str | None, Option("--network", "-n", help="mlp (default for images), lenet, ...")] = None,
+    recipe: Annotated[str, Option(help="default, or paper: everything as published.")] = "default",
+    epochs: Annotated[int | None, Option(help="Epochs of every stage. Default: as in the recipe.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="NAME=VALUE",
             help="Any other setting of dualt.nn.config.TrainingConfig (folds=3, batch_size=64, device=cuda, ...), or"
             " an option of the method (volume_weight=1e-3) or the network (width=0.5).",
         ),
     ] = None,
-    n_jobs: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = None,
+    n_jobs: Annotated[int | None, Option(help="Number of CPU threads.")] = None,
     random_state: RandomState = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace the run in the folder.")] = False,
     as_json: Json = False,
 ) -> None:
     """Train a classifier on noisy labels.
@@ -106,13 +100,13 @@ def train(
     if network is not None or Path(data).suffix.lower() not in TABLES:
         if text is not None or features is not None:
             raise InputError("Expected --text and --features with a table and without --network.")
-        given = {
-            "method": method, "estimator": estimator, "network": network or "mlp", "recipe": recipe, "epochs": epochs,
-            "n_jobs": n_jobs, "random_state": random_state,
-        }  # fmt: skip
-        reading = {"label": label, "id_column": id_column, "size": size}
         named = parse_settings(settings)
-        _train_network(data, reading, noise, transition, given, named, folder, resume, overwrite, as_json)
+        config = _config(
+            named, method=method, estimator=estimator, network=network or "mlp", recipe=recipe, epochs=epochs,
+            n_jobs=n_jobs, random_state=random_state, transition=None,
+        )  # fmt: skip
+        reading = {"label": label, "id_column": id_column, "size": size}
+        _train_network(data, reading, noise, transition, config, folder, resume, overwrite, as_json)
         return
     of_networks = {
         "--size": size, "--noise": noise, "--method": method != "auto", "--recipe": recipe != "default",
@@ -123,10 +117,32 @@ def train(
         raise InputError(f"{', '.join(wrong)}: only networks have this. Pass --network mlp as well, or leave it out.")
     if (features or "").endswith(".npy"):
         raise InputError("Expected columns for --features, got an array. Save arrays and labels as .npz for a network.")
-    _check_folder(folder, resume=False, overwrite=overwrite)
+    _check_folder(folder, {}, resume=False, overwrite=overwrite)
     table = Data(Path(data).expanduser(), label=label, id_column=id_column, n_jobs=n_jobs or 1)
     learning = Learning(text=text, features=features or (None if text else "*"))
     _train_table(table, learning, folder, estimator, transition, random_state, as_json)
+
+
+def _check_folder(folder: Path, asked: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder with another run, unless it is to be overwritten, or resumed with the options that were asked."""
+    if resume and overwrite:
+        raise InputError("Expected --resume or --overwrite, got both.")
+    found = [name for name in (_RUN, *_MODELS, _REPORT) if (folder / name).exists()]
+    found += [_CHECKPOINTS] * any((folder / _CHECKPOINTS).glob("*.safetensors"))
+    if found and not (resume or overwrite):
+        raise InputError(
+            f"There is a run in {folder} already ({', '.join(found)}): pass --resume to continue it, --overwrite to"
+            " replace it, or another folder."
+        )
+    options = folder / _CHECKPOINTS / _OPTIONS
+    before = dict(read_json(options)) if resume and options.exists() else {}
+    pairs = {name: (before.get(name), value) for name, value in asked.items() if before}
+    other = [f"{name} {old!r}, not {new!r}" for name, (old, new) in pairs.items() if old != new]
+    if other:
+        raise InputError(
+            f"Cannot resume with different options: the run in {folder} was started with {'; '.join(other)}."
+            " Pass the same options, or --overwrite to replace the run."
+        )
 
 
 def _train_table(
@@ -172,7 +188,7 @@ def _train_table(
     label = list(raw.beside)[-1]
     rows, votes = pd.DataFrame({**raw.columns, label: labels}), (found.choices, found.weights.tolist())
     TableModel(rows, label, learning.text_columns, *votes, random_state).save(folder)
-    (folder / _NETWORKS).unlink(missing_ok=True)  # of the run before
+    (folder / _MODELS[0]).unlink(missing_ok=True)  # of the run before
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     _write_run(folder, content, None if distrust else issues, title=data.probs.name)
     if as_json:
@@ -194,14 +210,13 @@ def _train_network(
     reading: Mapping[str, Any],
     noise: str | None,
     transition: Path | None,
-    given: Mapping[str, Any],
-    settings: Mapping[str, Any],
+    config: TrainingConfig,
     folder: Path,
     resume: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Train networks, with checkpoints, and write them into `folder`; `given` are fields of the configuration."""
+    """Train networks, with checkpoints, and write them into `folder`."""
     from dualt import io
     from dualt import noise as noises
     from dualt.datasets import load_dataset, split_dataset
@@ -215,8 +230,9 @@ def _train_network(
         dataset = load_dataset(data, **{name: value for name, value in reading.items() if value is not None})
     except NotNumbersError as error:
         raise InputError(f"{error} Networks need numbers: leave --network out.") from None
-    known = None if transition is None else match_transition(*io.load_named_transition(transition), dataset.class_names)
-    config = _config(settings, transition=known, **given)
+    if transition is not None:
+        known = match_transition(*io.load_named_transition(transition), dataset.class_names)
+        config = replace(config, transition=known)
     split = split_dataset(
         dataset,
         None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=config.random_state),
@@ -236,16 +252,20 @@ def _train_network(
             if advance is not None:
                 advance(stage, record.epoch + 1, epochs, note)
 
-        parts = training_data(split, dataset, config.device)
-        stages = Stages(parts, dataset.class_names, config, folder / _CHECKPOINTS, resume, on_epoch)
+        parts, checkpoints = training_data(split, dataset, config.device), folder / _CHECKPOINTS
+        stages = Stages(parts, dataset.class_names, config, checkpoints, resume, on_epoch)
         stages.check(clean_labels)
         if rank == 0:
-            _prepare_checkpoints(folder, asked, resume=resume, overwrite=overwrite)
+            _check_folder(folder, asked, resume=resume, overwrite=overwrite)
+            if not resume:  # the model of a run that is overwritten stays until the new one is written
+                shutil.rmtree(checkpoints, ignore_errors=True)
+            with atomic_write(make_folder(checkpoints) / _OPTIONS) as stream:
+                stream.write(json_text(asked) + "\n")
         run = stages.run(clean_labels)
-        content = _save(run, dataset, split, folder) if rank == 0 else None
-    if content is not None and as_json:
+        content = _save(run, dataset, split, folder) if rank == 0 else {}
+    if content and as_json:
         print_json(content)
-    elif content is not None:
+    elif content:
         _show(run, content, folder)
 
 
@@ -263,52 +283,12 @@ def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
         if name in given:
             raise InputError(f"Pass --{name.replace('_', '-')} instead of --set {name}.")
         if name not in (*free, *of_method, *of_network):
-            choices = ", ".join([*free, *of_method, *of_network])
-            raise InputError(f"Unknown setting {name!r} for --set. Expected one of: {choices}.")
-
-    def among(names: list[str], known: list[str]) -> dict[str, Any]:
-        return {name: value for name, value in settings.items() if name in names and name not in known}
-
-    options = {"method_options": among(of_method, free), "network_options": among(of_network, free)}
-    return TrainingConfig(**{**given, **options, **among(free, [])})
-
-
-def _check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse a folder with another run, unless it is to be resumed or overwritten."""
-    if resume and overwrite:
-        raise InputError("Expected --resume or --overwrite, got both.")
-    found = [name for name in (_RUN, _NETWORKS, _TABLE, _REPORT) if (folder / name).exists()]
-    found += [_CHECKPOINTS] * any((folder / _CHECKPOINTS).glob("*.safetensors"))
-    if found and not (resume or overwrite):
-        raise InputError(
-            f"There is a run in {folder} already ({', '.join(found)}): pass --resume to continue it, --overwrite to"
-            " replace it, or another folder."
-        )
-
-
-def _prepare_checkpoints(folder: Path, asked: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
-    """Make the folder of checkpoints; a run is resumed with the same options only.
-
-    The model of a run that is overwritten stays until the new one is written.
-    """
-    _check_folder(folder, resume=resume, overwrite=overwrite)
-    checkpoints = make_folder(folder) / _CHECKPOINTS
-    if resume and (checkpoints / _OPTIONS).exists():
-        before = read_json(checkpoints / _OPTIONS)
-        if not isinstance(before, dict):
-            raise FileError(f"Expected the options of a run in {checkpoints / _OPTIONS}. Pass --overwrite.")
-        pairs = {name: (before.get(name), value) for name, value in asked.items()}
-        other = [f"{name} {old!r}, not {new!r}" for name, (old, new) in pairs.items() if old != new]
-        if other:
-            raise InputError(
-                f"Cannot resume with different options: the run in {folder} was started with {'; '.join(other)}."
-                " Pass the same options, or --overwrite to replace the run."
-            )
-    if not resume:
-        shutil.rmtree(checkpoints, ignore_errors=True)
-    make_folder(checkpoints)
-    with atomic_write(checkpoints / _OPTIONS) as stream:
-        stream.write(json_text(asked) + "\n")
+            raise UnknownNameError("setting", name, [*free, *of_method, *of_network])
+    own = {name: value for name, value in settings.items() if name in free}
+    others = {name: value for name, value in settings.items() if name not in free}
+    for kind, known in (("method_options", of_method), ("network_options", of_network)):
+        given[kind] = {name: value for name, value in others.items() if name in known}
+    return TrainingConfig(**given | own)
 
 
 def _save(run: RobustRun, dataset: Dataset, split: Split, folder: Path) -> dict[str, Any]:
@@ -339,7 +319,7 @@ def _save(run: RobustRun, dataset: Dataset, split: Split, folder: Path) -> dict[
         feature_names=dataset.feature_names,
         on_bytes=split.train_x.dtype == "uint8",
     ).save(folder)
-    (folder / _TABLE).unlink(missing_ok=True)  # of the run before
+    (folder / _MODELS[1]).unlink(missing_ok=True)  # of the run before
     issues, images = None, None
     if run.estimate is not None and run.pred_probs is not None and run.distrust is None:
         issues = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)

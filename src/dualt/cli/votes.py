@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from dualt.cli.options import Features, Jobs, Json, output_option
 from dualt.cli.terminal import again, console, plain_table, print_json, progress, show_next, show_notices, words_of
@@ -26,31 +26,25 @@ _LISTED = 12
 def votes(
     data: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="VOTES",
             help="A table with a row per vote, or a column per annotator; or an export of Label Studio, Argilla or"
             " Prodigy (.json, .jsonl).",
         ),
     ],
-    item: Annotated[str | None, typer.Option(help="Column of items.")] = None,
-    annotator: Annotated[str | None, typer.Option(help="Column of annotators.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of labels; empty where somebody abstained.")] = None,
-    probs: Annotated[
-        Path | None, typer.Option(help="Out-of-fold probabilities: a table with the items, or .npy in their order.")
-    ] = None,
-    items: Annotated[
-        Path | None, typer.Option(help="Table of the items, for --text and --features. Default: VOTES.")
-    ] = None,
-    text: Annotated[str | None, typer.Option(help="Column of texts: probabilities are learned from them.")] = None,
+    item: Annotated[str | None, Option(help="Column of items.")] = None,
+    annotator: Annotated[str | None, Option(help="Column of annotators.")] = None,
+    label: Annotated[str | None, Option(help="Column of labels; empty where somebody abstained.")] = None,
+    probs: Annotated[Path | None, Option(help="Probabilities: a table with the items, or .npy in their order.")] = None,
+    items: Annotated[Path | None, Option(help="Table with --text and --features. Default: VOTES.")] = None,
+    text: Annotated[str | None, Option(help="Column of texts: probabilities are learned from them.")] = None,
     features: Features = None,
-    verified: Annotated[
-        Path | None, typer.Option(help="Items drawn at random with their true class: item (or index) and true.")
-    ] = None,
-    settled: Annotated[Path | None, typer.Option(help="The same of items that were chosen, as --next does.")] = None,
+    verified: Annotated[Path | None, Option(help="Items drawn at random: item (or index) and true.")] = None,
+    settled: Annotated[Path | None, Option(help="The same of items that were chosen, as --next does.")] = None,
     output: Annotated[Path | None, output_option(help="Write the consensus, a row per item: consensus.csv.")] = None,
-    annotators: Annotated[Path | None, typer.Option(help="Write a row per annotator: people.csv.")] = None,
-    next_items: Annotated[int, typer.Option("--next", help="How many items to check next.")] = 100,
-    report: Annotated[Path | None, typer.Option(help="Write a page to check these items on: page.html.")] = None,
+    annotators: Annotated[Path | None, Option(help="Write a row per annotator: people.csv.")] = None,
+    next_items: Annotated[int, Option("--next", help="How many items to check next.")] = 100,
+    report: Annotated[Path | None, Option(help="Write a page to check these items on: page.html.")] = None,
     n_jobs: Jobs = 1,
     as_json: Json = False,
 ) -> None:
