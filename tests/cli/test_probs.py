@@ -275,7 +275,7 @@ def test_labels_that_look_alike_are_named_and_merged_and_the_review_has_them_as_
     options = ["issues", "data.csv", "--label", "label", "--text", "title", "--id", "sku", "--quick", "--json"]
     result = run(*options)
     assert "'CAFÉ ☕ '" in result.stderr
-    assert "differ only by case, accents or blanks. Merge them with --merge-labels." in result.stderr
+    assert "differ only by case, accents or blanks. Pass --merge-labels." in result.stderr
     assert "'n/a' (2) look like missing labels" in result.stderr
     assert "Several rows have the same id in 'sku', and are named by row number instead: '0000'" in result.stderr
     assert result.stderr.index("differ only") < result.stderr.index("out of fold"), "before anything is estimated"

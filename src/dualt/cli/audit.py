@@ -11,20 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from typer import Argument, Option
 
-from dualt.cli.options import (
-    Classes,
-    Data,
-    Features,
-    IdColumn,
-    Images,
-    Jobs,
-    Json,
-    LabelColumn,
-    Learning,
-    RandomState,
-    Text,
-    output_option,
-)
+from dualt.cli import options
 from dualt.cli.terminal import again, print_json, say
 from dualt.errors import DualtError, InputError, LabelsError
 from dualt.files import check_readable, keep_backup
@@ -43,22 +30,22 @@ _SIZE = 200
 
 def audit(
     labels: Annotated[Path, Argument(help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")],
-    output: Annotated[Path, output_option(help="CSV to fill in: index, given, true, how drawn.")],
+    output: Annotated[Path, options.output_option(help="CSV to fill in: index, given, true, how drawn.")],
     report: Annotated[Path | None, Option(help="Write a page to check them on: audit.html.")] = None,
-    images: Images = None,
-    text: Text = None,
-    features: Features = None,
+    images: options.Images = None,
+    text: options.Text = None,
+    features: options.Features = None,
     size: Annotated[int | None, Option(help=f"How many labels to check. Default: {_SIZE}, or all.")] = None,
     more: Annotated[int | None, Option(help="Add this many to --output, which keeps its true labels.")] = None,
     design: Annotated[Literal["uniform", "stratified"] | None, Option(help="Default with --probs: stratified.")] = None,
     target: Annotated[float | None, Option(help="Half-width to reach for the noise rate, such as 0.02.")] = None,
-    random_state: RandomState = 0,
-    label: LabelColumn = None,
-    id_column: IdColumn = None,
+    random_state: options.RandomState = 0,
+    label: options.LabelColumn = None,
+    id_column: options.IdColumn = None,
     probs: Annotated[Path | None, Option(help="Probabilities to draw by: a file, or columns of LABELS.")] = None,
-    classes: Classes = None,
-    n_jobs: Jobs = 1,
-    as_json: Json = False,
+    classes: options.Classes = None,
+    n_jobs: options.Jobs = 1,
+    as_json: options.Json = False,
 ) -> None:
     """Draw labels to check by hand: a few hundred determine how noisy all of them are.
 
@@ -80,7 +67,7 @@ def audit(
         raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
     if target is not None:
         check_fraction(target, "--target")
-    learning = Learning(text, features)
+    learning = options.Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
     is_raw = bool(features or data.image_folder or (learning.text_columns and data.probs.suffix.lower() in TABLES))
     if report is not None and probs is None and not is_raw:
@@ -137,18 +124,18 @@ def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled
     return n_before + more
 
 
-def _data(labels: Path, probs: Path | None, **named: Any) -> Data:
+def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
     from dualt.io.load import FORMATS
     from dualt.io.tables import TABLES
 
     if probs is None:
-        return Data(labels, **named)
+        return options.Data(labels, **named)
     if glob.glob(str(probs)):  # noqa: PTH207
-        return Data(probs, labels, **named)
+        return options.Data(probs, labels, **named)
     if probs.suffix.lower() in FORMATS or labels.suffix.lower() not in TABLES:
         check_readable(probs)  # not a column, but a file that does not exist
-    return Data(labels, **named, columns=str(probs))
+    return options.Data(labels, **named, columns=str(probs))
 
 
 class _Rows(NamedTuple):
@@ -160,7 +147,7 @@ class _Rows(NamedTuple):
     texts: Sequence[str] | None
 
 
-def _read_rows(data: Data, learning: Learning) -> _Rows:
+def _read_rows(data: options.Data, learning: options.Learning) -> _Rows:
     import numpy as np
 
     from dualt import io

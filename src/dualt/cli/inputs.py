@@ -137,21 +137,17 @@ def warn_verified(n_verified: int, sheet: Sheet | None, path: Path | None) -> No
         _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet.rows):,}", path)
 
 
-def warn_labels(labels: NDArray[Any], *, merged: bool = False, raw: bool = True) -> None:
-    """Say on stderr which labels look like one class, and which like missing ones; `raw`: a model is still to learn."""
+def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
+    """Say on stderr which labels look like one class, and which like missing ones."""
     if labels.dtype.kind != "U":
         return
     counts = Counter(labels.tolist())
     spellings, markers = look_alike(counts)
-    remedies = "Merge them with --merge-labels.", "Empty these cells, or pass --merge-labels."
-    if not raw:
-        remedies = "Merge them before a model learns them.", "Leave such rows without a label."
-    notices = {tuple(alike): f"differ only by case, accents or blanks. {remedies[0]}" for alike in spellings}
-    if markers:
-        notices[tuple(markers)] = f"look like missing labels, and are taken as classes. {remedies[1]}"
-    for names, notice in notices.items():
-        shown = ", ".join(f"{name!r} ({counts[name]:,})" if raw else repr(name) for name in names)
-        _log.warning("The labels %s %s", shown, "are taken as one class, or as missing." if merged else notice)
+    alike = "are taken as one class." if merged else "differ only by case, accents or blanks. Pass"
+    missing = "are taken as missing." if merged else "look like missing labels, and are taken as classes. Pass"
+    for names, notice in [*((names, alike) for names in spellings), *([(markers, missing)] if markers else [])]:
+        shown = ", ".join(f"{name!r} ({counts[name]:,})" for name in names)
+        _log.warning("The labels %s %s", shown, notice if merged else f"{notice} --merge-labels.")
 
 
 def _given(data: Data, learning: Learning, advance: Any) -> Examples:
@@ -160,7 +156,6 @@ def _given(data: Data, learning: Learning, advance: Any) -> Examples:
     if folder is not None:
         check_array_order(data.probs, folder)
     posterior = _read_posterior(data, learning, advance and partial(advance, "reading rows"))
-    warn_labels(np.array(posterior.coder.names), raw=False)
     ids = read_column(data, data.id_column, posterior.n_given) if folder is None else io.read_class_folder(folder).files
     return Examples(posterior, ids, read_texts(data, learning, posterior.n_given), folder)
 
@@ -389,7 +384,7 @@ def _read_table(data: Data, learning: Learning) -> Raw:
     if data.id_column is not None:
         beside[data.id_column] = table.read_texts(table.position(data.id_column))
     beside[label] = table.read_texts(at)
-    warn_labels(labels, merged=learning.merge_labels)
+    _warn_labels(labels, merged=learning.merge_labels)
     if learning.merge_labels:
         labels, written = merge_labels(labels), beside[label]
         beside[label] = labels.tolist()

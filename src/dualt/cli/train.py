@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.markup import escape
 from typer import Argument, Option
 
-from dualt.cli.options import (
-    Data,
-    IdColumn,
-    Json,
-    LabelColumn,
-    Learning,
-    RandomState,
-    output_option,
-    parse_settings,
-)
+from dualt.cli import options
 from dualt.cli.terminal import console, print_json, progress, show_estimate, show_next
 from dualt.errors import InputError, UnknownNameError
 from dualt.files import atomic_write, json_text, make_folder, read_json
@@ -52,9 +43,9 @@ _MODELS = ("model.safetensors", "model.json")
 
 def train(
     data: Annotated[str, Argument(help="Name of a data set, or a folder, .npz or table.")],
-    folder: Annotated[Path, output_option(help="Folder for the model, the run and its checkpoints.")],
-    label: LabelColumn = None,
-    id_column: IdColumn = None,
+    folder: Annotated[Path, options.output_option(help="Folder for the model, the run and its checkpoints.")],
+    label: options.LabelColumn = None,
+    id_column: options.IdColumn = None,
     text: Annotated[str | None, Option(help="Columns of texts to learn from: 'subject,message'.")] = None,
     features: Annotated[
         str | None, Option(help="Columns of numbers and categories. Default without --text: all.")
@@ -77,10 +68,10 @@ def train(
         ),
     ] = None,
     n_jobs: Annotated[int | None, Option(help="Number of CPU threads.")] = None,
-    random_state: RandomState = 0,
+    random_state: options.RandomState = 0,
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the run in the folder.")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Train a classifier on noisy labels.
 
@@ -100,7 +91,7 @@ def train(
     if network is not None or Path(data).suffix.lower() not in TABLES:
         if text is not None or features is not None:
             raise InputError("Expected --text and --features with a table and without --network.")
-        named = parse_settings(settings)
+        named = options.parse_settings(settings)
         config = _config(
             named, method=method, estimator=estimator, network=network or "mlp", recipe=recipe, epochs=epochs,
             n_jobs=n_jobs, random_state=random_state, transition=None,
@@ -118,8 +109,8 @@ def train(
     if (features or "").endswith(".npy"):
         raise InputError("Expected columns for --features, got an array. Save arrays and labels as .npz for a network.")
     _check_folder(folder, {}, resume=False, overwrite=overwrite)
-    table = Data(Path(data).expanduser(), label=label, id_column=id_column, n_jobs=n_jobs or 1)
-    learning = Learning(text=text, features=features or (None if text else "*"))
+    table = options.Data(Path(data).expanduser(), label=label, id_column=id_column, n_jobs=n_jobs or 1)
+    learning = options.Learning(text=text, features=features or (None if text else "*"))
     _train_table(table, learning, folder, estimator, transition, random_state, as_json)
 
 
@@ -134,8 +125,8 @@ def _check_folder(folder: Path, asked: Mapping[str, Any], *, resume: bool, overw
             f"There is a run in {folder} already ({', '.join(found)}): pass --resume to continue it, --overwrite to"
             " replace it, or another folder."
         )
-    options = folder / _CHECKPOINTS / _OPTIONS
-    before = dict(read_json(options)) if resume and options.exists() else {}
+    stored = folder / _CHECKPOINTS / _OPTIONS
+    before = dict(read_json(stored)) if resume and stored.exists() else {}
     pairs = {name: (before.get(name), value) for name, value in asked.items() if before}
     other = [f"{name} {old!r}, not {new!r}" for name, (old, new) in pairs.items() if old != new]
     if other:
@@ -146,8 +137,8 @@ def _check_folder(folder: Path, asked: Mapping[str, Any], *, resume: bool, overw
 
 
 def _train_table(
-    data: Data,
-    learning: Learning,
+    data: options.Data,
+    learning: options.Learning,
     folder: Path,
     estimator: str | None,
     transition: Path | None,
