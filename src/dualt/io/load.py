@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,17 +23,12 @@ from dualt.io.table_columns import (
     labels_of,
     open_table,
 )
-from dualt.io.tables import JSON_LINES, TABLES, TEXT, guard_cell, look_at, read_table, write_table
+from dualt.io.tables import JSON_LINES, TABLES, TEXT, guard_cell, look_at, read_table, reading, write_table
 from dualt.labels import is_missing
 from dualt.validation import check_class_names, check_transition
 
 FORMATS = (".npy", ".npz", *TABLES, ".txt")
 _PROBABILITY_NAMES = ("pred_probs", "probs", "probabilities", "p", "arr_0")
-# What NumPy raises on damaged files: a header is a Python literal, an archive a zip file.
-_DAMAGED = (
-    ValueError, TypeError, KeyError, OSError, EOFError, SyntaxError, OverflowError, RuntimeError, MemoryError,
-    tokenize.TokenError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 
 
 class Probabilities(NamedTuple):
@@ -49,7 +41,7 @@ class Probabilities(NamedTuple):
 def read_npy(path: str | Path) -> NDArray[Any]:
     """Return the array of a `.npy` file, memory-mapped read-only; nothing is unpickled."""
     path = check_readable(path)
-    with _loading(path):
+    with reading(path):
         # A plain array over the map: every slice of a np.memmap costs some microseconds.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
@@ -58,7 +50,7 @@ def read_npy(path: str | Path) -> NDArray[Any]:
 def open_npz(path: str | Path) -> Iterator[Mapping[str, NDArray[Any]]]:
     """Open an `.npz` file: its arrays by name, each read when it is asked for; nothing is unpickled."""
     path = Path(path)
-    with _loading(path), open_input(path) as stream, np.load(stream, allow_pickle=False) as archive:
+    with reading(path), open_input(path) as stream, np.load(stream, allow_pickle=False) as archive:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise FileError(f"Cannot read {path} as .npz: it is a .npy file.")
         yield archive
@@ -67,26 +59,16 @@ def open_npz(path: str | Path) -> Iterator[Mapping[str, NDArray[Any]]]:
 def read_npz(path: str | Path, names: Sequence[str]) -> NDArray[Any]:
     """Return the array of an `.npz` file under the first of `names` it has, or its only array."""
     with open_npz(path) as archive:
-        known = list(archive)
-        wanted = [name for name in names if name in known] or (known if len(known) == 1 else [])
-        if not wanted:
-            found = ", ".join(known) or "none"
-            raise FileError(f"Expected an array named {' or '.join(names)} in {path}, got {found}.")
-        return archive[wanted[0]]
+        return archive[_array_name(archive, names, path)]
 
 
-@contextmanager
-def _loading(path: Path) -> Iterator[None]:
-    """Turn whatever NumPy raises on damaged files into a `FileError` that names the file."""
-    try:
-        yield
-    except (FileError, InputError):
-        raise
-    except _DAMAGED as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        if "pickle" in reason or "objects" in reason or "Object arrays" in reason:
-            reason = "it holds Python objects, or is no array; nothing is unpickled. Save numbers or strings"
-        raise FileError(f"Cannot read {path} as {path.suffix.lower()}: {reason}. It may be damaged.") from error
+def _array_name(archive: Mapping[str, Any], names: Sequence[str], path: str | Path) -> str:
+    known = list(archive)
+    wanted = [name for name in names if name in known] or (known if len(known) == 1 else [])
+    if not wanted:
+        found = ", ".join(known) or "none"
+        raise FileError(f"Expected an array named {' or '.join(names)} in {path}, got {found}.")
+    return wanted[0]
 
 
 def load_array(path: Path, names: Sequence[str] = _PROBABILITY_NAMES) -> NDArray[Any]:
@@ -124,11 +106,15 @@ def load_labels(path: str | Path, *, column: str | None = None, missing: bool = 
     if path.suffix.lower() == ".txt":
         labels = labels_of(_lines(path))
     elif path.suffix.lower() not in TABLES:
-        return load_array(path, (column,) if column else (*LABEL_COLUMNS, "arr_0"))
+        return load_array(path, _label_names(column))
     else:
         table = open_table(path, column)
         labels = table.read_column(label_place(table, column))
     return labels if missing else check_no_missing(labels, path)
+
+
+def _label_names(column: str | None) -> tuple[str, ...]:
+    return (column,) if column else (*LABEL_COLUMNS, "arr_0")
 
 
 def load_texts(path: str | Path, column: str) -> list[str]:
@@ -143,17 +129,15 @@ def load_texts(path: str | Path, column: str) -> list[str]:
 def load_class_names(path: str | Path) -> tuple[str, ...]:
     """Read class names, one per line in column order, from a text file; or from JSON: a list, or `class_names`."""
     path = Path(path)
-    if path.suffix.lower() == ".json":
-        names = read_json(path)
-        names = names.get("class_names", names) if isinstance(names, dict) else names
-        if not isinstance(names, list):
-            raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__}.")
-        names = list(map(str, names))
-    else:
-        names = [line for line in _lines(path) if line]
-    if not names:
-        raise InputError(f"Expected class names in {path}, got none.")
-    return tuple(names)
+    names: Any = [line for line in _lines(path) if line] if path.suffix.lower() != ".json" else read_json(path)
+    names = names.get("class_names", names) if isinstance(names, dict) else names
+    if not isinstance(names, list) or not names:
+        raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__ if names else 'none'}.")
+    return tuple(map(str, names))
+
+
+def _lines(path: Path) -> list[str]:
+    return [line.strip() for line in read_text(path).rstrip().splitlines()]
 
 
 def load_transition(path: str | Path) -> NDArray[np.float64]:
@@ -202,8 +186,7 @@ def save_probabilities(
 
     check_probability_ending(path)
     if path.suffix.lower() == ".npy":
-        with atomic_write(path, "wb") as stream:
-            np.save(stream, probs, allow_pickle=False)
+        _save_npy(path, probs)
         return
     values = pd.DataFrame(probs, columns=[f"p_{name}" for name in class_names])
     if path.suffix.lower() in TEXT:
@@ -211,72 +194,68 @@ def save_probabilities(
     write_table(path, pd.concat([pd.DataFrame(dict(beside)), values], axis=1), guarded=True)
 
 
+def _save_npy(path: Path, array: NDArray[Any]) -> None:
+    with atomic_write(path, "wb") as stream:
+        np.save(stream, array, allow_pickle=False)
+
+
 def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
     """Write labels as `.npy`, or one per line as `.csv` (with a header) or `.txt`."""
-    path = Path(path)
-    if path.suffix.lower() == ".npy":
-        with atomic_write(path, "wb") as stream:
-            np.save(stream, labels, allow_pickle=False)
-    elif labels.ndim != 1:
-        raise LabelsError(f"Expected one label per line for {path.name}, got one-hot rows. Write them as .npy.")
-    elif path.suffix.lower() == ".csv":
-        import pandas as pd
+    import pandas as pd
 
-        write_table(path, pd.DataFrame({"label": labels}), guarded=True)
-    elif path.suffix.lower() == ".txt":
-        lines = list(map(str, labels.tolist()))
-        for line in lines:
-            if line.splitlines() != [line] or line != line.strip():
-                raise LabelsError(f"Expected labels that fit a line of {path.name}, got {line!r}. Write .csv or .npy.")
-        with atomic_write(path) as stream:
-            stream.writelines(f"{line}\n" for line in lines)
-    else:
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind == ".npy":
+        _save_npy(path, labels)
+        return
+    if kind not in (".csv", ".txt"):
         raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
+    if labels.ndim != 1:
+        raise LabelsError(f"Expected one label per line for {path.name}, got one-hot rows. Write them as .npy.")
+    if kind == ".csv":
+        write_table(path, pd.DataFrame({"label": labels}), guarded=True)
+        return
+    lines = list(map(str, labels.tolist()))
+    for line in lines:
+        if line.splitlines() != [line] or line != line.strip():
+            raise LabelsError(f"Expected labels that fit a line of {path.name}, got {line!r}. Write .csv or .npy.")
+    with atomic_write(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
 
 
 def save_corrected(
     target: str | Path, corrected: NDArray[Any], source: str | Path, given: NDArray[Any], *, column: str | None = None
 ) -> None:
-    """Write `source` to `target` with the labels `corrected` in place of `given`.
+    """Write the file `source` to `target` with the labels `corrected` in place of `given`, those of all rows.
 
     Of a table or an archive of the same format every row, column and value comes back, except the changed labels. Of
-    a file of labels alone, and of any file if the target is `.npy` or `.txt`, the labels are written.
-
-    Parameters
-    ----------
-    target
-        File to write.
-    corrected, given
-        The new and the old labels of all rows; `given` as `load_labels` returned them.
-    source
-        File that the labels were read from.
-    column
-        As it was passed to `load_labels`.
+    a file of labels alone, and of any file if the target is `.npy` or `.txt`, the labels are written. `given` and
+    `column` are what `load_labels` returned and was passed.
     """
     source, target = Path(source), Path(target)
     kind, wanted = source.suffix.lower(), target.suffix.lower()
-    changed = np.flatnonzero((given != corrected) & ~is_missing(given)) if given.ndim == 1 else np.arange(len(given))
-    if kind == wanted == ".npz":
-        _correct_npz(source, target, corrected, column)
-    elif kind == wanted and kind in TABLES:
-        table = open_table(source, column)
-        place = label_place(table, column)
-        if len(table.frame) != len(given):
-            got = f"{len(table.frame):,}: it changed"
-            raise FileError(f"Expected {len(given):,} rows in {source} as before, got {got}.")
-        new = {row: corrected[row].item() for row in changed.tolist()}
-        if kind in TEXT:
-            _correct_text(source, target, new, given, place, 0 if table.names is None else 1)
-        elif kind in JSON_LINES:
-            _correct_json_lines(source, target, new, (table.names or ())[place])
-        else:
-            _correct_arrow(source, target, new, (table.names or ())[place])
-    elif wanted in TABLES and kind in TABLES and open_table(source, column).n_columns > 1:
-        raise FileError(f"Expected a name that ends in {kind} as {source.name}, got {target.name!r}.")
-    else:
+    if kind != wanted or kind not in (*TABLES, ".npz"):
+        if wanted in TABLES and kind in TABLES and open_table(source, column).n_columns > 1:
+            raise FileError(f"Expected a name that ends in {kind} as {source.name}, got {target.name!r}.")
         if is_missing(given).any() and wanted != ".csv":
             raise LabelsError(f"Expected a label in every row of {source} for {target.name}. Write a {kind} file.")
         save_labels(target, corrected)
+        return
+    if kind == ".npz":
+        _correct_npz(source, target, corrected, column)
+        return
+    table = open_table(source, column)
+    place = label_place(table, column)
+    if len(table.frame) != len(given):
+        got = f"{len(table.frame):,}: it changed"
+        raise FileError(f"Expected {len(given):,} rows in {source} as before, got {got}.")
+    changed = np.flatnonzero((given != corrected) & ~is_missing(given)).tolist()
+    new = {row: corrected[row].item() for row in changed}
+    if kind in TEXT:
+        _correct_text(source, target, new, given, place, 0 if table.names is None else 1)
+    else:
+        correct = _correct_json_lines if kind in JSON_LINES else _correct_arrow
+        correct(source, target, new, (table.names or ())[place])
 
 
 def _correct_text(
@@ -306,25 +285,21 @@ def _correct_arrow(source: Path, target: Path, new: Mapping[int, Any], name: str
     with naming_extra("Writing Parquet and Feather tables"):
         import pyarrow as pa
         from pyarrow import feather, parquet
-    table = parquet.ParquetFile(source).read() if source.suffix.lower() == ".parquet" else feather.read_table(source)
+    is_parquet = source.suffix.lower() == ".parquet"
+    table = parquet.ParquetFile(source).read() if is_parquet else feather.read_table(source)
     place = table.schema.get_field_index(name)
     field, values = table.schema.field(place), table.column(place).to_pylist()
     for row, label in new.items():
         values[row] = _like(label, values[row])
-    if pa.types.is_dictionary(field.type):
-        column = pa.array(values, field.type.value_type).dictionary_encode().cast(field.type)
-    else:
-        column = pa.array(values, field.type)
-    table = table.set_column(place, field, pa.chunked_array([column]))
+    table = table.set_column(place, field, pa.array(values, field.type))
     with atomic_write(target, "wb") as stream:
-        (parquet.write_table if source.suffix.lower() == ".parquet" else feather.write_feather)(table, stream)
+        (parquet.write_table if is_parquet else feather.write_feather)(table, stream)
 
 
 def _correct_npz(source: Path, target: Path, corrected: NDArray[Any], column: str | None) -> None:
     with open_npz(source) as archive:
         arrays = dict(archive)
-    wanted = (column,) if column else (*LABEL_COLUMNS, "arr_0")
-    name = next((name for name in wanted if name in arrays), next(iter(arrays)))
+    name = _array_name(arrays, _label_names(column), source)
     stored = arrays[name].dtype
     dtype = np.promote_types(stored, corrected.dtype) if stored.kind == "U" else stored
     arrays[name] = corrected.astype(dtype, copy=False)
@@ -337,7 +312,3 @@ def _like(label: Any, old: Any) -> Any:
     if isinstance(old, bool):
         return str(label) in ("True", "1", "1.0")
     return type(old)(label) if isinstance(old, (int, float, str)) else label
-
-
-def _lines(path: Path) -> list[str]:
-    return [line.strip() for line in read_text(path).rstrip().splitlines()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -22,12 +22,10 @@ from dualt.io.tables import (
     DECIMAL_COMMA,
     JSON_LINES,
     TEXT,
-    Dialect,
     cell_text,
+    file_version,
     look_at,
-    reading,
     table_chunks,
-    text_chunks,
     unguard_cell,
 )
 from dualt.labels import as_text_array, is_missing
@@ -135,47 +133,36 @@ def open_table(path: str | Path, column: str | None = None, header: bool | None 
     once.
     """
     path = check_readable(path)
-    version = path.stat().st_size, path.stat().st_mtime_ns
-    if path.suffix.lower() in TEXT and header is None:
-        dialect = _look_at(path, version)
-        header = has_header(dialect.rows, dialect.decimal, column)
-    table = _open_table(path, header, version)
+    table = _open_table(path, _has_header(path, column, header), file_version(path))
     if not len(table.frame) and path.suffix.lower() in TEXT:
         raise InputError(f"Expected rows below the header of {path}, got none.")
     return table
 
 
 @lru_cache(maxsize=2)
-def _look_at(path: Path, version: tuple[int, int]) -> Dialect:
-    return look_at(path)
-
-
-@lru_cache(maxsize=2)
-def _open_table(path: Path, header: bool | None, version: tuple[int, int]) -> Table:
-    (table,) = table_parts(path, None, None, header)
+def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
+    (table,) = table_parts(path, None, header=header)
     return table
 
 
-def table_parts(path: Path, n_rows: int | None, column: str | None, header: bool | None = None) -> Iterator[Table]:
+def table_parts(
+    path: Path, n_rows: int | None, column: str | None = None, header: bool | None = None
+) -> Iterator[Table]:
     """Yield a table in parts of at most `n_rows` rows (None: all in one); see `open_table`."""
-    if path.suffix.lower() not in TEXT:
-        for frame in table_chunks(path, n_rows):
-            yield Table(path, frame, tuple(map(str, frame.columns)))
-        return
-    dialect = _look_at(path, (path.stat().st_size, path.stat().st_mtime_ns))
-    named = has_header(dialect.rows, dialect.decimal, column) if header is None else header
+    named = _has_header(path, column, header)
+    decimal = look_at(path).decimal if path.suffix.lower() in TEXT else "."
+    for frame in table_chunks(path, n_rows, header=named, fractions=True):
+        yield Table(path, frame, tuple(unguard_cell(str(name)) for name in frame.columns) if named else None, decimal)
+
+
+def _has_header(path: Path, column: str | None, header: bool | None) -> bool:
+    if header is not None or path.suffix.lower() not in TEXT:
+        return header is not False
+    dialect = look_at(path)
+    named = has_header(dialect.rows, dialect.decimal, column)
     signs = f"{dialect.delimiter!r} between cells, {dialect.decimal!r} before decimals"
     _log.info("%s: %s, %s.", path, signs, "a header" if named else "no header: its first line is a row")
-    with reading(path):
-        frames: Iterable[DataFrame] = text_chunks(path, dialect, n_rows, header=named, fractions=True)
-        if n_rows is None:
-            try:
-                frames = list(frames)
-            except ValueError:  # a column that begins with fractions goes on with something else
-                frames = text_chunks(path, dialect, n_rows, header=named)
-        for frame in frames:
-            names = tuple(map(unguard_cell, frame.columns)) if named else None
-            yield Table(path, frame, names, dialect.decimal)
+    return named
 
 
 def has_header(rows: Sequence[Sequence[str]], decimal: str, column: str | None) -> bool:

@@ -6,8 +6,9 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -54,17 +55,30 @@ def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) 
     return frame
 
 
-def table_chunks(path: str | Path, n_rows: int | None, *, header: bool = True) -> Iterator[DataFrame]:
-    """Yield a table in frames of at most `n_rows` rows (None: all in one), each as `read_table` returns it."""
+def table_chunks(
+    path: str | Path, n_rows: int | None, *, header: bool = True, fractions: bool = False
+) -> Iterator[DataFrame]:
+    """Yield a table in frames of at most `n_rows` rows (None: all in one), each as `read_table` returns it.
+
+    With `fractions`, columns of a text file whose first cells are numbers such as 0.25 are floats, which are read ten
+    times as fast as text that becomes floats.
+    """
     path = check_readable(path)
-    if path.suffix.lower() in ARROW:
-        chunks = _arrow_chunks(path, n_rows)
-    elif path.suffix.lower() in JSON_LINES:
-        chunks = _json_chunks(path, n_rows)
-    else:
-        chunks = text_chunks(path, look_at(path), n_rows, header=header)
     with reading(path):
-        yield from chunks
+        if path.suffix.lower() in ARROW:
+            yield from _arrow_chunks(path, n_rows)
+        elif path.suffix.lower() in JSON_LINES:
+            yield from _json_chunks(path, n_rows)
+        else:
+            dialect = look_at(path)
+            floats = _columns_of_fractions(dialect) if fractions else set()
+            try:
+                yield from _text_chunks(path, dialect, n_rows, header, floats)
+            except ValueError:
+                if not floats or n_rows is not None:
+                    raise
+                # A column that begins with fractions goes on with something else.
+                yield from _text_chunks(path, dialect, n_rows, header, set())
 
 
 class Dialect(NamedTuple):
@@ -78,8 +92,20 @@ class Dialect(NamedTuple):
 def look_at(path: Path) -> Dialect:
     """Look at the first rows: `.tsv` has tabs, else the one of , ; tab | with the most columns is the delimiter.
 
-    All rows must have as many cells. One that leaves numbers with decimal commas goes before.
+    All rows must have as many cells. One that leaves numbers with decimal commas goes before. The last two files are
+    remembered.
     """
+    return _look_at(path, file_version(path))
+
+
+def file_version(path: Path) -> tuple[int, int]:
+    """Return what changes if a file does: its size and its time."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=2)
+def _look_at(path: Path, version: tuple[int, int]) -> Dialect:
     with reading(path), open_input(path, "r") as stream:
         lines = list(StringIO(stream.read(_START_CHARACTERS), newline=""))
         lines = lines[:-1] if len(lines) > 1 and stream.read(1) else lines
@@ -95,50 +121,51 @@ def look_at(path: Path) -> Dialect:
     return best
 
 
-def text_chunks(
-    path: Path, dialect: Dialect, n_rows: int | None, *, header: bool, fractions: bool = False
-) -> Iterator[DataFrame]:
-    """Yield the rows of a CSV or TSV file as text; with `fractions`, columns of numbers such as 0.25 as floats.
+def _columns_of_fractions(dialect: Dialect) -> set[int]:
+    """Return the places of columns whose first cells are numbers from 0 to 1, not all of them whole."""
+    width = len(dialect.rows[0])
+    sample = [[cell.replace(dialect.decimal, ".") for cell in row] for row in dialect.rows[1:] if len(row) == width]
+    return {
+        place
+        for place, cells in enumerate(zip(*sample, strict=True))
+        if any(map(_FRACTION.fullmatch, cells)) and all(cell in "01" or _FRACTION.fullmatch(cell) for cell in cells)
+    }
 
-    Floats are read ten times as fast as text that becomes floats.
-    """
+
+def _text_chunks(
+    path: Path, dialect: Dialect, n_rows: int | None, header: bool, floats: set[int]
+) -> Iterator[DataFrame]:
     import pandas as pd
 
     width = len(dialect.rows[0])
-    names = [cell.strip() for cell in dialect.rows[0]] if header else range(width)
-    floats: set[int] = set()
-    if fractions:
-        sample = [[cell.replace(dialect.decimal, ".") for cell in row] for row in dialect.rows[1:] if len(row) == width]
-        floats = {place for place, cells in enumerate(zip(*sample, strict=True)) if _are_fractions(cells)}
-    options: dict[str, Any] = {
-        # Columns are numbered: pandas would rename one of two that have the same name.
-        "sep": dialect.delimiter, "decimal": dialect.decimal, "header": None, "names": range(width),
-        "dtype": {place: "float64" if place in floats else "str" for place in range(width)},
-        "keep_default_na": False, "chunksize": n_rows or sys.maxsize,
-    }  # fmt: skip
+    names = [cell.strip() for cell in dialect.rows[0]] if header else list(range(width))
     checked = False
     with open_input(path, "r") as stream:
         if header:
             next(filter(None, csv.reader(stream, delimiter=dialect.delimiter)))
         try:
-            for frame in pd.read_csv(stream, **options):
+            for frame in pd.read_csv(
+                stream,
+                sep=dialect.delimiter,
+                decimal=dialect.decimal,
+                header=None,
+                names=range(width),  # pandas would rename one of two that have the same name
+                dtype={place: "float64" if place in floats else "str" for place in range(width)},
+                keep_default_na=False,
+                chunksize=n_rows or sys.maxsize,
+            ):
                 # pandas makes an index of cells too many, and fills a row with cells too few with empty ones.
                 last = frame[width - 1]
-                if not isinstance(frame.index, pd.RangeIndex) or (
-                    not checked and (last.isna() if width - 1 in floats else last == "").any()
-                ):
+                short = (last.isna() if width - 1 in floats else last == "").any()
+                if not isinstance(frame.index, pd.RangeIndex) or (short and not checked):
                     checked = _check_widths(path, dialect, width)
-                yield frame.set_axis(list(names), axis=1)
+                yield frame.set_axis(names, axis=1)
         except pd.errors.EmptyDataError:
-            yield pd.DataFrame([], columns=list(names), dtype=str)
+            yield pd.DataFrame([], columns=names, dtype=str)
         except pd.errors.ParserError as error:
             if "EOF inside string" not in str(error):
                 _check_widths(path, dialect, width)
             raise
-
-
-def _are_fractions(cells: Sequence[str]) -> bool:
-    return any(map(_FRACTION.fullmatch, cells)) and all(cell in "01" or _FRACTION.fullmatch(cell) for cell in cells)
 
 
 def _check_widths(path: Path, dialect: Dialect, width: int) -> bool:
@@ -206,17 +233,20 @@ def _arrow_chunks(path: Path, n_rows: int | None) -> Iterator[DataFrame]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn whatever pandas and pyarrow raise on damaged files into one error that names the file."""
+    """Turn whatever NumPy, pandas and pyarrow raise on damaged files into one error that names the file."""
     try:
         yield
     except (DualtError, MemoryError):
         raise
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
-    except (ValueError, OSError, csv.Error, KeyError, TypeError, NotImplementedError, OverflowError) as error:
-        reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split()).rstrip(".")
-        hint = " A quote is opened and never closed." if "EOF inside string" in reason else ""
-        raise FileError(f"Cannot read {path}: {reason[:300]}.{hint} It may be damaged or cut off.") from None
+    except Exception as error:
+        reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split()).rstrip(".")[:300]
+        if "EOF inside string" in reason:
+            reason += ". A quote is opened and never closed"
+        elif "pickle" in reason or "bject" in reason:
+            reason = "it holds Python objects, or is no array; nothing is unpickled. Save numbers or strings"
+        raise FileError(f"Cannot read {path}: {reason or type(error).__name__}. It may be damaged.") from None
 
 
 def write_table(
