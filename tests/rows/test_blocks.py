@@ -109,7 +109,9 @@ def test_issues_of_blocks_are_those_of_the_whole(n_jobs):
 def test_threads_change_nothing_for_arrays(monkeypatch):
     monkeypatch.setattr("dualt.rows.posterior._LEAST_ENTRIES", 1000)
     probs, labels = sample(120_000, 10)
-    assert len(list(as_posterior(probs, labels, n_jobs=2)._parts())) == 2
+    told = []
+    _ = as_posterior(probs, labels, n_jobs=2, on_progress=lambda done, _: told.append(done)).summary
+    assert told == [60_000, 120_000]
     same_estimate(
         dualt.estimate_transition(probs, labels, n_jobs=2), dualt.estimate_transition(probs, labels, n_jobs=1)
     )

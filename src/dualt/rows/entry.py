@@ -161,14 +161,7 @@ def row_ids(index: Any) -> list[str] | None:
 
 
 def positions(numbers: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:
-    """Return where each of the `wanted` row numbers is among `numbers`, which differ; −1 if it is not.
+    """Return where each of the `wanted` row numbers is among `numbers`, which differ; −1 if it is not."""
+    from pandas import Index
 
-    Examples
-    --------
-    >>> positions(np.array([7, 3, 5]), np.array([5, 7, 4]))
-    array([ 2,  0, -1])
-    """
-    order = np.argsort(numbers, kind="stable")
-    places = np.searchsorted(numbers, wanted, sorter=order).clip(max=len(numbers) - 1)
-    found = order[places]
-    return np.where(numbers[found] == wanted, found, -1)
+    return np.asarray(Index(numbers).get_indexer(Index(wanted)))

@@ -106,18 +106,6 @@ class Block:
             )
 
 
-def cut(block: Block, start: int, rows: int) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
-    """Yield (number of the first row, probabilities, labels) of at most `rows` rows at a time.
-
-    `start` is the number of the block's first row.
-    """
-    for probs, labels in block.read():
-        for low in range(0, len(probs), rows):
-            yield start + low, probs[low : low + rows], labels[low : low + rows]
-        start += len(probs)
-        del probs, labels  # before the block makes the next
-
-
 def in_block(error: InputError, block: str, start: int = 0) -> InputError:
     """Return the same error with the name of the block, whose first row has the number `start`."""
     counted = f" (Its first row counts as {start:,}.)" if start else ""
@@ -263,30 +251,35 @@ class NoisyPosterior:
         kept, sampled = self._codes, self.sampled_rows
 
         def summarize_part(part: tuple[Block, int, int, NDArray[Any], NDArray[Any]]) -> PosteriorSummary:
-            block, block_start, start, probs, labels = part
-            end = start + len(labels)
-            codes = None if kept is None else kept[start - self.start : end - self.start]
+            block, block_start, low, probs, labels = part
+            start, end = self.start + low, self.start + low + len(labels)
+            codes = None if kept is None else kept[low : low + len(labels)]
             own = sampled[slice(*np.searchsorted(sampled, [start, end]))]
             try:
                 return summarize(probs, labels, self.coder, start=start, sampled=own, codes=codes)
             except InputError as error:
-                raise in_block(error, block.name, block_start) from None
+                raise in_block(error, block.name, self.start + block_start) from None
 
+        # Few parts, yet enough for all threads.
+        entries = np.clip(self.n_samples * self.n_classes // self.n_jobs, _LEAST_ENTRIES, _PART_ENTRIES)
         merged: list[PosteriorSummary] = []
         done = 0
-        for summary in ordered_map(summarize_part, self._parts(), self.n_jobs):
+        for summary in ordered_map(summarize_part, self._cut(-(-int(entries) // self.n_classes)), self.n_jobs):
             merged.append(summary)
             done = self._report(done + summary.n_samples)
             if len(merged) > MERGED_TOGETHER:
                 merged = [merge(merged)]
         return merge(merged)
 
-    def _parts(self) -> Iterator[tuple[Block, int, int, NDArray[Any], NDArray[Any]]]:
-        """Yield (block, its first row, the part's first row, probabilities, labels): few parts, enough for threads."""
-        entries = np.clip(self.n_samples * self.n_classes // self.n_jobs, _LEAST_ENTRIES, _PART_ENTRIES)
-        for block, low in zip(self.blocks, self.block_starts, strict=False):
-            for part in cut(block, self.start + low, -(-int(entries) // self.n_classes)):
-                yield block, self.start + low, *part
+    def _cut(self, rows: int) -> Iterator[tuple[Block, int, int, NDArray[Any], NDArray[Any]]]:
+        """Yield (block, its first row, first row, probabilities, labels) of at most `rows` rows at a time."""
+        for block, block_start in zip(self.blocks, self.block_starts, strict=False):
+            start = block_start
+            for probs, labels in block.read():
+                for low in range(0, len(labels), rows):
+                    yield block, block_start, start + low, probs[low : low + rows], labels[low : low + rows]
+                start += len(labels)
+                del probs, labels  # before the block makes the next
 
     @cached_property
     def _codes(self) -> NDArray[Any] | None:
@@ -310,8 +303,8 @@ class NoisyPosterior:
         """Do the same as `map` for rows that are known to be valid, without reporting progress."""
         codes = self._codes if "summary" in vars(self) else None  # as the first pass has filled them
 
-        def apply(chunk: tuple[int, NDArray[Any], NDArray[Any]]) -> Result:
-            start, probs, labels = chunk
+        def apply(part: tuple[Block, int, int, NDArray[Any], NDArray[Any]]) -> Result:
+            _, _, start, probs, labels = part
             if codes is None:
                 own = self.coder.encode(labels, self.start + start)
             else:
@@ -319,9 +312,7 @@ class NoisyPosterior:
             return function(np.ascontiguousarray(probs, self.dtype), own)
 
         rows = chunk_rows(self.n_classes, self.dtype.itemsize)
-        starts = zip(self.blocks, self.block_starts, strict=False)
-        chunks = (chunk for block, low in starts for chunk in cut(block, low, rows))
-        return ordered_map(apply, chunks, self.n_jobs, at_once=_CHUNKS_AT_ONCE)
+        return ordered_map(apply, self._cut(rows), self.n_jobs, at_once=_CHUNKS_AT_ONCE)
 
     def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
@@ -332,15 +323,16 @@ class NoisyPosterior:
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
         probs, codes = np.empty((len(wanted), self.n_classes), self.dtype), np.empty(len(wanted), np.intp)
-        for block, limits in zip(self.blocks, pairwise(self.block_starts), strict=True):
-            low, high = np.searchsorted(wanted, limits)
-            if low == high:
+        for block, (first, end) in zip(self.blocks, pairwise(self.block_starts), strict=True):
+            start = first
+            if not ((wanted >= start) & (wanted < end)).any():
                 continue  # not worth opening
-            for start, rows, labels in cut(block, limits[0], block.n_rows):
+            for rows, labels in block.read():
                 low, high = np.searchsorted(wanted, [start, start + len(labels)])
-                places = wanted[low:high] - start
-                if len(places):
+                if low < high:
+                    places = wanted[low:high] - start
                     probs[order[low:high]], codes[order[low:high]] = rows[places], self.coder.encode(labels[places])
+                start += len(labels)
         return probs, codes
 
     def _report(self, done: int) -> int:

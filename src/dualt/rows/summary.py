@@ -144,21 +144,10 @@ def summarize(
 ) -> PosteriorSummary:
     """Return the `PosteriorSummary` of a part of the rows, validating them on the way.
 
-    Parameters
-    ----------
-    pred_probs : (n_samples, n_classes)
-        Array or memory map, of any float type and layout; it is neither changed nor copied whole.
-    noisy_labels : (n_samples,) or one-hot (n_samples, n_classes)
-    coder
-        Reads the labels.
-    start
-        Row number of the part's first row in the whole data.
-    sampled
-        Numbers of the rows to sample; by default as many of these as `sample_rows` takes.
-    n_anchors
-        How many rows to keep per class; by default as many as fit 8 MB in float32, from 2 to 8.
-    codes : (n_samples,)
-        Where to put the class indices of the labels, if later passes want them.
+    `pred_probs` is an array or a memory map of any float type and layout, which is neither changed nor copied whole;
+    `start` is the number of its first row in the whole data, `sampled` are the numbers of the rows to sample (by
+    default those of `sample_rows`), and `codes` is where to put the class indices of the labels for later passes. As
+    many rows are kept per class as fit 8 MB in float32, from 2 to 8, or `n_anchors`.
     """
     check_same_length(len(pred_probs), len(noisy_labels))
     codes = coder.encode_small(noisy_labels, start, codes)
@@ -195,17 +184,10 @@ def _reached_by(pred_probs: NDArray[Any], n_rows: int, dtype: np.dtype[Any]) -> 
 
 
 class Scan:
-    """The running state of the pass.
+    """The running state of the pass: `counts` and `sums` as in the summary, and candidates for the anchors.
 
-    Candidates for the anchors, entries above the `floor` of their column, gather in a buffer. When it is full, the best
-    of each column are kept, and the worst of these is the new floor.
-
-    Attributes
-    ----------
-    counts : (n_classes, n_classes)
-        `counts[l, j]`: rows that are largest at class l and have the label j.
-    sums : (n_classes,)
-        Sums of p[j] over the rows with label j, in units of `CONFIDENCE_UNIT`.
+    Candidates, entries above the floor of their column, gather in a buffer. When it is full, the best of each column
+    are kept, and the worst of these is the new floor.
     """
 
     def __init__(self, n_anchors: int, floor: NDArray[Any]) -> None:
