@@ -31,6 +31,9 @@ _ROWS, _ROWS_PER_CLASS, _FIT_ENTRIES = 4_096, 100, 1 << 19
 _SHARES = np.array([0, 1, 2, 4, 6, 8, 10, 12, 14, 16]) / 16
 _FIT_STEPS = 30
 _UNIT = 1 / 1024
+# Rounding only: rounds end where the surest row is no further than this between a uniform guess (0) and certainty (1).
+# Random labels leave such rows, and each round would multiply rounding errors by a hundred.
+_LEAST_SURE = 0.25
 
 
 def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
@@ -104,6 +107,8 @@ def _rounds(rows: NDArray[Any], labels: Codes, n_jobs: int) -> Matrix:
     matrix = calibrated_joint(counts, label_counts)
     for _ in range(ROUNDS - 1):
         clean, sureness = EarlyPosterior(matrix, rows.dtype).clearest(rows, n_jobs)
+        if (sureness.max() - 1 / n_classes) / (1 - 1 / n_classes) < _LEAST_SURE:
+            break
         counted = np.bincount(clean * n_classes + labels, _weigh(sureness, _full(sureness)), n_classes**2)
         matrix = pooled_rows(counted.reshape(n_classes, n_classes))
     return matrix
