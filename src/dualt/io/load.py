@@ -131,8 +131,10 @@ def load_class_names(path: str | Path) -> tuple[str, ...]:
     path = Path(path)
     names: Any = [line for line in _lines(path) if line] if path.suffix.lower() != ".json" else read_json(path)
     names = names.get("class_names", names) if isinstance(names, dict) else names
-    if not isinstance(names, list) or not names:
-        raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__ if names else 'none'}.")
+    if not isinstance(names, list):
+        raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__}.")
+    if not names:
+        raise InputError(f"Expected class names in {path}, got none.")
     return tuple(map(str, names))
 
 
