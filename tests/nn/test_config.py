@@ -116,7 +116,6 @@ def test_folds_suit_the_number_of_samples():
         ({"validation_fraction": 1.5}, InputError, "validation_fraction"),
         ({"epochs": "3"}, InputError, "Expected epochs, a whole number of at least 1, got '3'"),
         ({"epochs": 2.5}, InputError, r"Expected epochs, a whole number of at least 1, got 2\.5"),
-        ({"network": 42}, InputError, "Expected the name of a network or a function that builds one, got 42"),
     ],
 )
 def test_what_no_run_could_use_is_refused_at_once(changes, error, message):

@@ -237,7 +237,7 @@ def test_an_estimate_whose_classes_are_in_another_order_is_put_in_this_one(digit
 @pytest.mark.parametrize("n_outputs", [9, 12])
 def test_a_network_of_other_outputs_than_classes_is_refused(digits, n_outputs):
     x, given, _, _ = digits
-    with pytest.raises(InputError, match=rf"10 outputs per sample, .* got the shape \({n_outputs},\)"):
+    with pytest.raises(InputError, match=rf"10 outputs per sample, got the shape \({n_outputs},\)"):
         RobustNetClassifier(lambda shape, _: nn.Linear(shape[0], n_outputs), "ce", epochs=1).fit(x, given)
 
 

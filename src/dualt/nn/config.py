@@ -15,7 +15,7 @@ from torch import nn
 
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators import DEFAULT_ESTIMATOR
-from dualt.nn.methods import METHODS, check_options, find_method
+from dualt.nn.methods import METHODS, options_of
 from dualt.nn.recipe import Optimizer, Recipe
 from dualt.nn.samples import AUGMENTATIONS, Augment
 from dualt.results import TransitionEstimate
@@ -125,9 +125,10 @@ class TrainingConfig:
         elif self.method not in METHODS:
             raise UnknownNameError("method", self.method, (AUTO, *METHODS))
         else:
-            check_options(self.method, self.method_options or {})
-        if not (isinstance(self.network, str) or callable(self.network)):
-            raise InputError(f"Expected the name of a network or a function that builds one, got {self.network!r}.")
+            known = options_of(self.method)
+            for option in set(self.method_options or ()) - set(known):
+                its = ", ".join(known) or "none"
+                raise InputError(f"Method {self.method!r} has no option {option!r}. Its options: {its}.")
         for name in ("epochs", "batch_size", "patience", "folds", "n_jobs"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, 1)
@@ -168,7 +169,7 @@ def _unchanged_recipe(config: TrainingConfig, method: str, n_samples: int) -> Re
 
     Adam with a one-cycle schedule, because without batch norm a good learning rate for SGD depends on the data.
     """
-    entry, recipes = find_method(method), config.recipes or {}
+    entry, recipes = METHODS[method], config.recipes or {}
     if method in recipes or config.recipe == "paper":
         return recipes.get(method, entry.recipe)
     size = config.batch_size or int(np.clip(n_samples // _BATCHES, *_BATCH_SIZES))

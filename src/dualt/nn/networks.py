@@ -95,6 +95,8 @@ def vector_resnet(input_shape: Sequence[int], n_classes: int, *, width: float = 
 
 
 def _scaled(units: int, width: float) -> int:
+    if not width > 0:
+        raise InputError(f"Expected a width above 0, such as 0.5, got {width!r}.")
     return max(1, round(width * units))
 
 
@@ -217,9 +219,6 @@ def build_network(
     if math.prod(shape) < 1:
         raise InputError(f"Expected samples with at least one number, got the shape {shape}.")
     check_n_classes(n_classes)
-    width = options.get("width", 1.0)
-    if not (isinstance(width, (int, float)) and 0 < width < math.inf):
-        raise InputError(f"Expected a width above 0, such as 0.5, got {width!r}.")
     if callable(name):
         with seeded(check_seed(random_state)):
             return name(shape, n_classes, **options)

@@ -21,7 +21,7 @@ from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
-from dualt.nn.methods import Method, build_method, find_method
+from dualt.nn.methods import METHODS, Method, build_method
 from dualt.nn.networks import build_network, load_weights, predict_probs
 from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, torch_device
 from dualt.results import TransitionEstimate, claims
@@ -46,9 +46,6 @@ class Stages:
     ----------
     data
         Noisy training and validation parts and, optionally, a clean test part.
-    class_names
-    config
-        Method, estimator, network, schedule, random state.
     folder, resume
         Folder for the checkpoints of the stages, and whether to continue from them.
     on_epoch
@@ -93,12 +90,17 @@ class Stages:
 
     def check(self, clean_labels: NDArray[Any] | None = None) -> None:
         """Raise the errors of settings that do not fit the data or one another, before anything is trained."""
-        config, n_samples = self.config, len(self.data.train.labels)
+        config, n_samples, n_classes = self.config, len(self.data.train.labels), len(self.class_names)
         n_folds(config, len(self.every_row.labels))
-        self._new_network("ce", 0, None)
+        network = self._new_network("ce", 0, None)
+        if not isinstance(config.network, str):
+            with torch.no_grad():
+                shape = tuple(network.eval()(self.data.train.inputs.take(torch.tensor([0])).cpu()).shape[1:])
+            if shape != (n_classes,):
+                raise InputError(f"Expected a network with {n_classes} outputs per sample, got the shape {shape}.")
         for name in {"ce", config.method} - {AUTO}:
             recipe_of(config, name, n_samples)
-            self._new_method(name, np.eye(len(self.class_names)), n_samples)
+            self._new_method(name, np.eye(n_classes), n_samples)
         if config.transition is None and _needs_estimate(config.method):
             estimator = estimator_name(config)
             if estimator not in ESTIMATORS:
@@ -120,7 +122,7 @@ class Stages:
             learned = np.setdiff1d(np.arange(len(self.every_row.labels)), self.folds[name])
             data = TrainingData(self.every_row.subset(learned))
         else:
-            first = find_method(name).starts_from
+            first = METHODS[name].starts_from
             source = None if first is None else self.train(first, transition)
         method = self._new_method(method_of(name), transition, len(data.train.labels))
         self.trained[name] = train(
@@ -153,15 +155,6 @@ class Stages:
             network.load_state_dict(source.networks[number].state_dict())
         elif config.weights is not None:
             load_weights(network, config.weights)
-        if not isinstance(config.network, str):
-            with torch.no_grad():
-                shape = tuple(network.eval()(inputs.take(torch.zeros(1, dtype=torch.int64)).cpu()).shape)
-            network.train()
-            if shape != (1, n_classes):
-                raise InputError(
-                    f"Expected a network with {n_classes} outputs per sample, one for each class, got the shape"
-                    f" {shape[1:]}."
-                )
         return network
 
     @cached_property
@@ -246,20 +239,16 @@ class RobustRun:
     Attributes
     ----------
     method
-        The method that trained the networks: the configured one, the choice of `auto`, or cross entropy if the estimate
-        cannot be trusted.
+        The configured method, the choice of `auto`, or cross entropy if the estimate cannot be trusted.
     networks
         Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
     transition : (C, C) or None
         The matrix that the method was given, if it takes one.
-    estimate
-        How the matrix was estimated, if it was.
-    distrust
-        Why the estimate should not be trusted; `None` if nothing speaks against it.
-    pred_probs, held_out_probs : (n, C) or None
-        Noisy posterior on the training and on the validation part, if it was learned.
-    out_of_fold
-        Whether these are out of fold; `None` without them.
+    estimate, distrust
+        How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
+    pred_probs, held_out_probs, out_of_fold
+        Noisy posterior on the training and on the validation part, and whether it is out of fold; `None` if it was not
+        learned.
     stages
         Every training by name, in order.
     test_accuracy
@@ -326,7 +315,7 @@ def training_data(split: Split, dataset: Dataset, device: str = "auto") -> Train
 
 def _needs_estimate(method: str) -> bool:
     """Return whether to estimate a matrix for a method; for `ce` it is only reported."""
-    return method in (AUTO, "ce") or find_method(method).takes_transition
+    return method in (AUTO, "ce") or METHODS[method].takes_transition
 
 
 def check_labels_possible(transition: NDArray[np.float64], labels: Tensor) -> None:

@@ -171,6 +171,6 @@ def test_wrong_options_are_named():
     with pytest.raises(InputError, match="pass n_classes"):
         build_method("volminnet")
     with pytest.raises(InputError, match=r"'gamma'\. Its options: variation_weight"):
-        build_method("total-variation", n_classes=3, gamma=0.1)
+        TrainingConfig(method="total-variation", method_options={"gamma": 0.1})
     with pytest.raises(InputError, match=r"'forward' has no option 'alpha'\. Its options: none"):
-        build_method("forward", MATRIX, alpha=1)
+        TrainingConfig(method="forward", method_options={"alpha": 1})

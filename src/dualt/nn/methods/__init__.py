@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
 from typing import Any
 
 from dualt.errors import InputError, UnknownNameError
@@ -22,9 +21,7 @@ from dualt.nn.methods.reweighting import Reweighting
 from dualt.nn.methods.total_variation import TotalVariation
 from dualt.nn.methods.volminnet import VolMinNet
 
-__all__ = [
-    "METHODS", "Batch", "Losses", "Method", "Networks", "build_method", "check_options", "find_method", "options_of"
-]  # fmt: skip
+__all__ = ["METHODS", "Batch", "Losses", "Method", "Networks", "build_method", "options_of"]
 
 # A constructor with a parameter `transition`, `n_classes` or `n_samples` gets the matrix, the number of classes or the
 # size of the training part; other parameters are options.
@@ -50,24 +47,9 @@ _GIVEN = {
 }
 
 
-def find_method(name: str) -> type[Method]:
-    """Return the method of that name."""
-    if name not in METHODS:
-        raise UnknownNameError("method", name, METHODS)
-    return METHODS[name]
-
-
 def options_of(name: str) -> list[str]:
     """Return the names of the options of the method `name`."""
-    return [each for each in inspect.signature(find_method(name)).parameters if each not in _GIVEN]
-
-
-def check_options(name: str, options: Iterable[str]) -> None:
-    """Refuse an option that the method `name` does not have."""
-    known = options_of(name)
-    for option in options:
-        if option not in known:
-            raise InputError(f"Method {name!r} has no option {option!r}. Its options: {', '.join(known) or 'none'}.")
+    return [each for each in inspect.signature(METHODS[name]).parameters if each not in _GIVEN]
 
 
 def build_method(
@@ -77,13 +59,13 @@ def build_method(
 
     `n_samples` is the size of the training part, for methods with a memory per sample.
     """
-    check_options(name, options)
-    build = find_method(name)
+    if name not in METHODS:
+        raise UnknownNameError("method", name, METHODS)
     given = {"transition": transition, "n_classes": n_classes, "n_samples": n_samples}
-    needed = {key: value for key, value in given.items() if key in inspect.signature(build).parameters}
+    needed = {key: value for key, value in given.items() if key in inspect.signature(METHODS[name]).parameters}
     for key, value in needed.items():
         if value is None:
             raise InputError(f"The method {name!r} needs {_GIVEN[key]}: pass {key}.")
-    method = build(**needed, **options)
+    method = METHODS[name](**needed, **options)
     method.options = options
     return method
