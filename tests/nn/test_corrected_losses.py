@@ -276,7 +276,7 @@ def test_modules_agree_with_the_functions():
 @pytest.mark.parametrize("label", [-100, -1, 3])
 def test_a_label_that_is_no_class_is_refused(loss, label):
     module, logits, labels = loss(noise.symmetric(3, 0.2)), torch.zeros(4, 3), torch.tensor([0, 1, label, 2])
-    with pytest.raises(InputError, match=rf"labels from 0 to 2, got {label} at place 2\. (Leave|Count)"):
+    with pytest.raises(InputError, match=rf"labels from 0 to 2, got {label} at place 2\. Leave"):
         module(logits, labels)
     kept = labels.clamp(0, 2) == labels
     assert module(logits[kept], labels[kept]).isfinite()

@@ -47,24 +47,20 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
 
     Attributes
     ----------
-    classes_ : (n_classes,)
-    transition_ : (n_classes, n_classes) or None
-        The matrix that the method was given.
     method_ : str
         The method that trained the network.
-    distrust_ : str or None
-        Why the estimate is not to be trusted, and was not used unless the recipe is the paper's; `None` if it is.
+    transition_, learned_transition_ : (n_classes, n_classes) or None
+        The matrix that the method was given, and the one that it has learned: from scratch (`volminnet`,
+        `total-variation`), or by revising the given one (`revision`).
     transition_estimate_ : TransitionEstimate or None
         How the matrix was estimated.
-    learned_transition_ : (n_classes, n_classes) or None
-        The matrix that the method has learned: from scratch (`volminnet`, `total-variation`), or by revising the given
-        one (`revision`).
+    distrust_ : str or None
+        Why the estimate should not be trusted, and was not used unless the recipe is the paper's.
     out_of_fold_ : bool or None
         Whether `transition_` was estimated from out-of-fold probabilities; `None` if it was not estimated.
     model_ : dualt.nn.saved_model.Model
     history_ : dict
         Curves of every stage.
-    n_features_in_ : int
 
     Examples
     --------
@@ -137,14 +133,12 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
         else:
             X = validate_data(self, X, dtype=dtype, allow_nd=True, reset=False)  # noqa: N806
         probs = self.model_.predict_probs(X, self.device).astype(np.float64)
-        normalized: NDArray[np.float64] = probs / probs.sum(axis=1, keepdims=True)
-        return normalized
+        return np.asarray(probs / probs.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the most likely clean class of every sample."""
-        check_is_fitted(self)
-        chosen: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return chosen
+        chosen = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted classifier into a folder, as one safetensors file with a JSON header."""

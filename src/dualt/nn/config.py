@@ -125,9 +125,9 @@ class TrainingConfig:
         elif self.method not in METHODS:
             raise UnknownNameError("method", self.method, (AUTO, *METHODS))
         else:
-            known = options_of(self.method)
-            for option in set(self.method_options or ()) - set(known):
-                its = ", ".join(known) or "none"
+            options = options_of(self.method)
+            for option in set(self.method_options or ()) - set(options):
+                its = ", ".join(options) or "none"
                 raise InputError(f"Method {self.method!r} has no option {option!r}. Its options: {its}.")
         for name in ("epochs", "batch_size", "patience", "folds", "n_jobs"):
             if getattr(self, name) is not None:

@@ -4,8 +4,6 @@ Each process computes its share of the batch, and every process gets all logits.
 batch (select, compare, mix), it does with the whole batch, as in one process.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

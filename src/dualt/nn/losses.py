@@ -4,8 +4,7 @@ Everywhere `logits` are (n, C), `labels` the given class numbers (n,), and `tran
 `transition[i, j] = P(given j | true i)`.
 """
 
-from __future__ import annotations
-
+from abc import abstractmethod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
@@ -221,16 +220,14 @@ class _TransitionLoss(nn.Module):
             outside = ((labels < 0) | (labels >= n_classes)).flatten().nonzero()
             if not len(outside):
                 raise
-        place = int(outside[0])
-        label = labels.flatten()[place].item()
-        without = "Leave samples without a label out: loss(logits[labels >= 0], labels[labels >= 0])."
+            place = int(outside[0])
         raise InputError(
-            f"Expected labels from 0 to {n_classes - 1}, got {label} at place {place}."
-            f" {without if label < 0 else 'Count the classes from 0.'}"
+            f"Expected labels from 0 to {n_classes - 1}, got {labels.flatten()[place].item()} at place {place}. Leave"
+            " out samples without a label: loss(logits[labels >= 0], labels[labels >= 0])."
         )
 
-    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor: ...
 
 
 class ForwardLoss(_TransitionLoss):

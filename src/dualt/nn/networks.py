@@ -1,7 +1,5 @@
 """The networks of the paper by name, each a plain `nn.Module` from a batch to logits; their weights and predictions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -311,12 +309,9 @@ def mean_scores(
         return None, None
     hits, loss = torch.zeros(2, device=part.labels.device)
     for network in networks:
-        start = 0
-        for probs in batch_probs(network, part.inputs):
+        for labels, probs in zip(torch.split(part.labels, _BATCH_SIZE), batch_probs(network, part.inputs), strict=True):
             noisy = probs if to_noisy is None else to_noisy(probs)
-            labels = part.labels[start : start + len(noisy)]
             hits += (noisy.argmax(1) == labels).sum()
             loss -= noisy.gather(1, labels[:, None]).clamp_min(1e-30).log().sum()
-            start += len(noisy)
     total = len(networks) * len(part.labels)
     return float(hits.double() / total), float(loss.double() / total)

@@ -25,25 +25,7 @@ _WARM_UP = 0.2
 
 @dataclass(frozen=True)
 class Recipe:
-    """Optimizer, schedule and the accuracy to report.
-
-    Attributes
-    ----------
-    schedule
-        `"steps"`: by epochs, as `milestones` and `linear_from` say. `"one-cycle"`: by steps, the rate rises linearly to
-        `learning_rate` over the first fifth and falls to zero along a cosine.
-    milestones
-        Epochs at which the learning rate is divided by ten, in ascending order.
-    linear_from
-        Epoch after which the learning rate falls linearly to zero, with Adam's β1 at 0.1.
-    ramp
-        Epochs over which a method's own setting, such as its forget rate, rises from zero.
-    report
-        `"best-validation"`: the weights of the epoch with the best noisy validation accuracy, and the test
-        accuracy of that epoch. `"last-ten"`: the last weights, and the mean over the last ten epochs.
-    patience
-        Stop after this many epochs without a better validation accuracy.
-    """
+    """Optimizer, schedule and the accuracy to report."""
 
     epochs: int
     optimizer: Optimizer = "sgd"
@@ -51,11 +33,19 @@ class Recipe:
     momentum: float = 0.0
     weight_decay: float = 1e-4
     batch_size: int = 128
+    # "steps": by epochs, as `milestones` and `linear_from` say. "one-cycle": by steps, the rate rises linearly to
+    # `learning_rate` over the first fifth and falls to zero along a cosine.
     schedule: Schedule = "steps"
+    # Epochs at which the learning rate is divided by ten, in ascending order.
     milestones: tuple[int, ...] = ()
+    # Epoch after which the learning rate falls linearly to zero, with Adam's β1 at 0.1.
     linear_from: int | None = None
+    # Epochs over which a method's own setting, such as its forget rate, rises from zero.
     ramp: int = 0
+    # "best-validation": the weights of the epoch with the best noisy validation accuracy, and the test accuracy of that
+    # epoch. "last-ten": the last weights, and the mean over the last ten epochs.
     report: Report = "best-validation"
+    # Stop after this many epochs without a better validation accuracy.
     patience: int | None = None
 
     def __post_init__(self) -> None:

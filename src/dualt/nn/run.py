@@ -234,38 +234,26 @@ def posterior_of(
 
 @dataclass(frozen=True, eq=False)
 class RobustRun:
-    """The result of a run.
-
-    Attributes
-    ----------
-    method
-        The configured method, the choice of `auto`, or cross entropy if the estimate cannot be trusted.
-    networks
-        Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
-    transition : (C, C) or None
-        The matrix that the method was given, if it takes one.
-    estimate, distrust
-        How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
-    pred_probs, held_out_probs, out_of_fold
-        Noisy posterior on the training and on the validation part, and whether it is out of fold; `None` if it was not
-        learned.
-    stages
-        Every training by name, in order.
-    test_accuracy
-        On the clean test part: of the averaged networks, or, with one network or the paper's recipe, as the method's
-        recipe reports it.
-    """
+    """The result of a run."""
 
     config: TrainingConfig
+    # The configured method, the choice of `auto`, or cross entropy if the estimate cannot be trusted.
     method: str
+    # Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
     networks: Sequence[nn.Module]
+    # The matrix that the method was given, if it takes one.
     transition: NDArray[np.float64] | None
+    # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
     estimate: TransitionEstimate | None
     distrust: str | None
+    # Noisy posterior on the training and on the validation part, if it was learned, and whether it is out of fold.
     pred_probs: NDArray[np.float32] | None
     held_out_probs: NDArray[np.float32] | None
     out_of_fold: bool | None
+    # Every training by name, in order.
     stages: Mapping[str, Trained]
+    # On the clean test part: of the averaged networks, or, with one network or the paper's recipe, as the method's
+    # recipe reports it.
     test_accuracy: float | None
 
     @property

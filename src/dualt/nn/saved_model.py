@@ -24,32 +24,19 @@ MODEL_FILE = "model.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Networks whose probabilities are averaged, how samples become their inputs, and their outputs classes.
-
-    Attributes
-    ----------
-    network, options
-        Name in `dualt.nn.networks.NETWORKS`, or `None` for the user's own network; and its options.
-    mean, std
-        For standardising samples.
-    about
-        Whatever else describes the model: method, matrix, accuracy. Plain numbers, strings and lists.
-    feature_names
-        Columns of the table that it was trained on, in order; `None` if they had no names.
-    on_bytes
-        Whether it was trained on uint8, divided by 255.
-    """
+    """Networks whose probabilities are averaged, how samples become their inputs, and their outputs classes."""
 
     networks: Sequence[nn.Module]
-    network: str | None
-    options: Mapping[str, Any]
+    network: str | None  # name in `NETWORKS`; None is the user's own
+    options: Mapping[str, Any]  # of the network
     input_shape: tuple[int, ...]
     class_names: tuple[str, ...]
-    mean: NDArray[np.float64]
+    mean: NDArray[np.float64]  # mean and std standardise samples
     std: NDArray[np.float64]
+    # Whatever else describes the model: method, matrix, accuracy. Plain numbers, strings and lists.
     about: Mapping[str, Any] = field(default_factory=dict)
-    feature_names: tuple[str, ...] | None = None
-    on_bytes: bool = False
+    feature_names: tuple[str, ...] | None = None  # columns of the table that it was trained on, in order
+    on_bytes: bool = False  # trained on uint8, divided by 255
 
     def predict_probs(self, samples: Any, device: str = "auto") -> NDArray[np.float32]:
         """Return the probabilities of the clean class, (n, C)."""

@@ -4,8 +4,6 @@ A checkpoint is one such file with all tensors of a training, named `now.…`, `
 and its settings and history in the header. Random states are not saved: every epoch has random streams of its own.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

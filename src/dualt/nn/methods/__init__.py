@@ -1,7 +1,5 @@
 """The rows of the paper's Table 1 and methods past it, one file each, by name."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a method is (a batch in, one loss per network out), and what several methods share."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from abc import ABC, abstractmethod
@@ -43,29 +41,19 @@ class Batch(NamedTuple):
 
 
 class Method(nn.Module, ABC):
-    """A way to learn from noisy labels; its parameters are trained along with the networks.
+    """A way to learn from noisy labels; its parameters are trained along with the networks."""
 
-    Attributes
-    ----------
-    n_networks
-        Number of networks that learn together.
-    options
-        What it was built with, besides a matrix; a checkpoint is resumed only with the same options.
-    recipe
-        As published; by default that of cross entropy in the paper.
-    starts_from
-        Name of the method whose networks it refines, if any.
-    ramp_share
-        Share of the epochs that the ramp takes in the default recipe, if the published one has a ramp.
-    takes_transition
-        Whether its constructor has a parameter `transition`.
-    """
-
+    # As published; by default that of cross entropy in the paper.
     recipe: ClassVar[Recipe] = Recipe(epochs=100, learning_rate=0.01, milestones=(50,))
+    # Name of the method whose networks it refines, if any.
     starts_from: ClassVar[str | None] = None
+    # Share of the epochs that the ramp takes in the default recipe, if the published one has a ramp.
     ramp_share: ClassVar[float] = 0.3
+    # Whether the constructor has a parameter `transition`.
     takes_transition: ClassVar[bool] = False
+    # Number of networks that learn together.
     n_networks = 1
+    # What it was built with, besides a matrix; a checkpoint is resumed only with the same options.
     options: Mapping[str, Any] = {}
 
     def __init_subclass__(cls) -> None:
