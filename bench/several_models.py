@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS = Path(os.environ.get("DUALT_SEVERAL_MODELS") or ROOT.parent / "shared" / "data" / "several-models")
 OVERLAPPING = ("overlap", "binary", "many")
 # Levels of confidence to choose from; the first is what `views` has.
-CHOICES = (3, 1, 2, 5)
+CHOICES = (5, 1, 2, 3, 8)
 
 
 def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -33,7 +33,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Members: TypeAlias = Sequence[NDArray[np.float32]]
 
 # A model's vote comes in this many levels of confidence, equally frequent: a sure vote counts more than an unsure one.
-LEVELS = 3
+LEVELS = 5
 # Weight of the voices in the pooled opinion, beside 1 for each of the two that read probabilities.
 VOICES_WEIGHT = 0.5
 # EM steps for the voices, which converge, and for the stacked model, which is stopped early: it has the labels only.
