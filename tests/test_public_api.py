@@ -27,7 +27,7 @@ CLASSES = {
 }
 PROMISED = (
     "estimate_transition", "TransitionEstimate", "TEstimator", "DualTEstimator", "clean_posterior", "l1_error",
-    "to_noisy", "compose", "noise_rates", "noise", "io", "estimators", "errors", "transition", "__version__",
+    "to_noisy", "noise", "io", "estimators", "errors", "transition", "__version__",
     "plot_transition", "find_label_issues", "LabelIssues", "RobustClassifier",
     "RobustNetClassifier", "Audit", "noisy_accuracy", "losses", "rows", "results", "issues", "audit", "report",
     "crossfit", "datasets", "cross_fit", "OutOfFold", "TrainingDynamics",

@@ -20,19 +20,10 @@ def test_to_noisy_is_a_sum_over_clean_classes(transition, seed):
     np.testing.assert_allclose(dualt.to_noisy(clean, transition), loop, atol=1e-12)
 
 
-def test_compose_applies_one_noise_after_the_other():
-    first, second = dualt.noise.pair(3, 0.2), dualt.noise.symmetric(3, 0.3)
-    clean = np.repeat(np.arange(3), 40_000)
-    twice = dualt.noise.corrupt(dualt.noise.corrupt(clean, first, random_state=0), second, random_state=1)
-    counted = np.array([np.bincount(twice[clean == i], minlength=3) / 40_000 for i in range(3)])
-    np.testing.assert_allclose(dualt.compose(first, second), counted, atol=0.012)
-
-
-def test_l1_error_and_noise_rates_by_hand():
+def test_l1_error_by_hand():
     a, b = [[0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [0.5, 0.5]]
     assert dualt.l1_error(a, b) == 0.8
     assert dualt.l1_error(a, b, normalize=True) == 0.4
-    np.testing.assert_allclose(dualt.noise_rates(a), [0.1, 0.2])
 
 
 @given(st.integers(2, 6), st.floats(0, 0.4), st.integers(0, 1000))

@@ -22,7 +22,7 @@ _NAMES = {
     "nn.classifier": ("RobustNetClassifier",),
     "results": ("TransitionEstimate",),
     "results.display": ("plot_transition",),
-    "transition": ("clean_posterior", "compose", "l1_error", "noise_rates", "to_noisy"),
+    "transition": ("clean_posterior", "l1_error", "to_noisy"),
     "votes": ("Votes", "combine_votes"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
@@ -41,12 +41,10 @@ def __getattr__(name: str) -> object:
     home = _HOME.get(name) or _MODULES.get(name)
     if home is None:
         raise AttributeError(f"module 'dualt' has no attribute {name!r}")
-    try:
-        module = importlib.import_module(f"dualt.{home}")
-    except ModuleNotFoundError as error:
-        from dualt.errors import missing_extra
+    from dualt.errors import naming_extra
 
-        raise (missing_extra(error, f"dualt.{name}") or error) from None
+    with naming_extra(f"dualt.{name}"):
+        module = importlib.import_module(f"dualt.{home}")
     return getattr(module, name) if name in _HOME else module
 
 

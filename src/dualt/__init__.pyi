@@ -35,9 +35,7 @@ from dualt.nn.classifier import RobustNetClassifier as RobustNetClassifier
 from dualt.results import TransitionEstimate as TransitionEstimate
 from dualt.results.display import plot_transition as plot_transition
 from dualt.transition import clean_posterior as clean_posterior
-from dualt.transition import compose as compose
 from dualt.transition import l1_error as l1_error
-from dualt.transition import noise_rates as noise_rates
 from dualt.transition import to_noisy as to_noisy
 from dualt.votes import Votes as Votes
 from dualt.votes import combine_votes as combine_votes

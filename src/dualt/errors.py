@@ -23,10 +23,10 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-_EXTRA_OF = {
-    **dict.fromkeys(("torch", "safetensors", "pooch", "matplotlib"), "train"),
-    "pyarrow": "tables",
-    **dict.fromkeys(("dask", "distributed"), "cluster"),
+_EXTRAS = {
+    "train": ("torch", "safetensors", "pooch", "matplotlib"),
+    "tables": ("pyarrow",),
+    "cluster": ("dask", "distributed"),
 }
 
 
@@ -72,14 +72,14 @@ class MissingExtraError(DualtError, ImportError):
 
 
 def missing_extra(error: ModuleNotFoundError, what: str) -> MissingExtraError | None:
-    """Return the error that names the extra of a module that was not found; None if none of ours brings it."""
-    extra = _EXTRA_OF.get((error.name or "").partition(".")[0])
-    return MissingExtraError(what, extra) if extra else None
+    """Return the error that names the extra with a module that was not found; None if no extra has it."""
+    package = (error.name or "").partition(".")[0]
+    return next((MissingExtraError(what, extra) for extra, names in _EXTRAS.items() if package in names), None)
 
 
 @contextmanager
 def naming_extra(what: str) -> Iterator[None]:
-    """Within the block, let a module of ours that is not installed be an error that names its extra."""
+    """Turn the error of a missing optional module into one that names its extra."""
     try:
         yield
     except ModuleNotFoundError as error:

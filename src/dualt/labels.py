@@ -168,15 +168,8 @@ class LabelCoder:
     numbers: tuple[str, ...] | None = None
 
     @classmethod
-    def for_labels(
-        cls,
-        labels: NDArray[Any],
-        n_classes: int,
-        class_names: ClassNames | None = None,
-        *,
-        per: str = "column of probabilities",
-    ) -> LabelCoder:
-        """Choose how to read `labels`, given the number of columns and perhaps their names; `per` is for errors."""
+    def for_labels(cls, labels: NDArray[Any], n_classes: int, class_names: ClassNames | None = None) -> LabelCoder:
+        """Choose how to read `labels`, given the number of columns and perhaps their names."""
         textual = labels.dtype.kind not in "biuf"
         if class_names is not None:
             names = check_class_names(class_names, n_classes)
@@ -190,7 +183,7 @@ class LabelCoder:
             found.sort(key=int)  # as text, '10' would come before '9'
         if len(found) != n_classes:
             raise LabelsError(
-                f"Expected {n_classes} different labels, one per {per}, got {len(found)} ({shorten(found)})"
+                f"Expected {n_classes} different labels, one per class, got {len(found)} ({shorten(found)})"
                 f"{' and empty ones' * (len(found) < len(texts))}. Pass class_names in that order."
             )
         return cls(tuple(found), by_name=True)

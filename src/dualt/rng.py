@@ -19,15 +19,8 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(None if random_state is None else check_seed(random_state))
 
 
-def check_seed(seed: Any) -> int:
-    """Return `seed` if it is a whole number from 0 on."""
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"Expected a generator or a seed, a whole number from 0 on, got {seed!r}.")
-    return int(seed)
-
-
-def check_scikit_seed(seed: Any, name: str = "random_state") -> int:
-    """Return `seed`, which the user knows as `name`, if scikit-learn takes it."""
+def check_seed(seed: Any, name: str = "random_state") -> int:
+    """Return `seed`, which the user knows as `name`, if NumPy, scikit-learn and torch take it."""
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         raise InputError(f"Expected a seed from 0 to {2**32 - 1} as {name}, got {seed!r}.")
     return int(seed)

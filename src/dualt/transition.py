@@ -57,12 +57,6 @@ def _matrix_of(transition: Any, n_classes: int, names: Sequence[str] | None) -> 
     return match_transition(check_transition(transition, n_classes), getattr(transition, "class_names", None), names)
 
 
-def compose(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """Return the matrix of noise `first` followed by noise `second`: first @ second."""
-    first = check_transition(first)
-    return first @ check_transition(second, n_classes=len(first))
-
-
 def match_transition(
     matrix: NDArray[np.float64], names: Sequence[str] | None, class_names: Sequence[str] | None
 ) -> NDArray[np.float64]:
@@ -80,11 +74,6 @@ def match_transition(
         return matrix
     odd = ", ".join(map(repr, sorted({*names} ^ {*class_names})[:4]))
     raise TransitionError(f"Expected a matrix for the classes of the data, got another: {odd} are not in both.")
-
-
-def noise_rates(transition: ArrayLike) -> NDArray[np.float64]:
-    """Return P(noisy ≠ clean | clean=i) for every class i: one minus the diagonal."""
-    return 1.0 - np.diagonal(check_transition(transition))
 
 
 def clean_prior(transition: NDArray[np.float64], label_counts: NDArray[Any]) -> NDArray[np.float64]:

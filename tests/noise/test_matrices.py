@@ -132,8 +132,8 @@ def test_truth_values_follow_the_names_of_the_rows():
         assert noisy.tolist() == [True, True]
 
 
-def test_too_few_labels_are_counted_by_the_rows_of_the_matrix():
-    with pytest.raises(LabelsError, match=r"4 different labels, one per row of the matrix, got 2 \('a', 'b'\)"):
+def test_too_few_labels_for_the_matrix_are_refused():
+    with pytest.raises(LabelsError, match=r"4 different labels, one per class, got 2 \('a', 'b'\)"):
         noise.corrupt(["a", "b"], np.eye(4))
 
 

@@ -15,7 +15,7 @@ from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, group_
 from dualt.crossfit.models import families_of, fit_family, member_weights, quick_family
 from dualt.errors import DualtWarning, InputError, LabelsError
 from dualt.labels import LabelCoder, as_label_array, is_missing, shorten
-from dualt.rng import check_scikit_seed
+from dualt.rng import check_seed
 from dualt.rows.scaling import scale_classes, share_factors
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
@@ -180,7 +180,7 @@ def cross_fit(
     >>> dualt.find_label_issues(probs, labels).ranking[0]
     np.int64(0)
     """
-    random_state = None if random_state is None else check_scikit_seed(random_state)
+    random_state = None if random_state is None else check_seed(random_state)
     index = index_of(labels) if index_of(data) is None else index_of(data)
     groups = None if groups is None else align_labels(data, groups, "groups")
     labels = align_labels(data, labels)

@@ -182,7 +182,7 @@ def corrupt(
     """
     matrix = check_transition(transition)
     array = as_label_array(labels)
-    coder = LabelCoder.for_labels(array, len(matrix), class_names, per="row of the matrix")
+    coder = LabelCoder.for_labels(array, len(matrix), class_names)
     codes = coder.encode(array)
     rng = noise_generator(random_state, "corrupt", codes)
     uniform = None if exact else rng.random(len(codes))
