@@ -318,6 +318,13 @@ def _largest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
     return best, rows[np.arange(len(best)), best]
 
 
+def softmax(logits: NDArray[Any]) -> NDArray[Any]:
+    """Return exp(x) / Σ exp(x) over each row."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights)
+
+
 def chunk_rows(n_classes: int, itemsize: int) -> int:
     """Return how many rows fit a core's cache: a power of two, at least 32."""
     rows = max(32, _CHUNK_BYTES // (itemsize * n_classes))

@@ -8,7 +8,7 @@ import dualt
 from dualt.errors import InputError, ProbabilitiesError
 from dualt.estimators import views
 from dualt.estimators.views import calibrate_members, hear, pooled_posterior
-from dualt.votes.model import softmax
+from dualt.transition import softmax
 
 
 def drawn(n_rows=3000, n_classes=3, rate=0.25, accuracies=(0.85, 0.8, 0.75), seed=0):

@@ -26,14 +26,15 @@ from dualt.results.fit import Fit
 from dualt.rng import stream
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power, likeliest_power
-from dualt.transition import early_posterior
-from dualt.votes.model import POOLING, softmax
+from dualt.transition import early_posterior, softmax
 
 Floats: TypeAlias = NDArray[np.float64]
 Members: TypeAlias = Sequence[NDArray[np.float32]]
 
 # A model's vote comes in this many levels of confidence, equally frequent: a sure vote counts more than an unsure one.
 LEVELS = 5
+# Votes that err evenly, by which the matrix of a voice is pooled.
+POOLING = 3.0
 # Weight of the voices in the pooled opinion, beside 1 for each of the two that read probabilities.
 VOICES_WEIGHT = 0.5
 # EM steps for the voices, which converge, and for the stacked model, which is stopped early: it has the labels only.

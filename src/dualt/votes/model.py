@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
+from dualt.transition import softmax
+
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Triples = tuple[Codes, Codes, Codes]
@@ -122,13 +124,6 @@ def fit_votes(
     posterior = pin(tempered(logits, voices, overlap), verified)
     calibration = None if log_probs is None else (tau, tau >= max_tau)
     return VotesFit(posterior, matrices, counts, common, shares, least, overlap, calibration, n_iter)
-
-
-def softmax(logits: Array) -> Array:
-    """exp(x) / Σ exp(x) over each row."""
-    weights: Array = np.exp(logits - logits.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    return weights
 
 
 def pin(posterior: Array, verified: tuple[Codes, Codes] | None) -> Array:
