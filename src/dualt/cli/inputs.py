@@ -198,11 +198,11 @@ def _rename_classes(path: Path, header: Sequence[str] | None, table: Path) -> tu
     A name that the table has for another column is refused: probabilities would pass for those of another class.
     """
     names = io.load_class_names(path)
-    # Another number of names is refused where columns are read.
-    for place, (name, own) in enumerate(zip(names, header or (), strict=False)):
-        if header and len(names) == len(header) and name != own and name in header:
+    known = header if header and len(header) == len(names) else ()  # another number is refused where columns are read
+    for place, (name, own) in enumerate(zip(names, known, strict=False)):
+        if name != own and name in known:
             raise InputError(
-                f"Expected the class names of {path} in the order of the columns of {table} ({shorten(header)}), got"
+                f"Expected the class names of {path} in the order of the columns of {table} ({shorten(known)}), got"
                 f" {name!r} for column {place}, which is {own!r}. Leave --classes out: the columns have names."
             )
     return names
@@ -211,12 +211,7 @@ def _rename_classes(path: Path, header: Sequence[str] | None, table: Path) -> tu
 def read_texts(data: Data, learning: Learning, n_rows: int) -> list[str] | None:
     """Return one text per row from the columns of `--text`, None if it names none."""
     columns = [read_column(data, name, n_rows) or [] for name in learning.text_columns]
-    return joined_texts(columns)
-
-
-def joined_texts(columns: Sequence[Sequence[str]]) -> list[str] | None:
-    """Return one text per row from several columns, None if there are none."""
-    return ["\n".join(parts) for parts in zip(*columns, strict=True)] if columns else None
+    return [*map("\n".join, zip(*columns, strict=True))] or None
 
 
 def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
@@ -374,7 +369,7 @@ def _read_table(data: Data, learning: Learning) -> Raw:
     if label in (*texts, *features):
         raise InputError(f"The features include the label column {label!r}. Choose other columns to learn from.")
     columns = {name: table.read_texts(table.position(name)) for name in texts}
-    joined = joined_texts([*columns.values()])
+    joined = [*map("\n".join, zip(*columns.values(), strict=True))] or None
     columns |= dict(zip(features, table.read_columns([table.position(name) for name in features]), strict=True))
     examples, options = _as_examples(columns, texts, learning)
     if learning.group is not None:

@@ -346,9 +346,7 @@ def _show(run: RobustRun, content: dict[str, Any], folder: Path) -> None:
     _show_claim(out, run.estimate, run.distrust, instead)
     out.print(
         f"\nMethod {run.method}: {used.epochs} epoch{'s' * (used.epochs != 1)}, batches of {used.batch_size},"
-        f" {used.optimizer} with learning rate {used.learning_rate:g} ({used.schedule}), weight decay"
-        f" {used.weight_decay:.2g}; {content['total_seconds']:.0f} s in total",
-        soft_wrap=True,
+        f" {used.optimizer} with learning rate {used.learning_rate:g}; {content['total_seconds']:.0f} s in total"
     )
     for prefix, what in (("", "matrix"), ("learned_", "learned matrix")):
         if f"{prefix}l1_error" in content:

@@ -24,14 +24,7 @@ _LISTED = 12
 
 
 def votes(
-    data: Annotated[
-        Path,
-        Argument(
-            metavar="VOTES",
-            help="A table with a row per vote, or a column per annotator; or an export of Label Studio, Argilla or"
-            " Prodigy (.json, .jsonl).",
-        ),
-    ],
+    data: Annotated[Path, Argument(metavar="VOTES", help="A row per vote, or a column per annotator; or an export.")],
     item: Annotated[str | None, Option(help="Column of items.")] = None,
     annotator: Annotated[str | None, Option(help="Column of annotators.")] = None,
     label: Annotated[str | None, Option(help="Column of labels; empty where somebody abstained.")] = None,
@@ -50,6 +43,7 @@ def votes(
 ) -> None:
     """Combine the labels of several people, rules or models: the consensus, everybody's quality, what to check next.
 
+    VOTES is a table, or an export of Label Studio, Argilla or Prodigy (.json, .jsonl).
     With --text or --features a model learns the consensus out of fold and counts as one more voice, as --probs do.
 
     Example: `dualt votes votes.csv --item id --annotator who --label label -o consensus.csv --annotators people.csv`
@@ -90,9 +84,8 @@ def votes(
     if output is None:
         steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
     elif verified is None:
-        drawn = [*words, *words_of(text=text, design="uniform", size=100), "-o", "audit.csv"]
-        drawn_by = shlex.join(["dualt", "audit", *drawn])
-        steps[drawn_by] = "check 100 items drawn at random, then add --verified audit.csv"
+        drawn = ["dualt", "audit", *words, *words_of(text=text, design="uniform", size=100), "-o", "audit.csv"]
+        steps[shlex.join(drawn)] = "check 100 items drawn at random, then add --verified audit.csv"
     show_next(console(), steps, output, annotators, report)
 
 
