@@ -36,9 +36,7 @@ from torch import nn
 from worlds import drawn_matrix, read
 
 import dualt
-from dualt.datasets import load_dataset
-from dualt.datasets.dataset import from_arrays
-from dualt.datasets.split import split_dataset
+from dualt.datasets import from_arrays, load_dataset, split_dataset
 from dualt.errors import FileError
 from dualt.files import atomic_write
 from dualt.nn.config import TrainingConfig

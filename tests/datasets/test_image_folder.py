@@ -79,7 +79,7 @@ def test_more_than_fits_is_decoded_lazily(tmp_path, monkeypatch):
     for name in "ab":
         save(tmp_path / name / "1.png", np.full((4, 4), 7))
     eager = load_dataset(tmp_path).train_x
-    monkeypatch.setattr("dualt.datasets.own_files._IN_MEMORY_BYTES", 31)
+    monkeypatch.setattr("dualt.datasets.images._IN_MEMORY_BYTES", 31)
     lazy = load_dataset(tmp_path)
     assert isinstance(lazy.train_x, LazyImages)
     np.testing.assert_array_equal(lazy.train_x[:], eager)

@@ -21,7 +21,7 @@ from dualt import io
 from dualt.audit import Sheet, read_sheet
 from dualt.cli.options import Data, Estimation, Learning, parse_settings
 from dualt.cli.terminal import progress
-from dualt.datasets.own_files import load_readable
+from dualt.datasets.images import load_readable
 from dualt.errors import InputError, LabelsError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.io.image_folder import FILE_COLUMN, check_array_order

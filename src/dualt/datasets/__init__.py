@@ -1,9 +1,8 @@
 """Data sets, without torch: by name or from your own files, and split for an experiment with noisy labels."""
 
 from dualt.datasets.catalog import REGISTRY, data_root, download, load_dataset
-from dualt.datasets.dataset import Dataset, from_arrays
+from dualt.datasets.dataset import Dataset, Split, from_arrays, split_dataset
 from dualt.datasets.images import LazyImages
-from dualt.datasets.split import Split, split_dataset
 
 __all__ = [
     "REGISTRY",

@@ -104,11 +104,8 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     entry = REGISTRY.get(name_or_path) if isinstance(name_or_path, str) else None
     loader = entry.load if entry else _loader_of_path(name_or_path)
     takes = inspect.getfullargspec(loader).kwonlyargs
-    for option in options:
-        if option not in takes:
-            raise InputError(
-                f"Unknown option {option!r} for {str(name_or_path)!r}: it takes {', '.join(takes) or 'none'}."
-            )
+    for name in options.keys() - {*takes}:
+        raise InputError(f"Unknown option {name!r} for {str(name_or_path)!r}: it takes {', '.join(takes) or 'none'}.")
     if entry is None:
         return loader(Path(name_or_path).expanduser(), **options)
     return loader(**options) if entry.folder is None else loader(data_root(root) / entry.folder, **options)
@@ -116,12 +113,12 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
 
 def _loader_of_path(given: str | Path) -> Callable[..., Dataset]:
     path = Path(given).expanduser()
+    suffix = path.suffix.lower()
     if path.is_dir():
         return load_folder
-    suffix = path.suffix.lower()
-    if path.exists() and suffix in _BY_SUFFIX:
-        return _BY_SUFFIX[suffix]
     if path.exists():
+        if suffix in _BY_SUFFIX:
+            return _BY_SUFFIX[suffix]
         raise FileError(f"Expected a folder of images or a file {', '.join(_BY_SUFFIX)}, got {path}.")
     if isinstance(given, Path) or "/" in given or suffix in _BY_SUFFIX:
         raise FileError(f"Expected a data set at {path}, but there is no such file or folder.")
@@ -158,17 +155,16 @@ def _fetch(file: RemoteFile, staging: Path) -> Path:
     _log.info("downloading %s", file.url)
     try:
         path = Path(pooch.retrieve(file.url, f"md5:{file.md5}", fname=PurePosixPath(file.url).name, path=staging))
-    except ValueError as error:
-        raise FileError(f"Refused {file.url}: expected the MD5 {file.md5}, got another. Try again later.") from error
-    except OSError as error:
-        raise FileError(f"Cannot download {file.url}: {error}. Check network and disk.") from error
-    if not path.name.endswith(".tar.gz"):
-        return path
-    try:
+        if not path.name.endswith(".tar.gz"):
+            return path
         with tarfile.open(path) as tar:
             tar.extractall(staging / "unpacked", filter="data")
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+    except ValueError as error:
+        raise FileError(f"Refused {file.url}: expected the MD5 {file.md5}, got another. Try again later.") from error
+    except (tarfile.TarError, EOFError, zlib.error) as error:
         raise FileError(f"Cannot unpack {file.url}: {error}.") from error
+    except OSError as error:
+        raise FileError(f"Cannot download {file.url}: {error}. Check network and disk.") from error
     if not (staging / "unpacked" / file.target).is_dir():
         raise FileError(f"Expected the folder {file.target!r} in {file.url}, got an archive without it.")
     return staging / "unpacked" / file.target

@@ -1,4 +1,4 @@
-"""A data set: samples, labels and class names; from arrays with `from_arrays`."""
+"""A data set: samples, labels and class names; and its parts in an experiment with noisy labels."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dualt.datasets.images import LazyImages
 from dualt.errors import InputError
 from dualt.labels import LabelCoder, as_label_array
+from dualt.noise import corrupt
+from dualt.rng import stream
+from dualt.validation import check_fraction, check_transition
 
 Samples: TypeAlias = "NDArray[Any] | LazyImages"
 Labels: TypeAlias = "NDArray[np.int64]"
@@ -25,8 +28,8 @@ _CHUNK = 1_024
 class Moments(NamedTuple):
     """Mean and standard deviation per channel of images (of x/255 if uint8), per feature of vectors."""
 
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    mean: Sequence[float] | NDArray[np.float64]
+    std: Sequence[float] | NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +89,12 @@ class Dataset:
 
 def compute_moments(samples: Samples) -> Moments:
     """Return mean and standard deviation per channel or feature; one where a feature is constant."""
-    count = sum(len(table) for table in _tables(samples))
-    mean = sum(table.sum(axis=0) for table in _tables(samples)) / count
-    # A second pass, because E[x²] − E[x]² loses all digits for a feature far from zero.
-    variance = sum(((table - mean) ** 2).sum(axis=0) for table in _tables(samples)) / count
-    std = np.sqrt(variance)
-    return Moments(tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist()))
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler()
+    for table in _tables(samples):
+        scaler.partial_fit(table)
+    return Moments(scaler.mean_, scaler.scale_)
 
 
 def _tables(samples: Samples) -> Iterator[NDArray[np.float64]]:
@@ -120,7 +123,7 @@ def from_arrays(
     Parameters
     ----------
     x, x_test : (n, d), (n, H, W), (n, C, H, W) or (n, H, W, C)
-        uint8 images stay bytes, everything else becomes float32. Channels go first.
+        uint8 images stay bytes, other images become float32, vectors keep their precision. Channels go first.
     y, y_test : (n,)
         Numbers, names or one-hot rows. The classes are the values that occur, in sorted order, unless
         `class_names` says otherwise.
@@ -138,11 +141,9 @@ def from_arrays(
     samples, labels = [_as_samples(x, "X")], [as_label_array(y)]
     if x_test is not None:
         samples, labels = [*samples, _as_samples(x_test, "X_test")], [*labels, as_label_array(y_test)]
-        if samples[1].shape[1:] != samples[0].shape[1:]:
-            raise InputError(
-                f"Expected test samples like the training ones, of shape {samples[0].shape[1:]} each,"
-                f" got {samples[1].shape[1:]}."
-            )
+    train, test = samples[0].shape[1:], samples[-1].shape[1:]
+    if test != train:
+        raise InputError(f"Expected test samples like the training ones, of shape {train} each, got {test}.")
     for own, given, part in zip(samples, labels, ("training", "test"), strict=False):
         if len(own) != len(given):
             raise InputError(
@@ -175,10 +176,8 @@ def _as_samples(x: Any, name: str) -> NDArray[Any]:
         array = np.ascontiguousarray(array, features)
     finite = (np.abs(array) <= np.finfo(np.float32).max).reshape(len(array), -1).all(axis=1)
     if not finite.all():
-        raise InputError(
-            f"Expected finite numbers in {name}, got NaN or infinity in row {int(np.argmin(finite))}."
-            " Fill or drop that row."
-        )
+        row = int(np.argmin(finite))
+        raise InputError(f"Expected finite numbers in {name}, got NaN or infinity in row {row}. Fill or drop that row.")
     return array
 
 
@@ -186,3 +185,98 @@ def channels_first(samples: NDArray[Any]) -> NDArray[Any]:
     """Return images whose channels come last with channels first, and other samples as they are."""
     last = samples.ndim == 4 and samples.shape[3] in (1, 3) and samples.shape[1] not in (1, 3)
     return np.moveaxis(samples, 3, 1) if last else samples
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Noisy training and validation parts, and the data set's clean test part.
+
+    Clean labels are `None` if unknown. `train_index` and `val_index` are rows of the data set's training part, and
+    `transition` is the noise that was applied, or `None`.
+    """
+
+    train_x: Samples
+    train_noisy: Labels
+    train_clean: Labels | None
+    train_index: NDArray[np.int64]
+    val_x: Samples
+    val_noisy: Labels
+    val_clean: Labels | None
+    val_index: NDArray[np.int64]
+    test_x: Samples | None
+    test_y: Labels | None
+    class_names: tuple[str, ...]
+    transition: NDArray[np.float64] | None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @property
+    def clean_labels(self) -> Labels | None:
+        """Of the training part followed by the validation part; `None` if unknown."""
+        if self.train_clean is None or self.val_clean is None:
+            return None
+        return np.concatenate([self.train_clean, self.val_clean])
+
+
+def split_dataset(
+    dataset: Dataset,
+    transition: ArrayLike | None = None,
+    *,
+    random_state: int = 0,
+    validation_fraction: float = 0.2,
+    n_samples: int | None = None,
+    n_train: int | None = None,
+) -> Split:
+    """Draw `n_samples`, corrupt their labels, and set `validation_fraction` of them aside.
+
+    Training and validation labels are noisy, the test part stays clean. The three draws are independent: another noise
+    gives the same parts, and smaller subsamples are subsets of larger ones.
+
+    Parameters
+    ----------
+    dataset
+    transition : (n_classes, n_classes)
+        The noise; `None` keeps the labels.
+    random_state
+    validation_fraction
+        Share of the samples to validate on.
+    n_samples
+        Size of training and validation part together; `None` takes all.
+    n_train
+        Size to which only the training part is cut afterwards, as in the paper's released code.
+    """
+    if transition is not None:
+        transition = check_transition(transition, dataset.n_classes)
+        if dataset.noisy:
+            raise InputError(
+                f"Expected no transition: the labels of {dataset.name!r} are noisy already, and noise on top"
+                " of unknown noise has no known matrix. Pass transition=None."
+            )
+    fraction = check_fraction(validation_fraction, "validation_fraction")
+    index = _subsample(len(dataset.train_y), n_samples, random_state, "n_samples")
+    given = dataset.train_y[index]
+    noisy = given if transition is None else corrupt(given, transition, stream(random_state, "noise"))
+    if len(index) < 2:
+        raise InputError(f"Expected at least two samples to split, got {len(index)}.")
+    order = stream(random_state, "split").permutation(len(index))
+    n_validation = min(max(round(fraction * len(index)), 1), len(index) - 1)  # neither part is empty
+    train, val = np.sort(order[n_validation:]), np.sort(order[:n_validation])
+    if n_train is not None:
+        train = train[_subsample(len(train), n_train, random_state, "n_train")]
+    samples = dataset.train_x
+    take = samples.subset if isinstance(samples, LazyImages) else samples.__getitem__
+    parts = (
+        (take(index[rows]), noisy[rows], None if dataset.noisy else given[rows], index[rows]) for rows in (train, val)
+    )
+    return Split(*next(parts), *next(parts), dataset.test_x, dataset.test_y, dataset.class_names, transition)
+
+
+def _subsample(total: int, size: int | None, seed: int, name: str) -> NDArray[np.int64]:
+    if size is None:
+        return np.arange(total)
+    if not 2 <= size <= total:
+        raise InputError(f"Expected {name} from 2 to {total:,}, the size of the training part, got {size:,}.")
+    return np.sort(stream(seed, "subsample").permutation(total)[:size])

@@ -1,4 +1,4 @@
-"""Image files that look like an array and are decoded when indexed."""
+"""Image files as arrays, decoded at once or when indexed."""
 
 from __future__ import annotations
 
@@ -11,28 +11,24 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError
+from dualt.errors import FileError, InputError
 from dualt.files import open_input
 
 Mode: TypeAlias = Literal["L", "RGB"]
 
 # No others, whatever a file holds: for an EPS file Pillow would run Ghostscript.
 _FORMATS = {"PNG", "JPEG", "MPO", "BMP", "GIF", "WEBP", "TIFF", "PPM"}
+# Decode images up to this size at once and keep them in memory.
+_IN_MEMORY_BYTES = 1 << 30
+# Images of one size up to this are used as they are; others are resized to this many pixels a side.
+_LARGEST_SIDE, _USUAL_SIDE = 48, 32
 
 
 class LazyImages:
-    """Image files as uint8 of shape (n, height, width), grey, or (n, 3, height, width).
+    """Image files as uint8 of shape (n, height, width), grey, or (n, 3, height, width), decoded when indexed.
 
-    Parameters
-    ----------
-    paths
-        One file per image.
-    size
-        Height and width of what comes out, cropped from the centre.
-    mode
-        `"L"` for grey, `"RGB"` for colour; files of the other kind are converted.
-    shorter_side
-        Resize to this length of the shorter side before the crop; `None` keeps the file's size.
+    What comes out has the height and width `size`, cropped from the centre after the shorter side was resized to
+    `shorter_side`, if given. `mode` is `"L"` for grey and `"RGB"` for colour; files of the other kind are converted.
     """
 
     dtype: np.dtype[np.uint8] = np.dtype(np.uint8)
@@ -89,6 +85,45 @@ class LazyImages:
             left, top = (image.width - width) // 2, (image.height - height) // 2
             pixels = np.asarray(image.crop((left, top, left + width, top + height)))
         return pixels if self._mode == "L" else pixels.transpose(2, 0, 1)
+
+
+def load_images(paths: Sequence[Path], size: int | None) -> NDArray[np.uint8] | LazyImages:
+    """Return images of one size, or resized to squares of `size`, grey if all are; decoded if they fit in memory."""
+    if size is not None and size < 1:
+        raise InputError(f"Expected a size of at least one pixel, got {size}.")
+    shape, mode = image_size_and_mode(paths[0])
+    for path in paths[1:]:
+        other, other_mode = image_size_and_mode(path)
+        if size is None and other != shape:
+            raise InputError(
+                f"Expected images of one size, got {shape[1]}×{shape[0]} in {paths[0]} and {other[1]}×{other[0]} in"
+                f" {path}. Pass a size to resize them to."
+            )
+        mode = "RGB" if other_mode == "RGB" else mode
+    lazy = LazyImages(paths, shape if size is None else (size, size), mode=mode, shorter_side=size)
+    return lazy[:] if lazy.nbytes <= _IN_MEMORY_BYTES else lazy
+
+
+def load_readable(paths: Sequence[Path]) -> tuple[Sequence[Path], NDArray[np.uint8] | LazyImages]:
+    """Return the files that can be read, and their images as one array: as they are if small and of one size."""
+    try:
+        sizes = {image_size_and_mode(path)[0] for path in paths}
+        as_they_are = len(sizes) == 1 and max(*sizes.pop()) <= _LARGEST_SIDE
+        return paths, load_images(paths, None if as_they_are else _USUAL_SIDE)
+    except FileError:
+        readable = [path for path in paths if _is_readable(path)]
+        if not readable or len(readable) == len(paths):
+            raise
+        return load_readable(readable)
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        with opened_image(path) as image:
+            image.load()
+    except FileError:
+        return False
+    return True
 
 
 def image_size_and_mode(path: Path) -> tuple[tuple[int, int], Mode]:

@@ -105,9 +105,7 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
     try:
         with open_input(path) as file, gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file as unpacked:
             content = bytearray(unpacked.read())
-    except FileError:
-        raise
-    except (OSError, EOFError, zlib.error) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise FileError(f"Cannot read {path}: {error}. It is cut short or damaged: download it again.") from error
     magic, start = bytes((0, 0, 8, n_dimensions)), 4 + 4 * n_dimensions
     if content[:4] != magic or len(content) < start:
