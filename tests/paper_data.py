@@ -63,6 +63,8 @@ def write_cifar(folder, sizes, n_classes):
         records = [head + image.tobytes() for head, image in zip(heads, images, strict=True)]
         (folder / f"{name}.bin").write_bytes(b"".join(records))
         batches.append((images, labels))
+    names = "fine_label_names.txt" if n_classes == 100 else "batches.meta.txt"
+    (folder / names).write_text("".join(f"class_{number}\n" for number in range(n_classes)) + "\n")
     return batches
 
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn classifier that learns from noisy labels and predicts clean ones.
 
-    `fit` gets out-of-fold probabilities by stratified cross-validation, estimates the transition matrix, and
-    corrects for it.
+    `fit` gets out-of-fold probabilities by stratified cross-validation, estimates the transition matrix, and corrects
+    for it.
 
     Parameters
     ----------
@@ -109,10 +109,9 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """Set parameters, those of the wrapped classifier as `classifier__name`."""
         for name in params:
             if name.startswith("estimator__"):
-                inner = name.removeprefix("estimator__")
-                raise InputError(f"The wrapped model is `classifier`: set classifier__{inner} instead of {name}.")
-        super().set_params(**params)
-        return self
+                own = name.replace("estimator", "classifier", 1)
+                raise InputError(f"The wrapped model is `classifier`: set {own} instead of {name}.")
+        return super().set_params(**params)  # type: ignore[no-any-return]
 
     def fit(
         self,
@@ -141,10 +140,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if self.correction not in CORRECTIONS:
             raise UnknownNameError("correction", str(self.correction), CORRECTIONS)
         if hasattr(self.estimator, "fit"):
-            raise InputError(
-                f"Expected the name of an estimator of the matrix, got estimator={type(self.estimator).__name__}. Pass"
-                " the model to wrap as classifier."
-            )
+            got = type(self.estimator).__name__
+            raise InputError(f"Expected the name of an estimator, got a {got}. Pass the model to wrap as classifier.")
         if verified is not None and self.transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         try:
@@ -164,20 +161,18 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if len(kept) < n_rows:
             X = _safe_indexing(X, kept)  # noqa: N806
             verified = None if verified is None else as_audit(verified).among(kept)
-        probs = fit_folds(
-            base, X, labels, make_folds(labels, self.cv, groups, self.random_state), classes=self.classes_,
-            n_jobs=self.n_jobs, weights=None if sample_weight is None else weights,
-        )  # fmt: skip
+        folds = make_folds(labels, self.cv, groups, self.random_state)
+        in_folds = None if sample_weight is None else weights
+        probs = fit_folds(base, X, labels, folds, classes=self.classes_, n_jobs=self.n_jobs, weights=in_folds)
         # Rows of some classifiers sum to one only nearly.
         probs /= np.maximum(probs.sum(axis=1, keepdims=True), 1e-300)
         # Class weights, or weights of examples, shift the probabilities from the labels' shares.
         self._factors = share_factors(probs, labels)
         issues, right = self._judge(scale_classes(probs, self._factors), labels, verified)
-        texts = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bf" else self.classes_
-        issues = replace(issues, label_texts=tuple(map(str, texts.tolist())))
         training = CORRECTIONS[self.correction](issues, labels, right)
+        texts = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bf" else self.classes_
         issues = issues if len(kept) == n_rows else issues.spread(kept, n_rows)
-        self.label_issues_ = replace(issues, index=index)
+        self.label_issues_ = replace(issues, index=index, label_texts=tuple(map(str, texts.tolist())))
         self.transition_estimate_ = issues.transition_estimate
         self.transition_: NDArray[np.float64] = issues.transition
         self.classifier_ = base.fit(
@@ -185,9 +180,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             self.classes_[training.labels],
             **{name: training.weighted(values) for name, values in weights.items()},
         )
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.classifier_, name):
-                setattr(self, name, getattr(self.classifier_, name))
+        for name in {"n_features_in_", "feature_names_in_"} & vars(self.classifier_).keys():
+            setattr(self, name, getattr(self.classifier_, name))
         return self
 
     def _judge(
@@ -207,10 +201,8 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
         found = issues.transition_estimate
         if found is not None and found.doubt is not None:
-            message = (
-                f"The correction may do harm: {found.doubt}. Compare with the classifier alone on verified labels."
-            )
-            warnings.warn(message, DualtWarning, stacklevel=3)
+            advice = "Compare with the classifier alone on verified labels."
+            warnings.warn(f"The correction may do harm: {found.doubt}. {advice}", DualtWarning, stacklevel=3)
         if self.correction == "reweight":  # by the probabilities as they are
             return issues, EarlyPosterior(issues.transition, probs.dtype).scores(probs, labels)[0].astype(np.float64)
         return issues, issues.probability_right.astype(np.float64)

@@ -3,8 +3,8 @@
 MNIST and Fashion-MNIST are idx files, gzipped or not: two zero bytes, a byte for the type (8: unsigned bytes), a byte
 for the number of dimensions, each dimension as a big-endian 32-bit number, then the data. CIFAR is read from its binary
 version: a record is the label (CIFAR-100: the coarse and the fine label) and 3,072 bytes, 32×32 pixels of red, green
-and blue. Clothing1M has its authors' layout: key lists name the images of a part, one per line; label files pair a
-key with its class; keys are paths like `images/0/00/name.jpg`.
+and blue; a text file has the class names. Clothing1M has its authors' layout: key lists name the images of a part, one
+per line; label files pair a key with its class; keys are paths like `images/0/00/name.jpg`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -25,20 +24,10 @@ from dualt.files import open_input, read_text
 from dualt.rng import stream
 
 _N_DIGITS_TEST = 360
+_DIGITS = tuple("0123456789")
 _FASHION_NAMES = (
     "t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
 )  # fmt: skip
-_CIFAR10_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-_CIFAR100_NAMES = tuple(
-    """apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly
-    camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup
-    dinosaur dolphin elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower
-    leopard lion lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid
-    otter palm_tree pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray
-    road rocket rose sea seal shark shrew skunk skyscraper snail snake spider squirrel streetcar
-    sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
-    wardrobe whale willow_tree wolf woman worm""".split()  # noqa: SIM905
-)
 _CLOTHING_NAMES = (
     "T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker", "Jacket", "Downcoat",
     "Suit", "Shawl", "Dress", "Vest", "Underwear",
@@ -46,14 +35,14 @@ _CLOTHING_NAMES = (
 _CLOTHING_PARTS = ("noisy_train", "clean_train", "clean_val", "clean_test")
 
 
-def _check_present(name: str, path: Path) -> None:
-    if path.is_file():
-        return
-    remedy = f"delete {path.parent} and run" if path.parent.is_dir() else "run"
-    raise FileError(
-        f"The data set {name!r} is not here: expected {path}. To download it, {remedy} 'dualt data get {name}'; or set"
-        " DUALT_DATA to the folder that has it."
-    )
+def _present(name: str, path: Path) -> Path:
+    if not path.is_file():
+        remedy = f"delete {path.parent} and run" if path.parent.is_dir() else "run"
+        raise FileError(
+            f"The data set {name!r} is not here: expected {path}. To download it, {remedy} 'dualt data get {name}'; or"
+            " set DUALT_DATA to the folder that has it."
+        )
+    return path
 
 
 def _class_numbers(labels: NDArray[np.uint8], n_classes: int, path: Path) -> Labels:
@@ -67,18 +56,17 @@ def load_digits() -> Dataset:
     from sklearn import datasets
 
     digits = datasets.load_digits()
-    # Bytes, like all images.
-    images = np.rint(digits.images * (255 / 16)).astype(np.uint8)
+    images = np.rint(digits.images * (255 / 16)).astype(np.uint8)  # bytes, like all images
     labels = digits.target.astype(np.int64)
     # The same test part for every seed. Shuffled, because the last writers differ from the first.
     order = stream(0, "digits-test").permutation(len(labels))
     test, train = order[:_N_DIGITS_TEST], order[_N_DIGITS_TEST:]
-    return Dataset("digits", images[train], labels[train], images[test], labels[test], tuple("0123456789"))
+    return Dataset("digits", images[train], labels[train], images[test], labels[test], _DIGITS)
 
 
 def load_mnist(folder: Path) -> Dataset:
     """Handwritten digits: 60,000 + 10,000 grey images of 28×28."""
-    return _load_idx("mnist", folder, tuple("0123456789"), Moments((0.1307,), (0.3081,)))
+    return _load_idx("mnist", folder, _DIGITS, Moments((0.1307,), (0.3081,)))
 
 
 def load_fashion_mnist(folder: Path) -> Dataset:
@@ -89,9 +77,7 @@ def load_fashion_mnist(folder: Path) -> Dataset:
 def _load_idx(name: str, folder: Path, class_names: tuple[str, ...], moments: Moments) -> Dataset:
     def read(part: str) -> tuple[NDArray[np.uint8], Labels]:
         paths = [folder / f"{part}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
-        paths = [path if path.is_file() else path.with_name(f"{path.name}.gz") for path in paths]
-        for path in paths:
-            _check_present(name, path)
+        paths = [path if path.is_file() else _present(name, path.with_name(f"{path.name}.gz")) for path in paths]
         images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
         if len(images) != len(labels):
             raise FileError(f"Expected as many labels as images in {folder}, got {len(labels):,} for {len(images):,}.")
@@ -121,35 +107,39 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
 
 def load_cifar10(folder: Path) -> Dataset:
     """Objects of 10 classes: 50,000 + 10,000 colour images of 32×32."""
-    train = _read_cifar("cifar10", [folder / f"data_batch_{number}.bin" for number in range(1, 6)], 1, 10)
-    test = _read_cifar("cifar10", [folder / "test_batch.bin"], 1, 10)
     moments = Moments((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
-    return Dataset("cifar10", *train, *test, _CIFAR10_NAMES, published=moments)
+    parts = [f"data_batch_{number}.bin" for number in range(1, 6)], ["test_batch.bin"]
+    return _load_cifar("cifar10", folder, *parts, "batches.meta.txt", 1, moments)
 
 
 def load_cifar100(folder: Path) -> Dataset:
     """Objects of 100 classes: 50,000 + 10,000 colour images of 32×32."""
-    train, test = (_read_cifar("cifar100", [folder / f"{part}.bin"], 2, 100) for part in ("train", "test"))
     moments = Moments((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
-    return Dataset("cifar100", *train, *test, _CIFAR100_NAMES, published=moments)
+    return _load_cifar("cifar100", folder, ["train.bin"], ["test.bin"], "fine_label_names.txt", 2, moments)
 
 
-def _read_cifar(name: str, paths: Sequence[Path], label_bytes: int, n_classes: int) -> tuple[NDArray[np.uint8], Labels]:
-    """Return the images of all files and their labels, the last of the label bytes."""
-    size, images, labels = label_bytes + 3 * 32 * 32, [], []
-    for path in paths:
-        _check_present(name, path)
-        with open_input(path) as file:
-            content = np.frombuffer(file.read(), np.uint8)
-        if content.size == 0 or content.size % size:
-            raise FileError(
-                f"Expected records of {size:,} bytes in {path}, got {content.size // size:,} records and"
-                f" {content.size % size:,} bytes. It is cut short: download it again."
-            )
-        records = content.reshape(-1, size)
-        images.append(records[:, label_bytes:])
-        labels.append(_class_numbers(records[:, label_bytes - 1], n_classes, path))
-    return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
+def _load_cifar(
+    name: str, folder: Path, train: list[str], test: list[str], names: str, label_bytes: int, moments: Moments
+) -> Dataset:
+    """Load records whose label is the last of their label bytes."""
+    class_names, size = tuple(read_text(_present(name, folder / names)).split()), label_bytes + 3 * 32 * 32
+
+    def read(files: list[str]) -> tuple[NDArray[np.uint8], Labels]:
+        images, labels = [], []
+        for path in (_present(name, folder / file) for file in files):
+            with open_input(path) as file:
+                content = np.frombuffer(file.read(), np.uint8)
+            if content.size == 0 or content.size % size:
+                raise FileError(
+                    f"Expected records of {size:,} bytes in {path}, got {content.size // size:,} records and"
+                    f" {content.size % size:,} bytes. It is cut short: download it again."
+                )
+            records = content.reshape(-1, size)
+            images.append(records[:, label_bytes:])
+            labels.append(_class_numbers(records[:, label_bytes - 1], len(class_names), path))
+        return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
+
+    return Dataset(name, *read(train), *read(test), class_names, published=moments)
 
 
 def load_clothing1m(folder: Path, *, train: str = "noisy_train", test: str = "clean_test") -> Dataset:
@@ -166,9 +156,8 @@ def load_clothing1m(folder: Path, *, train: str = "noisy_train", test: str = "cl
 def _read_clothing1m(folder: Path, part: str) -> tuple[LazyImages, Labels]:
     if part not in _CLOTHING_PARTS:
         raise UnknownNameError("part of clothing1m", part, _CLOTHING_PARTS)
-    key_path, label_path = folder / f"{part}_key_list.txt", folder / f"{part.partition('_')[0]}_label_kv.txt"
-    for path in (key_path, label_path):
-        _check_present("clothing1m", path)
+    key_path = _present("clothing1m", folder / f"{part}_key_list.txt")
+    label_path = _present("clothing1m", folder / f"{part.partition('_')[0]}_label_kv.txt")
     keys = [line for line in read_text(key_path).splitlines() if line]
     if not keys:
         raise FileError(f"Expected one image per line in {key_path}, got none.")
