@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import dualt
 from dualt.crossfit import ImageFeatures, cross_fit, out_of_fold_probabilities
 from dualt.crossfit.examples import columns_of
-from dualt.crossfit.out_of_fold import predict_new
+from dualt.crossfit.table_model import TableModel
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.rows.scaling import scale_classes, share_factors
 
@@ -484,12 +484,14 @@ def test_new_rows_are_predicted_one_by_one(text):
     new = table.iloc[:6].copy()
     new.loc[0, "kind"], new.loc[1, "size"], new.loc[2, "size"], new.loc[3, "said"] = "unseen", "", "many", ""
     found = dualt.cross_fit(table, labels, text=text, quick=True)
-    fit = {"text": text, "choices": found.choices, "weights": found.weights}
-    names, probs = predict_new(table, labels, new, **fit)
+
+    def predict(new, given=labels):
+        return TableModel(table.assign(y=given), "y", text or [], found.choices, found.weights, 0).predict_probs(new)
+
+    names, probs = predict(new)
     assert names == ("0", "1")
     np.testing.assert_allclose(probs.sum(axis=1), 1)
     for row in (0, 2, 5):
-        alone = predict_new(table, labels, new.iloc[[row]], **fit)[1]
-        np.testing.assert_allclose(alone, probs[[row]], atol=1e-9)
+        np.testing.assert_allclose(predict(new.iloc[[row]])[1], probs[[row]], atol=1e-9)
     some = np.where(np.arange(120) < 100, labels.astype(object), None)
-    assert ((predict_new(table, some, table.iloc[100:], **fit)[1].argmax(axis=1)) == labels[100:]).mean() > 0.7
+    assert (predict(table.iloc[100:], some)[1].argmax(axis=1) == labels[100:]).mean() > 0.7

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -78,10 +79,10 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             chosen = np.sort(rng.choice(len(images), _LEARNT_FROM, replace=False))
         self._learn_filters(images, chosen, rng)
         responses = self._responses(images, chosen, on_progress)
-        self.scaler_ = StandardScaler().fit(responses)
-        self.components_ = PCA(min(self.n_components, *responses.shape), random_state=0)
+        components = PCA(min(self.n_components, *responses.shape), random_state=0)
+        self.components_ = make_pipeline(StandardScaler(), components)
         with np.errstate(invalid="ignore"):  # images that are all alike
-            self.spread_ = self.components_.fit_transform(self.scaler_.transform(responses)).std() or 1.0
+            self.spread_ = self.components_.fit_transform(responses).std() or 1.0
         return responses
 
     def _learn_filters(self, images: Any, chosen: NDArray[np.intp], rng: np.random.Generator) -> None:
@@ -131,7 +132,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.sqrt(found.reshape(len(rows), -1))
 
     def _project(self, responses: Floats) -> Floats:
-        return np.asarray(self.components_.transform(self.scaler_.transform(responses)) / self.spread_, np.float32)
+        return np.asarray(self.components_.transform(responses) / self.spread_, np.float32)
 
 
 def _pixels(images: Any) -> Floats:

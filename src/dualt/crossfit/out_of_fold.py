@@ -188,7 +188,7 @@ def cross_fit(
     if is_frame(data) and name is not None and name in list(data.columns):
         raise InputError(f"Expected columns to learn from, got the labels {name!r} among them. Leave that column out.")
     examples = read_examples(data, kind, text)
-    targets, class_names, classes = _encode(labels)
+    targets, class_names, classes = encode(labels)
     check_same_length(examples.n_known, len(targets))
     rows = np.flatnonzero(targets >= 0)
     single = [class_names[label] for label in np.flatnonzero(np.bincount(targets[rows]) == 1)]
@@ -236,54 +236,7 @@ def cross_fit(
     )
 
 
-def predict_new(
-    data: Any,
-    labels: Any,
-    new: Any,
-    *,
-    kind: Kind | None = None,
-    text: str | Sequence[str] | None = None,
-    choices: Sequence[int],
-    weights: Sequence[float],
-    random_state: int | None = 0,
-) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Return the classes and the probabilities of new rows, from the models of `cross_fit` fitted on all of `data`.
-
-    Nothing is learned from the new rows: the probabilities of one do not depend on the others.
-
-    Parameters
-    ----------
-    data, labels
-        A list of texts or a data frame, and labels; a row without a label counts for the features only.
-    new
-        Like `data`.
-    kind, text, random_state
-        As in `cross_fit`.
-    choices, weights
-        Of the `OutOfFold` that `cross_fit` returned.
-    """
-    n_known = len(data)
-    if is_frame(data):
-        import pandas as pd
-
-        both: Any = pd.concat([data, new], ignore_index=True)
-    else:
-        both = [*data, *new]
-    examples = read_examples(both, kind, text, n_known)
-    known, names, _ = _encode(labels)
-    targets = np.concatenate([known, np.full(len(new), -1)])
-    fold, classes = (np.flatnonzero(known >= 0), np.arange(n_known, len(targets))), np.arange(len(names))
-    given = examples, targets, random_state
-    families = [quick_family(*given)] if len(choices) == 1 else families_of(*given)
-    probs = np.zeros((len(new), len(names)))
-    for family, choice, weight in zip(families, choices, weights, strict=True):
-        classifier = family.classifiers[choice]
-        found = fit_folds(classifier, family.features, targets, [fold], classes=classes)[n_known:]
-        probs += weight * found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
-    return names, probs
-
-
-def _encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any]]:
+def encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any]]:
     """Return the class number of every row, −1 where it has no label, the class names, and the labels themselves."""
     given = as_array(labels, "labels as numbers or strings", LabelsError)
     missing = is_missing(given)

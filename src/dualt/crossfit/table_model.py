@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.crossfit.out_of_fold import predict_new
+from dualt.crossfit.examples import read_examples
+from dualt.crossfit.folds import fit_folds
+from dualt.crossfit.models import families_of, quick_family
+from dualt.crossfit.out_of_fold import encode
 from dualt.errors import FileError
 from dualt.files import atomic_write, json_text, make_folder, read_json
 
@@ -47,10 +50,26 @@ class TableModel:
         return [str(name) for name in self.rows.columns if name != self.label]
 
     def predict_probs(self, new: DataFrame) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-        """Fit the models, and return the classes and the probabilities of rows with the same columns."""
-        options: dict[str, Any] = {name: getattr(self, name) for name in ("choices", "weights", "random_state")}
-        known, labels = self.rows[self.features], self.rows[self.label].tolist()
-        return predict_new(known, labels, new[self.features], text=list(self.text) or None, **options)
+        """Fit the models, and return the classes and the probabilities of rows with the same columns.
+
+        Nothing is learned from the new rows: the probabilities of one do not depend on the others.
+        """
+        import pandas as pd
+
+        n_known = len(self.rows)
+        both = pd.concat([self.rows[self.features], new[self.features]], ignore_index=True)
+        examples = read_examples(both, None, list(self.text) or None, n_known)
+        known, names, _ = encode(self.rows[self.label].tolist())
+        targets = np.concatenate([known, np.full(len(new), -1)])
+        fold, classes = (np.flatnonzero(known >= 0), np.arange(n_known, len(both))), np.arange(len(names))
+        given = examples, targets, self.random_state
+        families = [quick_family(*given)] if len(self.choices) == 1 else families_of(*given)
+        probs = np.zeros((len(new), len(names)))
+        for family, choice, weight in zip(families, self.choices, self.weights, strict=True):
+            classifier = family.classifiers[choice]
+            found = fit_folds(classifier, family.features, targets, [fold], classes=classes)[n_known:]
+            probs += weight * found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
+        return names, probs
 
     def save(self, folder: str | Path) -> None:
         """Write the model into `folder`, which is created if it does not exist."""
