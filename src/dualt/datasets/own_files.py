@@ -32,9 +32,9 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
     images, n_train = load_images(paths, size), len(parts[0].files)
     take = images.subset if isinstance(images, LazyImages) else images.__getitem__
     codes = [np.searchsorted(np.array(names), part.labels).astype(np.int64) for part in parts]
-    test = (take(slice(n_train, None)), codes[1]) if len(parts) > 1 else (None, None)
+    test_x, test_y = (take(slice(n_train, None)), codes[1]) if len(parts) > 1 else (None, None)
     ids = tuple(path.relative_to(folder).as_posix() for path in paths[:n_train])
-    return Dataset(folder.resolve().name, take(slice(n_train)), codes[0], *test, names, noisy, ids=ids)
+    return Dataset(folder.resolve().name, take(slice(n_train)), codes[0], test_x, test_y, names, noisy, ids=ids)
 
 
 def load_npz(path: str | Path, *, noisy: bool = False) -> Dataset:
