@@ -5,9 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from dualt.audit import Audit, as_audit, read_audit, read_sheet
+from dualt.audit import Audit, Sheet, as_audit, read_audit, read_sheet
 from dualt.audit.design import Draw
-from dualt.audit.sheet import Sheet
 from dualt.errors import FileError, InputError
 
 LABELS = np.array(["cat", "=dog", "cat", "bird", "=dog", "=dog"])

@@ -2,8 +2,7 @@
 
 from dualt.audit.calibration import AuditResult, Calibration, correct_by_audit, corrected_fit
 from dualt.audit.evaluation import NoisyAccuracy, noisy_accuracy
-from dualt.audit.sheet import Sheet, read_audit, read_sheet
-from dualt.audit.verified import Audit, as_audit, check_order
+from dualt.audit.verified import Audit, Sheet, as_audit, check_order, read_audit, read_sheet
 
 __all__ = [
     "Audit",

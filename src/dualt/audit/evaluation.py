@@ -125,13 +125,10 @@ def noisy_accuracy(
     Parameters
     ----------
     predictions : (n_samples,) or (n_samples, n_classes)
-        Predicted classes, or probabilities, of which the largest counts. Named columns are matched with the classes,
-        and rows with an index with those of the labels.
+        Predicted classes, or probabilities. Named columns are matched with the classes, and an index with the labels'.
     noisy_labels : (n_samples,)
-        Given labels.
     transition
-        A matrix, taken to be the true one, or an estimate for these labels: gives the bounds, and the figure that
-        needs an assumption.
+        A matrix, taken to be the true one, or an estimate: gives the bounds, and the figure that needs an assumption.
     verified
         (row positions, true labels) of a random sample that a person has checked, or an `Audit`: gives an interval
         without any assumption. Positions are those of `noisy_labels`.
@@ -197,10 +194,9 @@ def accuracy_by_audit(
     predicted: Codes, given: Codes, rows: Ints, true: Codes, weights: Weights,
     rival: Codes | None = None, level: float = 0.95,
 ) -> Accuracy:  # fmt: skip
-    """Return the accuracy without any assumption, post-stratified by whether the prediction agrees with the label.
+    """Return the accuracy by verified rows, post-stratified by whether the prediction agrees with the label.
 
-    With a `rival`, a second model's classes, the lead over it is returned instead: 0 without any check where the two
-    agree. `rows` and `true` are the verified rows and their classes, and `weights` how they were drawn.
+    With a `rival`, a second model's classes, the lead over it is returned instead.
     """
     lead = _lead(predicted, rival, given)
     truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
@@ -222,10 +218,9 @@ def accuracy_through_transition(
     predicted: Codes, given: Codes, transition: Floats,
     rival: Codes | None = None, level: float = 0.95, transition_draws: Sequence[Floats] = (),
 ) -> Accuracy:  # fmt: skip
-    """Return the mean of T⁻¹[given, predicted], clipped to 0..1: unbiased under `ASSUMPTION`, T not singular.
+    """Return the mean of T⁻¹[given, predicted], or the lead over a `rival`: unbiased under `ASSUMPTION`.
 
-    With a `rival`, the lead over it is returned instead. The spread of `transition_draws`, resampled matrices, widens
-    the interval.
+    The spread of `transition_draws`, resampled matrices, widens the interval.
     """
     least = 0.0 if rival is None else -1.0
 

@@ -85,9 +85,8 @@ def find_label_issues(
     ----------
     pred_probs : (n_samples, n_classes)
         Out-of-fold probabilities of the given label. Several models: a list of such arrays, an array
-        (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns; their opinions are pooled. Or the
-        `TrainingDynamics` of one training run: in sample, so that without a `transition` labels are ranked by their
-        mean margin, and no matrix is estimated.
+        (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns. Or `TrainingDynamics`, which are in sample:
+        without a `transition`, labels are ranked by their mean margin, and no matrix is estimated.
     noisy_labels : (n_samples,)
         A row whose label is missing (None, NaN or the empty text) is never flagged.
     transition
@@ -176,10 +175,7 @@ def find_posterior_issues(
 def second_likeliest(
     posterior: NoisyPosterior, found: LabelIssues, rows: NDArray[np.intp], right: NDArray[Any]
 ) -> list[tuple[int, float]]:
-    """Return the likeliest class other than the given label, and its probability, for rows of the posterior.
-
-    By Bayes' rule through T, as a share of what `right`, the probability of each label, leaves to other classes.
-    """
+    """Return the likeliest class other than the given label, and its share of what `right` leaves to other classes."""
     probs, labels = posterior.take(rows)
     clean_posterior = EarlyPosterior(found.transition, posterior.dtype)
     weights = clean_posterior(apply_power(probs, fit_power(posterior.summary), tail=0)) * found.transition.T[labels]
@@ -190,10 +186,7 @@ def second_likeliest(
 
 
 class _Known(NamedTuple):
-    """What is known before the labels are scored: the matrix, where it came from, and what it implies.
-
-    `audit` is that of these rows; of one of other rows only the calibration is used.
-    """
+    """What is known before the labels are scored; of an audit of other rows only the calibration is used."""
 
     matrix: NDArray[np.float64]
     estimate: TransitionEstimate | None
@@ -276,10 +269,7 @@ def _know_verified(audit: AuditResult, scores: Scores, start: int = 0) -> Scores
 
 
 def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None, top: int | None) -> Any:
-    """Return every label as a row of a Dask data frame, a partition per block, computed when it is asked for.
-
-    With a threshold each partition can be computed alone; otherwise one task ranks all labels, five bytes each.
-    """
+    """Return a Dask data frame; with a threshold each partition is computed alone, else one task ranks all labels."""
     names, starts = posterior.coder.names, posterior.block_starts
     chunks = zip(posterior.delayed_map(known.scorer), np.diff(starts).tolist(), strict=True)
     parts = [delayed(_collect)(some, n_rows, len(names)) for some, n_rows in chunks]

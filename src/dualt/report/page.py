@@ -106,8 +106,7 @@ def render_report(
     comparison
         Several estimates, shown side by side.
     audit
-        The sheet of `dualt audit`: the list to verify instead of the suspects, which asks for the class before it shows
-        the label. Needs `issues`.
+        The sheet of `dualt audit`: listed instead of the suspects, and the label is shown once the class was chosen.
     images
         What the examples look like: an array or folder as `image_previews` takes it.
     texts
@@ -115,11 +114,10 @@ def render_report(
     columns
         Other columns to show beside each example, by name: one value per row.
     notes
-        Short remarks on single rows, such as who gave which label, by position in the data. An audit shows them once
-        the class was chosen.
+        Short remarks on single rows, such as who gave which label, by position in the data.
     second
-        The likeliest class other than the given label, and its probability, by position in the data, for doubtful
-        labels. Default: the class that the label most often hides.
+        The likeliest other class of doubtful labels, and its probability, by position in the data. Default: the class
+        that the label most often hides.
     command
         What to run on the download, shown below the list. Default: the command without the user's own names.
     written
@@ -127,22 +125,18 @@ def render_report(
     votes
         Adds a table of annotators, with their matrices.
     reviewed
-        Decisions of an earlier review, the class name by row number as in the download: these examples are listed, and
-        the page opens with the decisions.
-    level
-        Confidence of the intervals.
-    title
-        Shown on top and in the browser's tab.
+        Decisions of an earlier review to open with, the class name by row number as in the download.
+    level, title
+        Confidence of the intervals; the heading.
     """
     if estimate is None and issues is None:
         raise InputError("Expected an estimate or label issues to report, got neither.")
     shown: Any = issues if estimate is None else estimate
-    if issues is not None:
-        counts = issues.by_pair
+    lists = []
+    if issues is None:
+        wrong = _off_diagonal(shown.n_samples * (shown.clean_prior[:, None] * shown.transition).T)
     else:
-        counts = shown.n_samples * (shown.clean_prior[:, None] * shown.transition).T
-    wrong, lists = _off_diagonal(counts), []
-    if issues is not None:
+        wrong = _off_diagonal(issues.by_pair)
         # Beside suspects and suggestions an audit's sample would not be blind.
         rows, chosen = _suspects(issues, reviewed) if audit is None else _audit(audit, issues)
         shown_list = _review_list(issues, rows, wrong, second) | _previews(issues, rows, images, texts)
@@ -158,6 +152,11 @@ def render_report(
         "likely": _likely(lists, wrong),
         "lists": lists,
     }
+    if estimate is None:
+        given = shown.given if shown.labelled is None else shown.given[shown.labelled]
+        label_counts = np.bincount(given, minlength=len(shown.class_names))
+    else:
+        label_counts = estimate.diagnostics.label_counts
     n_samples = estimate.n_samples if estimate is not None else shown.n_labelled
     verdict = f"About {wrong.sum():,.0f} of {n_samples:,} labels are wrong, by the given matrix."
     page = _environment().get_template("page.html").render(
@@ -166,7 +165,7 @@ def render_report(
         class_names=shown.class_names,
         headline=verdict if estimate is None else headline(estimate, level),
         footnote=None if estimate is None else footnote(estimate),
-        label_counts=_label_counts(shown) if estimate is None else list(estimate.diagnostics.label_counts),
+        label_counts=list(label_counts),
         n_samples=n_samples,
         expected_wrong=wrong.sum(),
         confusions=_confusions(wrong),
@@ -201,11 +200,6 @@ def script_json(value: Any) -> str:
     return text
 
 
-def _label_counts(issues: LabelIssues) -> list[int]:
-    given = issues.given if issues.labelled is None else issues.given[issues.labelled]
-    return list(np.bincount(given, minlength=len(issues.class_names)))
-
-
 def _suspects(issues: LabelIssues, reviewed: Mapping[int, str] | None) -> tuple[list[int], dict[str, Any]]:
     """Return the flagged rows, probably wrong ones first, followed by those that an earlier review decided."""
     codes, known = {name: code for code, name in enumerate(issues.class_names)}, {}
@@ -231,16 +225,12 @@ def _suspects(issues: LabelIssues, reviewed: Mapping[int, str] | None) -> tuple[
 
 
 def _audit(audit: Sheet, issues: LabelIssues) -> tuple[list[int], dict[str, Any]]:
-    """Return the rows to verify, with how they were drawn and the classes that were found before.
-
-    They are counted in the data that the audit was drawn from, beside which its file is read.
-    """
+    """Return the rows to verify, counted in the data that they were drawn from, and the classes found before."""
     rows, true = audit.rows.tolist(), audit.true.tolist()
     codes = {str(code): code for code in range(len(issues.class_names))}
     codes |= {name: code for code, name in enumerate(issues.class_names)}
     more = {name: list(map(str, values)) for name, values in audit.how_drawn().items()}
-    own_ids = issues.row_ids is None and audit.ids is not None
-    named = ["id"] if own_ids or issues.row_ids is not None else []
+    ids = list(audit.ids or ()) if issues.row_ids is None else [str(issues.row_ids[row]) for row in rows]
     return rows, {
         "key": "audit",
         "title": "Labels to check",
@@ -248,9 +238,9 @@ def _audit(audit: Sheet, issues: LabelIssues) -> tuple[list[int], dict[str, Any]
         "index": rows,
         "known": [[place, codes[true[place]]] for place in audit.filled.tolist() if true[place] in codes],
         "more": more,
-        "columns": ["index", *named, "given", "true", *more],
+        "columns": ["index", *(["id"] if ids else []), "given", "true", *more],
+        "ids": ids or None,
         "action": "Download verified labels",
-        **({"ids": list(audit.ids or ())} if own_ids else {}),
     }
 
 
@@ -394,13 +384,8 @@ def _embedded() -> dict[str, str]:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("dualt.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader, strict = PackageLoader("dualt.report"), StrictUndefined
+    environment = Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True)
     # A class name is escaped, and isolated from the direction of the text around it.
     environment.filters.update(
         percent=_percent,
