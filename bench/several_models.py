@@ -4,8 +4,9 @@
     python bench/several_models.py --choose     what comes out when each family's constants are chosen by the others
 
 Problems are `family__name.npz` in the folder $DUALT_SEVERAL_MODELS (else ../shared/data/several-models beside the
-repository): `pred_probs` (models × rows × classes), `given`, `clean`. Families whose name starts with "overlap",
-"binary" or "many" are answered with determined=False, all others with determined=True. Beside it are the default, which
+repository): `pred_probs` (models × rows × classes), `given`, `clean`; and CIFAR-10N, by the networks of the folder of
+`worlds.py`. Families whose name starts with "overlap", "binary" or "many" are answered with determined=False, all
+others with determined=True. Beside it are the default, which
 is not given an answer, and the confident joint on the mean of the same probabilities. Prints tables of means over
 the problems of a family, then over families.
 """
@@ -16,6 +17,7 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,6 +26,7 @@ import numpy as np
 import pandas as pd
 from measure import machine
 from sklearn.metrics import average_precision_score
+from worlds import REAL
 
 import dualt
 from dualt.estimators import views
@@ -35,21 +38,26 @@ OVERLAPPING = ("overlap", "binary", "many")
 CHOICES = (5, 1, 2, 3, 8)
 
 
-def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the probabilities of each model, the given and the true labels of one problem."""
-    with np.load(path) as data:
-        members = data["pred_probs"].astype(np.float32)
-        return members / members.sum(axis=2, keepdims=True), data["given"].astype(int), data["clean"].astype(int)
+def problems() -> Iterator[tuple[str, str, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield the family, name, probabilities of each model, given and true labels of every problem."""
+    files = {tuple(path.stem.split("__", 1)): [path] for path in sorted(PROBLEMS.glob("*__*.npz"))}
+    for noise in ("aggregate", "worst"):
+        files["cifar10n", noise] = sorted(REAL.glob(f"cifar10n-{noise}-*.npz"))
+    for (family, name), paths in files.items():
+        if not paths:
+            continue
+        loaded = [np.load(path) for path in paths]
+        members = np.concatenate([one["pred_probs"].reshape(-1, *one["pred_probs"].shape[-2:]) for one in loaded])
+        members = members.astype(np.float32) / members.sum(axis=2, keepdims=True, dtype=np.float32)
+        yield family, name, members, loaded[0]["given"].astype(int), loaded[0]["clean"].astype(int)
 
 
 def choose() -> None:
     """Print the error of T for each family where the class is determined, with constants chosen by the others."""
     records = []
-    for path in sorted(PROBLEMS.glob("*__*.npz")):
-        family = path.stem.split("__", 1)[0]
+    for family, _, members, given, clean in problems():
         if family.startswith(OVERLAPPING):
             continue
-        members, given, clean = load(path)
         n_classes, calibrated = members.shape[2], views.calibrate_members(list(members), given)
         happened = dualt.estimate_transition(np.eye(n_classes)[clean], given, "spade").transition
         found = {"default": dualt.estimate_transition(members.mean(axis=0), given).transition}
@@ -71,10 +79,8 @@ def choose() -> None:
         print(f"| {family} | {cells} | {row['chosen']} | {row['left out']:.3f} | {row['default']:.3f} |")
 
 
-def measure(path: Path) -> dict[str, Any]:
+def measure(family: str, name: str, members: np.ndarray, given: np.ndarray, clean: np.ndarray) -> dict[str, Any]:
     """Return the figures of one problem."""
-    members, given, clean = load(path)
-    family, name = path.stem.split("__", 1)
     determined = not family.startswith(OVERLAPPING)
     n_classes, wrong, mean = members.shape[2], clean != given, members.mean(axis=0)
     happened = dualt.estimate_transition(np.eye(n_classes)[clean], given, "spade").transition
@@ -119,7 +125,7 @@ def main() -> None:
     if arguments.choose:
         choose()
         return
-    records = [measure(path) for path in sorted(PROBLEMS.glob("*__*.npz"))]
+    records = [measure(*problem) for problem in problems()]
     if arguments.out is not None:
         arguments.out.write_text(json.dumps({"machine": machine(), "records": records}, indent=1), encoding="utf-8")
     table = pd.DataFrame(records).drop(columns="name").groupby("family").mean(numeric_only=True)
