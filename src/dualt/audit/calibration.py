@@ -175,16 +175,14 @@ class Known(NamedTuple):
         return Known(*columns)
 
 
-def fit_calibration(known: Known, transition: Floats, scale: float, start: Calibration | None = None) -> Calibration:
+def fit_calibration(known: Known, transition: Floats, scale: float) -> Calibration:
     """Minimise −Σ w·log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2τ² over θ and r."""
     from scipy.optimize import minimize
 
     n_rows, n_classes = known.log_probs.shape
     weights = known.weights * (n_rows / known.weights.sum())
-    by_label = _log_transition(transition).T
-    features = np.stack(
-        (known.log_clean, by_label[known.given], np.eye(n_classes)[known.given], known.log_probs), axis=-1
-    )
+    by_label, is_given = _log_transition(transition).T[known.given], np.eye(n_classes)[known.given]
+    features = np.stack((known.log_clean, by_label, is_given, known.log_probs), axis=-1)
     # Offsets of labels that no row has stay zero. The others are scaled by τ, so that all parameters are of one size.
     labels, columns = np.unique(known.given, return_inverse=True)
     members, rows = np.eye(len(labels))[columns], np.arange(n_rows)
@@ -200,8 +198,6 @@ def fit_calibration(known: Known, transition: Floats, scale: float, start: Calib
         return value, np.r_[by_theta, (scale * members.T @ surprise + offsets).ravel()]
 
     first = np.r_[_BAYES, np.zeros(len(labels) * n_classes)]
-    if start is not None:
-        first = np.r_[start.theta, start.offsets[:, labels].T.ravel() / scale]
     found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6}).x
     offsets = np.zeros((n_classes, n_classes))
     offsets[:, labels] = scale * found[4:].reshape(len(labels), n_classes).T
@@ -212,10 +208,9 @@ def likely_scale(known: Known, folds: Ints, transition: Floats) -> float:
     """Return exp of the mean of log τ, each scale weighed by its likelihood for the rows of the fold left out."""
     scores, weights = np.zeros(len(_SCALES)), known.weights * (len(folds) / known.weights.sum())
     for fold in range(folds.max() + 1):
-        out, model = known.take(folds == fold), None
+        kept, out = known.take(folds != fold), known.take(folds == fold)
         for place, scale in enumerate(_SCALES.tolist()):
-            model = fit_calibration(known.take(folds != fold), transition, scale, model)
-            right = model.posterior(*out[:3])[np.arange(len(out.true)), out.true]
+            right = fit_calibration(kept, transition, scale).posterior(*out[:3])[np.arange(len(out.true)), out.true]
             scores[place] += weights[folds == fold] @ np.log(np.maximum(right, np.finfo(np.float64).tiny))
     return float(np.exp(softmax(scores) @ np.log(_SCALES)))
 
@@ -223,8 +218,7 @@ def likely_scale(known: Known, folds: Ints, transition: Floats) -> float:
 def assign_folds(strata: Ints, rng: np.random.Generator) -> Ints:
     """Return a fold for each verified row, at random and evenly within the strata of the draw.
 
-    A fold is then a random sample of the rows that its calibration has not seen, which makes intervals from
-    cross-calibrated predictions unbiased. Folds balanced by true class would look at the truth.
+    Intervals from cross-calibrated predictions are then unbiased; folds balanced by true class would look at the truth.
     """
     order = rng.permutation(len(strata))
     folds = np.empty(len(strata), np.intp)

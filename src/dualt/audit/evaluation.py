@@ -44,13 +44,12 @@ _DRAWS = 50
 
 
 class Accuracy(NamedTuple):
-    """An accuracy (or a difference of two) against the truth, with its interval; `against_given` is the agreement."""
+    """An accuracy (or a difference of two) against the truth, with its interval."""
 
     estimate: float
     low: float
     high: float
     standard_error: float
-    against_given: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,15 +202,15 @@ def accuracy_by_audit(
     values, cells = np.unique(lead, return_inverse=True)
     if rival is None:
         shares = np.bincount(cells) / len(cells)
-        return Accuracy(*post_stratified(truth, cells[rows], shares, weights, level), float(lead.mean()))
+        return Accuracy(*post_stratified(truth, cells[rows], shares, weights, level))
     # Where both models agree the lead is known to be 0; elsewhere, −1 to 1 becomes 0 to 1 for the interval.
     differ = predicted != rival
     reach, shares = float(differ.mean()), np.bincount(cells[differ], minlength=len(values)) / max(differ.sum(), 1)
     if not differ[rows].any():
-        return Accuracy(0.0, -reach, reach, reach, float(lead.mean()))
+        return Accuracy(0.0, -reach, reach, reach)
     found = post_stratified((1 + truth) / 2, np.where(differ, cells, -1)[rows], shares, weights, level)
     estimate, low, high = ((2 * value - 1) * reach for value in found[:3])
-    return Accuracy(estimate, low, high, 2 * found[3] * reach, float(lead.mean()))
+    return Accuracy(estimate, low, high, 2 * found[3] * reach)
 
 
 def accuracy_through_transition(
@@ -234,8 +233,7 @@ def accuracy_through_transition(
         variance += np.var([np.clip(per_row(matrix).mean(), least, 1) for matrix in transition_draws], ddof=1)
     estimate, error = float(np.clip(rows.mean(), least, 1)), float(np.sqrt(variance))
     half = NormalDist().inv_cdf((1 + level) / 2) * error
-    plain = float(_lead(predicted, rival, given).mean())
-    return Accuracy(estimate, max(estimate - half, least), min(estimate + half, 1.0), error, plain)
+    return Accuracy(estimate, max(estimate - half, least), min(estimate + half, 1.0), error)
 
 
 def largest_rate(matrix: Floats, given: Codes, level: float = 0.95) -> float:

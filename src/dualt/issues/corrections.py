@@ -28,10 +28,7 @@ class TrainingSet(NamedTuple):
 
 
 def _reweighted(issues: LabelIssues, labels: NDArray[np.intp], right: NDArray[np.float64]) -> TrainingSet:
-    """Weigh each example by q_y / (q @ T)_y: the noisy sample then stands for the clean one (Liu & Tao 2016).
-
-    A label is right with probability q_y · T_yy / (q @ T)_y, so that the weight is this over T_yy.
-    """
+    """Weigh each example by q_y / (q @ T)_y = P(label is right) / T_yy (Liu & Tao 2016)."""
     kept = np.diagonal(issues.transition)[labels]
     importance = np.divide(right, kept, out=np.zeros(len(labels)), where=kept > 0)
     if not importance.any():

@@ -243,8 +243,8 @@ def flag(
 ) -> NDArray[np.bool_]:
     """Return which labels to flag: those below the threshold, or the `top` least probable.
 
-    By default those to which another class is preferred, and the least probable of the others until as many are
-    flagged as are expected to be wrong, Σ(1 − P(right)).
+    By default those with another class `preferred`, then the least probable until as many are flagged as are expected
+    to be wrong, Σ(1 − P(right)).
     """
     if threshold is not None:
         return np.asarray(right < threshold)
