@@ -7,18 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from dualt.cli import app
 from dualt.io import read_class_folder
+from tests.cli.commands import run
 
 NAMES = ["cat", "dog", "fox"]
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def read(path):

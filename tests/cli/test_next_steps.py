@@ -8,19 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from dualt import noise
-from dualt.cli import app
+from tests.cli.commands import run
 
 NAMES = np.array(["c", "a", "b"])
 WORDS = {"c": "cup milk", "a": "fox hen", "b": "ship wave"}
-
-
-def run(*arguments, **options):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def steps(result):

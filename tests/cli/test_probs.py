@@ -9,26 +9,12 @@ import pandas as pd
 import pytest
 from PIL import Image
 from sklearn.naive_bayes import GaussianNB
-from typer.testing import CliRunner
 
 from dualt import find_label_issues
-from dualt.cli import app
 from dualt.crossfit import cross_fit
+from tests.cli.commands import refused, run
 
 WORDS = {"animals, small": ["fox", "hen", "owl"], 'the "sea"': ["ship", "wave", "salt"], "café ☕": ["cup", "milk"]}
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def refused(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 2, result.output
-    assert "Traceback" not in result.output
-    return result.stderr
 
 
 @pytest.fixture

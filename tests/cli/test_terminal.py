@@ -1,4 +1,4 @@
-"""Terminals as they are: without UTF-8, with completion, and interrupted."""
+"""Terminals as they are: narrow, no terminal at all, and interrupted."""
 
 from io import StringIO
 
@@ -10,10 +10,6 @@ from typer.testing import CliRunner
 import dualt
 from dualt import io
 from dualt.cli import app, terminal
-
-
-def test_completion_can_be_installed():
-    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
 
 
 def test_an_interrupted_command_says_how_to_go_on(monkeypatch):

@@ -6,18 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from dualt.cli import app
+from tests.cli.commands import run
 
 NAMES = np.array(["cat", "dog", "fox"])
 N = 120
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture

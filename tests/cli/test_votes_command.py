@@ -7,23 +7,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from dualt.cli import app
+from tests.cli import commands
+from tests.cli.commands import refused
 
 WORDS = {"cat": ["purr", "meow", "paw"], "dog": ["bark", "bone", "tail"], "owl": ["hoot", "wing", "nest"]}
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def refused(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 2, result.output
-    return result.stderr
+    return commands.run(*arguments).stdout
 
 
 @pytest.fixture

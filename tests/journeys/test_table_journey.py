@@ -12,12 +12,7 @@ from raw_data import CLASSES, raw_table, read, write_table
 from typer.testing import CliRunner
 
 from dualt.cli import app
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result
+from tests.cli.commands import run
 
 
 def write_probabilities(rows, path):
