@@ -86,9 +86,8 @@ def demo(as_json: Json = False) -> None:
         f"\nThe transition matrix, by the default estimator, {DEFAULT_ESTIMATOR}:"
     )
     show_estimate(out, estimates[DEFAULT_ESTIMATOR])
-    table = plain_table(
-        "\nAll estimators, against the truth that they did not see", "estimator", "finds wrong>", "error Σ|T − T̂| / C>"
-    )
+    out.print("\nAll estimators, against the truth that they did not see:")
+    table = plain_table("", "estimator", "finds wrong>", "error Σ|T − T̂| / C>")
     for name in sorted(errors, key=errors.__getitem__):
         table.add_row(name, f"{estimates[name].noise_rate:.1%}", f"{errors[name]:.3f}")
     out.print(table)
