@@ -209,15 +209,6 @@ def test_whole_floats_name_the_classes_that_the_numbers_name():
     np.testing.assert_array_equal(dualt.estimate_transition(frame, [2.0, 1.0, 2.0], "spade").transition, np.eye(2))
 
 
-def test_a_frame_of_truth_values_in_another_order_gives_the_same_matrix():
-    probs, given_labels = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([False, True, True])
-    wanted = dualt.estimate_transition(probs, given_labels, "spade").transition
-    swapped = pd.DataFrame(probs[:, ::-1], columns=[True, False])
-    np.testing.assert_array_equal(
-        dualt.estimate_transition(swapped, given_labels, "spade").transition, wanted[::-1, ::-1]
-    )
-
-
 def test_an_empty_label_is_a_missing_one():
     for class_names in (None, ["a", "b"]):
         with pytest.raises(LabelsError, match=r"a label for every row, got '' at row 2\. Drop"):

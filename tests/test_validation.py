@@ -102,12 +102,6 @@ def test_columns_of_a_data_frame_name_the_classes():
     assert dualt.estimate_transition(frame, LABELS, class_names=["a", "b"]).class_names == ("a", "b")
 
 
-def test_a_class_without_labels_is_a_notice_not_an_error():
-    estimate = dualt.estimate_transition(np.full((40, 3), 1 / 3), [0, 1] * 20)
-    assert "class-without-labels" in [notice.code for notice in estimate.warnings]
-    np.testing.assert_allclose(estimate.transition.sum(axis=1), 1)
-
-
 def test_a_memory_map_is_read_in_place(tmp_path):
     np.save(tmp_path / "p.npy", PROBS)
     np.save(tmp_path / "y.npy", LABELS)
