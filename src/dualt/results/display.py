@@ -74,12 +74,7 @@ def _caption(estimate: TransitionEstimate, chosen: NDArray[np.intp]) -> str:
 
 
 def plot_transition(
-    transition: ArrayLike,
-    class_names: ClassNames | None = None,
-    *,
-    ax: Any = None,
-    title: str | None = None,
-    cmap: str = "Blues",
+    transition: ArrayLike, class_names: ClassNames | None = None, *, ax: Any = None, title: str | None = None
 ) -> Any:
     """Draw a transition matrix as a heat map, in per cent for up to twelve classes, and return its Axes.
 
@@ -91,8 +86,6 @@ def plot_transition(
         In the order of the rows; their numbers by default.
     ax
         Where to draw; a new figure by default.
-    title, cmap
-        Title and matplotlib colour map.
 
     Examples
     --------
@@ -109,7 +102,7 @@ def plot_transition(
 
         side = float(np.clip(1.6 + 0.42 * n_classes, 3.2, 9))
         ax = pyplot.subplots(figsize=(side * 1.15, side), layout="constrained")[1]
-    ax.imshow(matrix, cmap=cmap, vmin=0, vmax=1)
+    ax.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
     if n_classes <= _NAMES_UP_TO:
         slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 4 else {}
         ax.set_xticks(range(n_classes), names, **slanted)

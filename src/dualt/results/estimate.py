@@ -190,9 +190,9 @@ class TransitionEstimate:
     def _repr_html_(self) -> str:
         return display.estimate_html(self)
 
-    def plot(self, ax: Any = None, *, cmap: str = "Blues") -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the matrix as a heat map with matplotlib, and return its Axes."""
-        return display.plot_transition(self.transition, self.class_names, ax=ax, title=self.summary, cmap=cmap)
+        return display.plot_transition(self.transition, self.class_names, ax=ax, title=self.summary)
 
     def to_frame(self) -> Any:
         """Return the matrix as a pandas data frame: a row per true class, a column per given label."""
