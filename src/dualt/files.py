@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -77,15 +76,7 @@ def json_text(content: Any, *, indent: int | None = 1) -> str:
     try:
         return json.dumps(content, indent=indent, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(content), indent=indent, allow_nan=False)
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, Mapping):
-        return {name: _finite(value) for name, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+        return json.dumps(json.loads(json.dumps(content), parse_constant=lambda _: None), indent=indent)
 
 
 @contextmanager

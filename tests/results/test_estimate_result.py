@@ -119,7 +119,7 @@ def test_replicates_do_not_touch_the_data():
     probs, labels = rng.dirichlet(np.ones(5), 2000), rng.integers(0, 5, 2000)
     estimate = dualt.estimate_transition(probs, labels)
     probs[:] = np.nan
-    replicates = estimate.replicates(200)
+    replicates = estimate.replicates
     assert replicates.shape == (200, 5, 5)
     assert np.isfinite(replicates).all()
 
@@ -158,12 +158,6 @@ def test_the_matrix_cannot_be_changed():
             matrix[0, 0] = 0
     np.array(estimate, copy=True)[0, 0] = 0
     np.testing.assert_array_equal(estimate.transition, before)
-
-
-@pytest.mark.parametrize("count", [0, -1, 2.5])
-def test_the_number_of_replicates_is_checked(count):
-    with pytest.raises(InputError, match="Expected n_replicates, a whole number of at least 1, got"):
-        estimated().replicates(count)
 
 
 def test_print_shows_the_matrix_and_the_rate_and_nothing_is_bootstrapped(monkeypatch):

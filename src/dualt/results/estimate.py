@@ -16,11 +16,10 @@ from dualt.results import claims, display
 from dualt.results.claims import Notice
 from dualt.results.diagnostics import Diagnostics
 from dualt.results.fit import Fit, Matrix
-from dualt.rng import RandomState, as_generator
 from dualt.rows.chunks import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 from dualt.transition import clean_prior
-from dualt.validation import check_count, check_fraction
+from dualt.validation import check_fraction
 
 if TYPE_CHECKING:
     from dualt.audit import AuditResult
@@ -135,20 +134,15 @@ class TransitionEstimate:
         """What a user of this estimate should know, in plain words."""
         return claims.notices(self)
 
-    def replicates(self, n_replicates: int | None = None, random_state: RandomState = 0) -> NDArray[np.float32]:
-        """Return the matrices of bootstrap resamples of the summary, (n_replicates, n_classes, n_classes)."""
-        n_classes = len(self.class_names)
-        if n_replicates is None:
-            n_replicates = int(np.clip(_REPLICATE_ENTRIES // n_classes**2, 32, _REPLICATES))
-        generator = as_generator(random_state)
-        drawn = np.empty((check_count(n_replicates, "n_replicates", 1), n_classes, n_classes), np.float32)
-        for replicate in drawn:
-            replicate[:] = self.fit.resample(generator)
-        return drawn
-
     @cached_property
-    def _replicates(self) -> NDArray[np.float32]:
-        return self.replicates()
+    def replicates(self) -> NDArray[np.float32]:
+        """The matrices of bootstrap resamples of the summary, (n_replicates, n_classes, n_classes)."""
+        n_replicates = int(np.clip(_REPLICATE_ENTRIES // self.transition.size, 32, _REPLICATES))
+        rng = np.random.default_rng(0)
+        drawn = np.empty((n_replicates, *self.transition.shape), np.float32)
+        for replicate in drawn:
+            replicate[:] = self.fit.resample(rng)
+        return drawn
 
     def confidence_interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
@@ -161,7 +155,7 @@ class TransitionEstimate:
             low, high = self.audit.transition_interval(level)
             return np.minimum(low, self.transition), np.maximum(high, self.transition)
         tail = (1 - level) / 2
-        low, high = np.quantile(self._replicates, [tail, 1 - tail], axis=0)
+        low, high = np.quantile(self.replicates, [tail, 1 - tail], axis=0)
         # A count of 0 among n labels resamples to 0 for ever, yet rules out only rates above 1 − (1 − level)^(1/n)
         # ("the rule of three"). Within reach of an end the end itself cannot be ruled out.
         reach = 1 - (1 - level) ** (1 / np.maximum(self.fit.support[:, None], 1))
