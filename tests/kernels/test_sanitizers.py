@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dualt import kernels
-
 SOURCES = Path(__file__).parents[2] / "src" / "dualt" / "kernels"
 # Exactly as much memory as is needed, from malloc, so that one byte beyond it is noticed.
 PROGRAM = """
@@ -64,12 +62,6 @@ def sanitized(tmp_path_factory):
     if built.returncode or not all(Path(name).is_absolute() for name in runtimes):
         pytest.skip("no sanitizers")
     return library, " ".join(runtimes)
-
-
-def test_every_kernel_is_watched():
-    used = {"read_posterior", "scan_rows"}
-    names = {name.removesuffix("_float").removesuffix("_double") for name in kernels._SIGNATURES}
-    assert names == used
 
 
 @pytest.mark.slow

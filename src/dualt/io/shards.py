@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,8 @@ _NO_PROBABILITIES = (
     " with --text or --features."
 )
 _log = logging.getLogger(__name__)
-
-
-class Part(NamedTuple):
-    """Some rows of a file, and the class names that its header has."""
-
-    probs: NDArray[Any]
-    labels: NDArray[Any]
-    class_names: tuple[str, ...] | None = None
+# Probabilities, labels, and the class names that a header has.
+Part: TypeAlias = tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -61,8 +55,8 @@ class FileRows:
 
     def __call__(self) -> Iterator[Rows]:
         """Yield (probabilities, labels): memory-mapped if the file can be, as kept if it was parsed before."""
-        for part in self.parts():
-            yield part.probs[slice(*self.limits)], part.labels[slice(*self.limits)]
+        for probs, labels, _ in self.parts():
+            yield probs[slice(*self.limits)], labels[slice(*self.limits)]
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without what was parsed: workers parse the file in every pass."""
@@ -88,53 +82,49 @@ class FileRows:
         if self.kept:
             yield from self.kept
             return
-        is_table = self.path.suffix.lower() in TABLES
-        labels = None
-        if not is_table or self.labels is not None:
-            labels = load_labels(self.labels or self.path, column=self.label, missing=True)
-            labels = as_label_array(labels) if len(labels) else labels
-        for part in self._table_parts(labels) if is_table else self._array_part(labels):
+        apart: Any = None
+        if self.labels is not None or self.path.suffix.lower() not in TABLES:
+            apart = load_labels(self.labels or self.path, column=self.label, missing=True)
+            apart = as_label_array(apart) if len(apart) else apart
+        n_rows = 0
+        for probs, labels, names in self._table_parts() if self.path.suffix.lower() in TABLES else self._array_part():
+            part = probs, apart[n_rows : n_rows + len(probs)] if labels is None else labels, names
+            n_rows += len(probs)
             if self.kept is not None and self.path.suffix.lower() != ".npy":
                 self.kept.append(part)
             yield part
+            del probs, part  # before the next is made
+        if apart is not None:
+            check_same_length(n_rows, len(apart))
 
-    def _array_part(self, labels: Any) -> Iterator[Part]:
-        probs = load_array(self.path)
-        check_same_length(len(probs), len(labels))
-        yield Part(probs, labels)
+    def _array_part(self) -> Iterator[tuple[NDArray[Any], None, None]]:
+        yield load_array(self.path), None, None
 
-    def _table_parts(self, apart: NDArray[Any] | None) -> Iterator[Part]:
+    def _table_parts(self) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...] | None]]:
+        """Yield (probabilities, labels if they are in a column, class names)."""
         folder = self.labels if self.labels is not None and is_class_folder(self.labels) else None
         own_label = self.label if self.labels is None else None
-        named = own_label or (self.ignored[0] if self.ignored else None)
-        path, start = check_readable(self.path), 0
+        named = own_label or next(iter(self.ignored), None)
+        path = check_readable(self.path)
         if self.kept is not None or folder is not None:
             tables: Iterable[Table] = [open_table(path, named)]
         else:
             n_columns = next(table_parts(path, 1, named)).n_columns
             tables = table_parts(path, max(_CELLS_OF_PART // n_columns, 1), named)
         for table in tables:
-            left_out = {name for name in self.ignored if name in (table.names or ())}
-            if own_label is not None:
-                left_out.add(own_label)
+            left_out = {name for name in (*self.ignored, own_label or "") if name and name in (table.names or ())}
             order: Any = slice(None)
             if folder is not None:
                 order, column = self._order(table, folder)
                 left_out.add(column)
+            labels = None if own_label is None else table.read_column(table.position(own_label))
             places, names = choose_columns(table, left_out, self.columns)
             probs = table.read_numbers(places)[order]
-            if apart is None:
-                labels = table.read_column(table.position(own_label or ""))
-                labels = as_label_array(labels, missing=True) if len(labels) else labels
-            else:
-                labels = apart[start : start + len(probs)]
+            labels = as_label_array(labels, missing=True) if labels is not None and len(labels) else labels
             scaled = scale_rounded(probs)
             if scaled is not probs:
                 _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", path)
-            start += len(probs)
-            yield Part(scaled, labels, names)
-        if apart is not None:
-            check_same_length(start, len(apart))
+            yield scaled, labels, names
 
     def _order(self, table: Table, folder: Path) -> tuple[NDArray[np.intp], str]:
         """Return the rows of a table in the order of the image files that they name, and the column that does."""
@@ -208,16 +198,13 @@ def open_shards(
     """Open shards of probabilities and of labels, paired by name, and check that they belong together.
 
     `.npy` shards are memory-mapped. Tables are parsed once and kept in memory if all of them have at most half a
-    gigabyte together; larger ones are parsed in parts in every pass. Rows without a label are left out; the blocks'
-    `missing` are their numbers.
+    gigabyte together; larger ones are parsed in parts in every pass. Rows without a label are left out.
 
     Parameters
     ----------
     probs, labels
         A pattern, a folder or a file each. Without `labels`, or if they are the same and `label` is given, each shard
-        is a table that has its labels in that column.
-    label
-        Name of the label column.
+        is a table that has its labels in the column `label`.
     columns
         Pattern of the columns of probabilities; see `choose_columns`.
     ignored

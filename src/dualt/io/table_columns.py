@@ -79,19 +79,15 @@ class Table:
         return values
 
     def _numbers(self, place: int) -> NDArray[Any]:
-        import pandas as pd
-
         column = self.frame.iloc[:, place]
-        if column.dtype.kind == "f" and isinstance(column.dtype, np.dtype):
-            return np.asarray(column)
         if column.dtype.kind in "fiu":
-            return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+            plain = column.dtype.kind == "f" and isinstance(column.dtype, np.dtype)
+            return np.asarray(column) if plain else np.asarray(column.to_numpy(np.float64, na_value=np.nan))
         texts = [cell_text(cell).replace(self.decimal, ".").strip() for cell in column.tolist()]
         try:
-            return np.array([text or "nan" for text in texts], dtype=object).astype(np.float64)
+            return np.array([float(text or "nan") for text in texts])
         except ValueError:
-            numbers = pd.to_numeric(pd.Series(texts), errors="coerce").notna().tolist()
-            row = next((row for row, text in enumerate(texts) if text and not numbers[row]), 0)
+            row = next(row for row, text in enumerate(texts) if text and not _is_number(text))
             name = place if self.names is None else repr(self.names[place])
             raise NotNumbersError(
                 f"Expected numbers in column {name} of {self.path}, got {texts[row][:40]!r} in row {row}."
@@ -104,9 +100,9 @@ class Table:
             return np.asarray(column.to_numpy())
         if column.dtype.kind in "iuf":
             return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-        for row, value in enumerate(column.tolist()):
-            if isinstance(value, (list, dict, np.ndarray)):
-                raise LabelsError(f"Expected one label per row of {self.path}, got {str(value)[:40]} in row {row}.")
+        several = (row for row, value in enumerate(column.tolist()) if isinstance(value, (list, dict, np.ndarray)))
+        if (row := next(several, None)) is not None:
+            raise LabelsError(f"Expected one label per row of {self.path}, got {str(column[row])[:40]} in row {row}.")
         texts = self.read_texts(place)
         if self.path.suffix.lower() in JSON_LINES and {*texts} <= {"True", "False"}:
             return np.asarray([text == "True" for text in texts])
@@ -118,11 +114,9 @@ class Table:
 
     def read_columns(self, places: Sequence[int]) -> list[list[str]]:
         """Return several columns as texts; numbers with a point before decimals."""
-        columns = [self.read_texts(place) for place in places]
-        if self.decimal == ".":
-            return columns
-        is_decimal = DECIMAL_COMMA.fullmatch
-        return [[cell.replace(",", ".") if is_decimal(cell) else cell for cell in cells] for cells in columns]
+        comma = DECIMAL_COMMA.fullmatch if self.decimal == "," else lambda _: None
+        columns = (self.read_texts(place) for place in places)
+        return [[cell.replace(",", ".") if comma(cell) else cell for cell in cells] for cells in columns]
 
 
 def open_table(path: str | Path, column: str | None = None, header: bool | None = None) -> Table:

@@ -39,14 +39,8 @@ def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) 
     Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value; Parquet and Feather keep
     their types and need the extra [tables].
 
-    Parameters
-    ----------
-    path
-        `.csv`, `.tsv`, `.jsonl`, `.ndjson`, `.parquet` or `.feather`.
-    header
-        Whether the first line of a CSV or TSV file names the columns; without, they are numbered.
-    guarded
-        Whether `dualt` wrote the file with guarded cells; see `guard_cell`.
+    Without a `header`, the columns of a CSV or TSV file are numbered. Tables that `dualt` wrote may have `guarded`
+    cells; see `guard_cell`.
     """
     (frame,) = table_chunks(path, None, header=header)
     if guarded:
@@ -184,25 +178,23 @@ def _check_widths(path: Path, dialect: Dialect, width: int) -> bool:
 def _json_chunks(path: Path, n_rows: int | None) -> Iterator[DataFrame]:
     import pandas as pd
 
+    def cells(line: str, number: int) -> dict[str, str]:
+        try:
+            content = json.loads(line)
+        except (RecursionError, ValueError) as error:
+            raise FileError(f"Cannot read line {number} of {path}: {error}.") from None
+        if not isinstance(content, dict):
+            raise InputError(f"Expected an object on line {number} of {path}, got {type(content).__name__}.")
+        return {name: cell_text(value) for name, value in content.items()}
+
     with open_input(path, "r") as stream:
-        rows = (_json_object(line, number, path) for number, line in enumerate(stream, start=1) if line.strip())
+        rows = (cells(line, number) for number, line in enumerate(stream, start=1) if line.strip())
         some = list(islice(rows, n_rows))
         if not some:
             raise FileError(f"Cannot read {path}: it is empty.")
         while some:
-            texts = [{name: cell_text(value) for name, value in row.items()} for row in some]
-            yield pd.DataFrame(texts, dtype=str).fillna("")
+            yield pd.DataFrame(some, dtype=str).fillna("")
             some = list(islice(rows, n_rows))
-
-
-def _json_object(line: str, number: int, path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
-    except (RecursionError, ValueError) as error:
-        raise FileError(f"Cannot read line {number} of {path}: {error}.") from None
-    if not isinstance(content, dict):
-        raise InputError(f"Expected an object on line {number} of {path}, got {type(content).__name__}.")
-    return content
 
 
 def cell_text(value: Any) -> str:
