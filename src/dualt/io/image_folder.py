@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -114,16 +114,12 @@ def natural_order(path: Path) -> list[Any]:
 def match_names(folder: Path, files: Sequence[str], names: Sequence[str]) -> list[int]:
     """Return which of `files`, paths inside `folder`, each name means: by its path, else its file name, else its stem.
 
-    Raises
-    ------
-    InputError
-        If a name means no file, or several.
+    A name that means no file, or several, is refused.
     """
-    forms: tuple[Callable[[Path], str], ...] = (Path.as_posix, lambda file: file.name, lambda file: file.stem)
     known: list[dict[str, list[int]]] = [{}, {}, {}]
     for place, file in enumerate(map(Path, files)):
-        for form, called in zip(forms, known, strict=True):
-            called.setdefault(form(file), []).append(place)
+        for called, form in zip(known, (file.as_posix(), file.name, file.stem), strict=True):
+            called.setdefault(form, []).append(place)
     matched = []
     for row, name in enumerate(names):
         found: list[int] = next((called[name] for called in known if name in called), [])

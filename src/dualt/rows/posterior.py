@@ -120,10 +120,8 @@ def check_blocks(blocks: Sequence[Block]) -> None:
     check_n_classes(first.n_classes)
     for block in blocks:
         if block.n_classes != first.n_classes:
-            raise InputError(
-                f"Expected {first.n_classes} columns of probabilities in {block.name} as in {first.name},"
-                f" got {block.n_classes}."
-            )
+            wanted = f"{first.n_classes} columns of probabilities in {block.name} as in {first.name}"
+            raise InputError(f"Expected {wanted}, got {block.n_classes}.")
         if working_dtype(block.dtype) != working_dtype(first.dtype):
             raise InputError(
                 f"Expected probabilities of one precision, got {first.dtype} in {first.name} and {block.dtype} in"
