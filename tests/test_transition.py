@@ -111,12 +111,6 @@ def test_a_prior_of_thousands_of_classes_takes_no_cube(monkeypatch):
     np.testing.assert_allclose(found, clean, atol=1e-6)
 
 
-def test_a_singular_matrix_warns_and_still_gives_a_distribution():
-    with pytest.warns(DualtWarning, match="near singular"):
-        found = dualt.clean_posterior([[0.7, 0.3]], [[0.5, 0.5], [0.5, 0.5]])
-    np.testing.assert_allclose(found.sum(), 1)
-
-
 def test_sizes_must_fit():
     with pytest.raises(TransitionError, match="3×3"):
         dualt.clean_posterior(np.full((1, 3), 1 / 3), np.eye(2))

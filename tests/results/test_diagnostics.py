@@ -159,14 +159,6 @@ def test_only_dual_t_double_counts():
     assert dualt.estimate_transition(*over_confident(), "dual-t").diagnostics.double_counting < 0.05
 
 
-@pytest.mark.parametrize("estimator", dualt.estimators.comparable(n_classes=3))
-def test_of_a_class_that_is_never_predicted_nothing_is_claimed(estimator):
-    found = dualt.estimate_transition(*never_predicted(), estimator)
-    (notice,) = [notice for notice in found.warnings if notice.code == "class-never-predicted"]
-    assert "noise-free" not in notice.advice
-    assert "a guess" in notice.advice
-
-
 def test_notices_name_the_classes_and_say_what_to_do():
     probs, noisy = without_labels(0)
     estimate = dualt.estimate_transition(probs, noisy, "spade", class_names=["ant", "bee", "cat"])
@@ -189,11 +181,6 @@ def test_figures_by_hand():
     # T♠ = [[½, ½], [0, 1]], T♣ = [[.9, .1], [.2, .8]]: 1 − 1.2 / 1 is below zero.
     assert figures.double_counting == 0
     assert figures.to_dict()["label_counts"] == [1, 3]
-
-
-def test_a_matrix_that_is_all_alike_has_an_infinite_or_huge_condition():
-    figures = dualt.estimate_transition(*two_alike(0.0), "spade").diagnostics
-    assert not figures.condition_number <= dualt.transition.NEAR_SINGULAR
 
 
 def test_the_condition_number_of_many_classes_is_left_out(monkeypatch):
