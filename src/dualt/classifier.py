@@ -18,8 +18,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, indexable
 
 from dualt.audit import Audit, as_audit
-from dualt.crossfit.folds import check_classifier, class_numbers, fit_folds, group_numbers, make_folds
-from dualt.crossfit.targets import encode_labels
+from dualt.crossfit.folds import check_classifier, class_numbers, encode_labels, fit_folds, group_numbers, make_folds
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues

@@ -235,18 +235,8 @@ def split_dataset(
     Training and validation labels are noisy, the test part stays clean. The three draws are independent: another noise
     gives the same parts, and smaller subsamples are subsets of larger ones.
 
-    Parameters
-    ----------
-    dataset
-    transition : (n_classes, n_classes)
-        The noise; `None` keeps the labels.
-    random_state
-    validation_fraction
-        Share of the samples to validate on.
-    n_samples
-        Size of training and validation part together; `None` takes all.
-    n_train
-        Size to which only the training part is cut afterwards, as in the paper's released code.
+    `transition` is the noise, of shape (n_classes, n_classes); `None` keeps the labels. `n_samples` is the size of both
+    parts together, by default all; `n_train` cuts only the training part, afterwards, as in the paper's released code.
     """
     if transition is not None:
         transition = check_transition(transition, dataset.n_classes)

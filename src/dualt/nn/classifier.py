@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from dualt.crossfit.targets import encode_labels
+from dualt.crossfit.folds import encode_labels
 from dualt.datasets.dataset import compute_moments
 from dualt.errors import DualtWarning
 from dualt.nn.config import AUTO, TrainingConfig
