@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from multiprocessing import get_context
 from time import perf_counter, process_time, thread_time
 from typing import Any
 
-from measure import best_of, machine, peak_megabytes
+from measure import apart, best_of, machine, peak_megabytes
 
 SHAPES = (
     (5_000, 10),
@@ -137,12 +136,6 @@ def measure_threads(shape: tuple[int, int]) -> dict[str, tuple[float, float]]:
         (wall, cpu, _), (wall_of_two, cpu_of_two, main) = (min(times[n_jobs][1:]) for n_jobs in (1, 2))
         found[name] = wall / wall_of_two, cpu / (main + (cpu_of_two - main) / 2)
     return found
-
-
-def apart(function: Callable[[Any], Any], argument: Any) -> Any:
-    """Run in a fresh process."""
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, (argument,))
 
 
 def show_growth(title: str, shapes: tuple[tuple[int, int], ...]) -> None:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeAlias
 from unittest import mock
 
 import numpy as np
-from measure import machine
+from measure import head, machine, row
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 from worlds import REAL, ROOT
@@ -132,12 +132,13 @@ def chosen_by_others(settings: dict[str, dict[str, float]]) -> dict[str, tuple[s
     return chosen
 
 
-def table(rows: dict[str, dict[str, float]], columns: Iterable[str], head: str) -> None:
+def table(rows: dict[str, dict[str, float]], columns: Iterable[str], first: str) -> None:
     """Print a Markdown table of means."""
-    names = [name for name in columns if any(name in row for row in rows.values())]
-    print(f"\n| {head} | {' | '.join(names)} |\n|{' --- |' * (len(names) + 1)}")
-    for name, row in rows.items():
-        print(f"| {name} | {' | '.join(f'{row[n]:.3f}' if n in row else '–' for n in names)} |")
+    names = [name for name in columns if any(name in own for own in rows.values())]
+    print()
+    head(first, *names)
+    for name, own in rows.items():
+        row(name, *(own.get(column, "–") for column in names))
 
 
 def show_constants(found: list[Problem], as_it_is: dict[str, float]) -> None:

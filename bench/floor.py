@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from measure import machine
 from numpy.typing import NDArray
-from patches import patch_features
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.progress import track
@@ -32,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dualt import noise
-from dualt.crossfit import out_of_fold_probabilities
+from dualt.crossfit import ImageFeatures, out_of_fold_probabilities
 from dualt.datasets import load_dataset
 from dualt.errors import FileError
 from dualt.estimators import ESTIMATORS
@@ -65,6 +64,11 @@ def images(name: str) -> Callable[[int], Data]:
         return pixels.reshape(len(pixels), -1), labels
 
     return load
+
+
+def patch_features(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return how images (n, channels, side, side) answer to 400 filters learnt from their patches."""
+    return ImageFeatures(n_filters=400, n_components=300).fit_transform(pixels)
 
 
 def cifar10(rows: int) -> Data:

@@ -11,6 +11,8 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,24 @@ def collect(
             with atomic_write(path) as stream:
                 json.dump(records, stream, indent=1)
     return records
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run in a fresh process, which may start others."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def row(*cells: Any) -> None:
+    """Print a row of a Markdown table, numbers with three digits."""
+    shown = (f"{cell:.3f}".replace("nan", "–") if isinstance(cell, float) else str(cell) for cell in cells)
+    print("| " + " | ".join(shown) + " |", flush=True)
+
+
+def head(*cells: str) -> None:
+    """Print the head of a Markdown table."""
+    row(*cells)
+    row(*["---"] * len(cells))
 
 
 def machine() -> str:

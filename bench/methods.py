@@ -22,10 +22,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from floor import chosen_rows
+from floor import chosen_rows, patch_features
 from measure import collect, machine
 from numpy.typing import NDArray
-from patches import patch_features
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression

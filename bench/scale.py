@@ -14,13 +14,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from measure import anonymous_megabytes, best_of, best_seconds, machine, peak_megabytes
+from measure import anonymous_megabytes, apart, best_of, best_seconds, machine, peak_megabytes
 
 NARROW, WIDE, PEER = (10_000_000, 10, 20, "float32"), (1_000_000, 1_000, 1, "float16"), (1_000_000, 100, 1, "float32")
 _BYTES = {"float16": 2, "float32": 4}
@@ -150,12 +148,6 @@ def measure_soak(folder: Path, seconds: float) -> list[float]:
         estimate(folder, "dual-t", n_jobs=1 + len(levels) % 2)
         levels.append(anonymous_megabytes())
     return levels
-
-
-def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run in a fresh process, which may start others."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 def scaled(shape: Shape, scale: float) -> Shape:

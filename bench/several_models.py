@@ -24,7 +24,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
-from measure import machine
+from measure import head, machine, row
 from sklearn.metrics import average_precision_score
 from worlds import REAL
 
@@ -69,14 +69,12 @@ def choose() -> None:
     table = pd.DataFrame(records).groupby("family").mean()
     settings = list(map(str, CHOICES))
     table["chosen"] = [table.drop(family)[settings].mean().idxmin() for family in table.index]
-    table["left out"] = [row[row["chosen"]] for _, row in table.iterrows()]
+    table["left out"] = [own[own["chosen"]] for _, own in table.iterrows()]
     table.loc["mean"] = table.mean(numeric_only=True)
     print(f"{len(records)} problems, {machine()}.\n\nΣ|T − T̂| / C by the levels of confidence:\n")
-    print(f"| family | {' | '.join(settings)} | chosen by the others | left out | default |")
-    print(f"|{' --- |' * (len(settings) + 4)}")
-    for family, row in table.fillna({"chosen": ""}).iterrows():
-        cells = " | ".join(f"{row[name]:.3f}" for name in settings)
-        print(f"| {family} | {cells} | {row['chosen']} | {row['left out']:.3f} | {row['default']:.3f} |")
+    head("family", *settings, "chosen by the others", "left out", "default")
+    for family, own in table.fillna({"chosen": ""}).iterrows():
+        row(family, *(own[name] for name in settings), own["chosen"], own["left out"], own["default"])
 
 
 def measure(family: str, name: str, members: np.ndarray, given: np.ndarray, clean: np.ndarray) -> dict[str, Any]:
@@ -110,10 +108,10 @@ def measure(family: str, name: str, members: np.ndarray, given: np.ndarray, clea
 
 def show(title: str, table: pd.DataFrame, columns: dict[str, str]) -> None:
     """Print columns of the means under other names."""
-    print(f"\n{title}:\n\n| family | problems | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 2)}")
-    for family, row in table.iterrows():
-        cells = ("–" if np.isnan(row[name]) else f"{row[name]:.3f}" for name in columns.values())
-        print(f"| {family} | {row['problems']:.0f} | {' | '.join(cells)} |")
+    print(f"\n{title}:\n")
+    head("family", "problems", *columns)
+    for family, own in table.iterrows():
+        row(family, f"{own['problems']:.0f}", *(own[name] for name in columns.values()))
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from cleanlab import multiannotator
 from crowdkit.aggregation import DawidSkene, OneCoinDawidSkene
-from measure import best_seconds, machine, peak_megabytes
+from measure import best_seconds, head, machine, peak_megabytes, row
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -340,15 +340,6 @@ def million(n_votes: int) -> str:
     megabytes = peak_megabytes(lambda: dualt.combine_votes(long))
     cost = f"{seconds:.0f} s of one core, {megabytes:,.0f} MB beside the votes."
     return f"{n_votes:,} votes of 5,000 annotators, 10 classes: {cost}"
-
-
-def row(*cells: Any) -> None:
-    print("| " + " | ".join(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in cells) + " |")
-
-
-def head(*cells: str) -> None:
-    row(*cells)
-    row(*["---"] * len(cells))
 
 
 def show(records: list[tuple[str, int, str, dict[str, float]]], methods: tuple[str, ...], least: int) -> None:

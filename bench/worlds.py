@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from floor import DATA, NOISES, Data, Problem, chosen_rows, class_conditional, posterior_of
+from floor import DATA, NOISES, Data, Problem, chosen_rows, class_conditional, patch_features, posterior_of
 from numpy.typing import NDArray
-from patches import patch_features
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
