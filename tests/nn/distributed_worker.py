@@ -1,7 +1,5 @@
 """Trains a few networks in this process, or in its share of the processes that torchrun started."""
 
-from __future__ import annotations
-
 import sys
 
 from safetensors.torch import save_file

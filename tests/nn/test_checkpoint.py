@@ -1,7 +1,5 @@
 """Checkpoints: resumed runs are the uninterrupted ones, and damage is named."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One training configuration: the same words and defaults everywhere, and the recipe that it makes of a stage."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields
 from pathlib import Path
@@ -53,11 +51,8 @@ def test_every_other_setting_is_passed_by_name():
 def test_what_a_run_is_resumed_with_is_plain():
     config = TrainingConfig(network=build, transition=np.eye(2), weights=Path("w.safetensors"), device="cpu")
     options = resume_options(config)
-    assert (options["network"], options["transition"], options["weights"]) == (
-        "build",
-        [[1, 0], [0, 1]],
-        "w.safetensors",
-    )
+    plain = options["network"], options["transition"], options["weights"]
+    assert plain == ("build", [[1, 0], [0, 1]], "w.safetensors")
     assert "device" not in options
 
 
@@ -112,6 +107,7 @@ def test_folds_suit_the_number_of_samples():
         ({"recipe": "own"}, InputError, "Expected recipe"),
         ({"precision": "fp8"}, InputError, "precision"),
         ({"n_jobs": 0}, InputError, "n_jobs"),
+        ({"folds": 0}, InputError, "folds, .*at least 1, got 0"),
         ({"augment": "rotate"}, UnknownNameError, "Unknown augmentation 'rotate'"),
         ({"validation_fraction": 1.5}, InputError, "validation_fraction"),
         ({"epochs": "3"}, InputError, "Expected epochs, a whole number of at least 1, got '3'"),

@@ -1,7 +1,5 @@
 """Two processes give the weights of one process with the same batches, up to floating point."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

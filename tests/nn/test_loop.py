@@ -1,7 +1,5 @@
 """The loop: it equals a loop written out by hand, repeats itself, stops, and says why it stopped."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

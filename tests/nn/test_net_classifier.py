@@ -1,7 +1,5 @@
 """RobustNetClassifier: scikit-learn's contract, string labels, folders."""
 
-from __future__ import annotations
-
 import pickle
 import re
 
@@ -49,22 +47,6 @@ def test_string_labels_and_the_clean_class(digits):
     np.testing.assert_allclose(model.transition_, model.transition_estimate_.transition)
     assert list(model.history_) == ["ce", "ce-fold-1", "ce-fold-2", "ce-fold-3", "forward"]
     assert (model.method_, model.distrust_) == ("forward", None)
-
-
-def test_a_known_matrix_needs_no_posterior(digits):
-    x, given, x_test, y_test = digits
-    model = RobustNetClassifier(
-        transition=dualt.noise.pair(10, 0.3), random_state=0
-    ).fit(x, given)  # fmt: skip
-    assert list(model.history_) == ["forward"]
-    assert model.transition_estimate_ is None
-    assert (model.predict(x_test) == y_test).mean() > 0.9
-
-
-def test_folds_say_whether_the_matrix_is_out_of_fold(digits):
-    x, given, *_ = digits
-    assert RobustNetClassifier(**{**QUICK, "epochs": 1}).fit(x, given).out_of_fold_ is True
-    assert RobustNetClassifier(**{**QUICK, "epochs": 1, "folds": 1}).fit(x, given).out_of_fold_ is False
 
 
 def test_images_and_convolutions():
@@ -132,12 +114,6 @@ def test_a_callback_sees_every_epoch(digits):
     model = RobustNetClassifier(method="gce", **QUICK)
     model.fit(x[:200], given[:200], on_epoch=lambda stage, record: seen.append((stage, record.loss)))
     assert seen == [("gce", loss) for loss in model.history_["gce"]["loss"]]
-
-
-def test_a_seed_fixes_the_result(digits):
-    x, given, *_ = digits
-    first, second = (RobustNetClassifier(**QUICK).fit(x[:200], given[:200]).predict_proba(x) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
 
 
 def own_network(input_shape, n_classes):
@@ -211,14 +187,6 @@ def test_clone_and_bad_requests(digits):
 def test_labels_that_are_missing_or_no_classes_are_named(labels, said):
     with pytest.raises(InputError, match=re.escape(said)):
         RobustNetClassifier().fit(np.eye(4), labels)
-
-
-def test_a_label_that_the_matrix_excludes_is_named(digits):
-    x, given, *_ = digits
-    matrix = np.eye(10)
-    matrix[3, 3], matrix[3, 4] = 0, 1
-    with pytest.raises(TransitionError, match="no sample is ever labelled 3"):
-        RobustNetClassifier(transition=matrix, epochs=1).fit(x, given)
 
 
 def test_an_estimate_whose_classes_are_in_another_order_is_put_in_this_one(digits):

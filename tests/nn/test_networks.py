@@ -1,7 +1,5 @@
 """Networks: sizes known from the literature, shapes, seeds, weights from files."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from safetensors.torch import save_file

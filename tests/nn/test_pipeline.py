@@ -1,7 +1,5 @@
 """The pipeline: every method end to end, known matrices, folds, checkpoints, plain results."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -38,18 +36,8 @@ def test_every_method_runs_from_end_to_end(method, sample):
     rate = 0.02 if method == "dividemix" else rate
     run = run_of(data, TrainingConfig(method=method, learning_rate=rate, **QUICK))
     assert run.test_accuracy > 0.95
-    expected = {
-        "ce": ["ce"],
-        "mixup": ["mixup"],
-        "decoupling": ["decoupling"],
-        "revision": ["ce", "reweighting", "revision"],
-        "volminnet": ["volminnet"],
-        "gce": ["gce"],
-        "elr": ["elr"],
-        "dividemix": ["dividemix"],
-        "total-variation": ["total-variation"],
-    }.get(method, ["ce", method])
-    assert list(run.stages) == expected
+    before = ["ce"] * METHODS[method].takes_transition + ["reweighting"] * (method == "revision")
+    assert list(run.stages) == [*before, method]
     takes_part = METHODS[method].takes_transition or method == "ce"
     assert (run.estimate is not None) == takes_part
     assert run.method == method, run.distrust
@@ -107,8 +95,6 @@ def test_out_of_fold_probabilities_come_from_other_networks(sample):
     assert not np.array_equal(run.pred_probs, same_network.pred_probs)
     clean = split.train_clean
     assert (run.pred_probs.argmax(axis=1) == clean).mean() > 0.9
-    with pytest.raises(InputError, match="Expected folds, a whole number of at least 1, got 0"):
-        run_of(data, TrainingConfig(method="ce", folds=0, **QUICK))
 
 
 def test_stages_resume_from_their_checkpoints(sample, tmp_path):
@@ -119,16 +105,10 @@ def test_stages_resume_from_their_checkpoints(sample, tmp_path):
         if (stage, record.epoch) == ("reweighting", 2):
             raise KeyboardInterrupt
 
+    folder, seen = tmp_path / "deep" / "run", []
     with pytest.raises(KeyboardInterrupt):
-        run_of(data, config, folder=tmp_path / "deep" / "run", on_epoch=interrupt)
-    seen = []
-    resumed = run_of(
-        data,
-        config,
-        folder=tmp_path / "deep" / "run",
-        resume=True,
-        on_epoch=lambda s, r: seen.append((s, r.epoch)),
-    )
+        run_of(data, config, folder=folder, on_epoch=interrupt)
+    resumed = run_of(data, config, folder=folder, resume=True, on_epoch=lambda s, r: seen.append((s, r.epoch)))
     assert seen == [("reweighting", e) for e in (3, 4, 5)] + [("revision", e) for e in range(6)]
     whole = run_of(data, config)
     np.testing.assert_array_equal(resumed.networks[0][1].weight.detach(), whole.networks[0][1].weight.detach())
@@ -141,8 +121,6 @@ def test_bad_requests_are_named(sample):
         run_of(data, TrainingConfig(transition=np.eye(3), **QUICK))
     with pytest.raises(TransitionError, match="no sample is ever labelled 0"):
         run_of(data, TrainingConfig(transition=[[0, 1], [0, 1]], **QUICK))
-    with pytest.raises(UnknownNameError, match="Known: auto, ce, mixup"):
-        run_of(data, TrainingConfig(method="sgd", **QUICK))
 
     def fail(stage, record):
         raise AssertionError("trained for an estimator that cannot run")

@@ -1,7 +1,5 @@
 """Schedules against their written form."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

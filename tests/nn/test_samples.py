@@ -1,7 +1,5 @@
 """Samples as tensors, and augmentation, against loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

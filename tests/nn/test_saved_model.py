@@ -1,7 +1,5 @@
 """Saved models: a header that does not fit the weights, or is not ours, is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

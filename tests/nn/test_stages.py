@@ -1,7 +1,5 @@
 """The stages of a run: what each starts from, folds, and what is trained once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -28,14 +26,6 @@ def test_a_method_trains_the_stages_that_it_starts_from():
     assert [*own.trained] == ["ce", "reweighting", "revision"]
     assert own.train("revision", MATRIX) is trained, "trained once"
     assert trained.learned_transition.shape == (2, 2)
-
-
-def test_a_finished_checkpoint_is_not_trained_again(tmp_path):
-    seen = []
-    first = stages(tmp_path, on_epoch=lambda name, record: seen.append((name, record.epoch))).train("ce")
-    assert seen == [("ce", epoch) for epoch in range(3)]
-    again = stages(tmp_path, on_epoch=lambda *_: pytest.fail("trained again")).train("ce")
-    assert again.history == first.history
 
 
 def test_every_row_is_held_out_once():

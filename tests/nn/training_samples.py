@@ -1,7 +1,5 @@
 """Small data and networks that the tests of training share."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812

@@ -1,7 +1,5 @@
 """Network and matrix learned together: losses against loops, the matrix nears the truth, resume to the bit."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -145,15 +143,9 @@ def test_as_a_classifier(tmp_path):
     clean = rng.integers(2, size=600)
     features = rng.normal(size=(600, 5)) + 3 * clean[:, None]
     given = noise.corrupt(clean, MATRIX, 0)
-    model = dualt.RobustNetClassifier(
-        method="volminnet",
-        recipe="paper",
-        epochs=10,
-        batch_size=15,
-        learning_rate=0.1,
-        random_state=0,
-        method_options={"volume_weight": 1e-3},
-    ).fit(features, given)
+    options = {"epochs": 10, "batch_size": 15, "learning_rate": 0.1, "method_options": {"volume_weight": 1e-3}}
+    model = dualt.RobustNetClassifier(method="volminnet", recipe="paper", random_state=0, **options)
+    model.fit(features, given)
     assert (model.predict(features) == clean).mean() > 0.95
     assert (model.transition_, model.transition_estimate_, model.out_of_fold_) == (None, None, None)
     assert dualt.l1_error(model.learned_transition_, MATRIX) < 0.5

@@ -1,7 +1,5 @@
 """Each method's batch loss against one written out in loops, and each learns."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

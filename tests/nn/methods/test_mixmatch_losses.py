@@ -1,7 +1,5 @@
 """The pieces of DivideMix against loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

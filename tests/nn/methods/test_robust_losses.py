@@ -1,7 +1,5 @@
 """Losses without a matrix against references written as loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
