@@ -20,7 +20,7 @@ from dualt.errors import InputError, TrainingError
 from dualt.nn.distributed import ShardedNetwork, is_distributed, process_rank
 from dualt.nn.methods.base import Batch, Method, Networks
 from dualt.nn.networks import Network, evaluating, mean_scores, seeded
-from dualt.nn.recipe import Recipe, Report
+from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Augment, Part, TrainingData
 from dualt.nn.tensor_files import load_checkpoint, save_checkpoint
 from dualt.rng import stream, stream_seed
@@ -76,12 +76,6 @@ class History:
         """Time of all epochs, including those before a resume."""
         return sum(record.seconds for record in self.records)
 
-    def test_accuracy(self, report: Report) -> float | None:
-        """Return the test accuracy as a recipe reports it, or `None` without clean test labels."""
-        chosen = self.records[-10:] if report == "last-ten" else [self.records[self.best_epoch]]
-        known = [record.test_accuracy for record in chosen if record.test_accuracy is not None]
-        return float(np.mean(known)) if known else None
-
     def to_dict(self) -> dict[str, list[Any]]:
         """Return one list per column, with an entry for each epoch."""
         return {column.name: [getattr(each, column.name) for each in self.records] for column in fields(EpochRecord)}
@@ -103,8 +97,11 @@ class Trained:
 
     @property
     def test_accuracy(self) -> float | None:
-        """Accuracy on the clean test part, as the recipe reports it."""
-        return self.history.test_accuracy(self.recipe.report)
+        """Accuracy on the clean test part, as the recipe reports it; `None` without clean test labels."""
+        records, best = self.history.records, self.history.best_epoch
+        chosen = records[-10:] if self.recipe.report == "last-ten" else [records[best]]
+        known = [record.test_accuracy for record in chosen if record.test_accuracy is not None]
+        return float(np.mean(known)) if known else None
 
     @property
     def learned_transition(self) -> NDArray[np.float64] | None:
@@ -138,12 +135,8 @@ def train(
         As many as `method.n_networks`; they are moved to the device of the data.
     random_state
         Seed of batches, dropout, augmentation and the method's own draws. Each epoch has its own streams.
-    precision
-        `"float32"`, or `"bf16"` for mixed precision.
-    n_jobs
-        Number of CPU threads; `None` leaves torch's setting.
-    augment
-        Applied to the samples of every training batch.
+    precision, n_jobs, augment
+        As in `dualt.nn.config.TrainingConfig`; the augmentation as a function.
     checkpoint, resume
         File written after every epoch, and whether to continue from it if it exists.
     n_epochs

@@ -4,8 +4,8 @@ Everywhere `logits` are (n, C), `labels` the given class numbers (n,), and `tran
 `transition[i, j] = P(given j | true i)`.
 """
 
-from abc import abstractmethod
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -200,6 +200,7 @@ def as_matrix(transition: Any) -> Tensor:
 class _TransitionLoss(nn.Module):
     """Holds the matrix as a buffer, and checks the number of classes and the labels."""
 
+    function: ClassVar[Callable[..., Tensor]]
     transition: Tensor
 
     def __init__(self, transition: Any, *, reduction: Reduction = "mean") -> None:
@@ -226,8 +227,8 @@ class _TransitionLoss(nn.Module):
             " out samples without a label: loss(logits[labels >= 0], labels[labels >= 0])."
         )
 
-    @abstractmethod
-    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor: ...
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return self.function(logits, labels, self.transition, reduction=self.reduction)
 
 
 class ForwardLoss(_TransitionLoss):
@@ -241,8 +242,7 @@ class ForwardLoss(_TransitionLoss):
     tensor(1.6094)
     """
 
-    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return forward_loss(logits, labels, self.transition, reduction=self.reduction)
+    function = staticmethod(forward_loss)
 
 
 class BackwardLoss(_TransitionLoss):
@@ -261,8 +261,7 @@ class BackwardLoss(_TransitionLoss):
 class ReweightedLoss(_TransitionLoss):
     """`reweighted_loss` with a fixed matrix."""
 
-    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return reweighted_loss(logits, labels, self.transition, reduction=self.reduction)
+    function = staticmethod(reweighted_loss)
 
 
 class RevisedLoss(_TransitionLoss):

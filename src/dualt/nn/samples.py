@@ -32,8 +32,7 @@ def torch_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()  # fails for "meta", which holds no values
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"Expected a device of this machine, got {name!r}: {reason}") from None
+        raise InputError(f"Expected a device of this machine, got {name!r}: {str(error).splitlines()[0]}") from None
     return device
 
 
@@ -90,13 +89,8 @@ class TrainingData(NamedTuple):
 def as_inputs(samples: Any, mean: ArrayLike = 0.0, std: ArrayLike = 1.0, device: torch.device | str = "cpu") -> Inputs:
     """Return `(samples − mean) / std`, with uint8 divided by 255 first, as inputs that are taken in batches.
 
-    Parameters
-    ----------
-    samples : (n, features), (n, height, width) or (n, channels, height, width)
-        Array, or anything that returns one when indexed.
-    mean, std
-        Per feature, or per channel of images.
-    device
+    `samples` of shape (n, features), (n, height, width) or (n, channels, height, width) are an array, or anything that
+    returns one when indexed; `mean` and `std` are per feature, or per channel of images.
     """
     if isinstance(samples, np.ndarray) and 4 * samples.size <= _IN_MEMORY_BYTES:
         x = _standardize(samples, mean, std).to(device)

@@ -68,10 +68,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Load a checkpoint of the same networks and settings into `modules` and `optimizer`.
-
-    Returns the best weights and the history.
-    """
+    """Load a checkpoint of the same settings in place, and return the best weights and the history."""
     try:
         tensors, header = read_tensors(path)
         stored, history = dict(header["settings"]), dict(header["history"])
