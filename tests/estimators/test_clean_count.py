@@ -255,3 +255,15 @@ def test_classes_that_take_turns_are_counted_as_shuffled_ones():
     in_turn, shuffled = (dualt.estimate_transition(probs[rows], given[rows]) for rows in (slice(None), order))
     assert dualt.l1_error(in_turn, truth, normalize=True) < 0.1
     np.testing.assert_allclose(in_turn, shuffled, atol=0.02)
+
+
+def test_sorted_rows_with_many_classes():
+    """The likelihood is taken of a random part of the sample: its first rows are of classes without noise."""
+    rng = np.random.default_rng(0)
+    clean = np.sort(rng.integers(0, 100, 12_000))
+    noisy = (clean >= 50) & (rng.random(12_000) < 0.5)
+    given = np.where(noisy, rng.integers(50, 100, 12_000), clean)
+    logits = 8.0 * np.eye(100)[clean] + rng.normal(size=(12_000, 100))
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    estimate = dualt.estimate_transition(probs, given, determined=False)
+    assert estimate.noise_rate == pytest.approx((given != clean).mean(), abs=0.05)

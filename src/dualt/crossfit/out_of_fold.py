@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from dualt.crossfit.examples import Kind, read_examples
 from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, group_numbers, make_folds
@@ -209,11 +210,13 @@ def cross_fit(
     fitted, members, choices = [], [], []
     if model is None:
         given = examples, targets, random_state, on_progress
-        for family in [quick_family(*given)] if quick else families_of(*given):
-            choice, probs = fit_family(family, targets, len(classes), folds, **options)
-            fitted.append(family.classifiers[choice])
-            choices.append(choice)
-            members.append(probs)
+        # Small fits in several BLAS threads spend ten times the CPU on waiting for one another.
+        with threadpool_limits(1):
+            for family in [quick_family(*given)] if quick else families_of(*given):
+                choice, probs = fit_family(family, targets, len(classes), folds, **options)
+                fitted.append(family.classifiers[choice])
+                choices.append(choice)
+                members.append(probs)
     else:
         fitted = [check_classifier(one) for one in (model if isinstance(model, (list, tuple)) else [model])]
         features = examples.data[:] if examples.kind == "images" else examples.data

@@ -66,8 +66,8 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
     reader = EarlyPosterior(_rounds(rows, labels, posterior.n_jobs), posterior.dtype)
     counted = _count(posterior, reader, power, _full(reader.clearest(rows, posterior.n_jobs)[1]))
     matrix = pooled_rows(counted.counts)
-    n_fitted = min(_ROWS, _FIT_ENTRIES // summary.n_classes)
-    fits = _log_likelihoods(rows[:n_fitted], labels[:n_fitted], matrix, posterior.n_jobs)
+    fewer = few.thinned(min(_ROWS, _FIT_ENTRIES // summary.n_classes))
+    fits = _log_likelihoods(apply_power(fewer.sample_rows, power), fewer.sample_labels, matrix, posterior.n_jobs)
     likeliest = int(fits.sum(axis=1).argmax())
     halves = np.searchsorted(_SHARES, _SHARES / 2, side="right") - 1
     most = _SHARES[_not_refuted(fits, fits[0]) | _not_refuted(fits, fits[halves])].max()
