@@ -1,15 +1,15 @@
 """Every estimator, and every constant of the default, by families of problems; real labels apart.
 
-    python bench/families.py [--all] [--only PREFIX] [--out families.json]
+    python bench/families.py [--only PREFIX] [--out families.json]
 
 Problems are `family__name.npz` in the folder $DUALT_PROBLEMS (else ../shared/data/problems beside the repository):
 out-of-fold `pred_probs`, `given`, `clean`, and `transition`, the matrix that the labels were drawn from. Real labels
 are those of `worlds.py`. A family counts as one, however many problems it has. `rule` (labels given by a keyword rule,
 whose errors every classifier repeats) is shown and left out of the mean.
 
-Printed are the error of every estimator (`joint`, `hoc` and `selective` with --all only: half an hour), what the
-default makes of each answer to `determined`, the ranking of wrong labels, how far results move with each constant of
-the default, and what comes out for a family when the constants are chosen by the others.
+Printed are the error of every estimator, what the default makes of each answer to `determined`, the ranking of wrong
+labels, how far results move with each constant of the default, and what comes out for a family when the constants are
+chosen by the others: ten minutes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ Record: TypeAlias = dict[str, Any]
 PROBLEMS = Path(os.environ.get("DUALT_PROBLEMS") or ROOT.parent / "shared" / "data" / "problems")
 FAMILIES = ("ccn", "idn", "people", "clean", "cal", "small", "bin", "weak", "rule")
 LEFT_OUT = "rule"
-SLOW = ("joint", "hoc", "selective")
 # Each constant of the default, and values on both sides of it.
 CONSTANTS: dict[tuple[str, str], tuple[float, ...]] = {
     ("dualt.estimators.clean_count", "SURE"): (0.85, 0.95),
@@ -184,7 +183,6 @@ def show_real_labels(found: list[Problem]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true", help="the slow estimators too")
     parser.add_argument("--only", default="", help="problems whose file names start with this")
     parser.add_argument("--out", type=Path, help="write all records as JSON")
     options = parser.parse_args()
@@ -194,7 +192,7 @@ def main() -> None:
     columns = (*FAMILIES, "mean")
     print(f"{len(found)} problems in {len({p.family for p in found})} families, {machine()}.")
 
-    names = [name for name in ESTIMATORS if name != "views" and (options.all or name not in SLOW)]
+    names = [name for name in ESTIMATORS if name != "views"]
     records = {name: [measure(problem, name) for problem in found] for name in names}
     print("\nMean Σ|T − T̂| / C, between 0 and 2:")
     table({name: by_family(records[name], "error") for name in names}, columns, "estimator")

@@ -33,7 +33,8 @@ def resample_counts(counts: NDArray[Any], rng: np.random.Generator) -> NDArray[n
     cells = np.flatnonzero(counts)
     filled = counts.ravel()[cells].astype(np.float64)
     drawn = np.zeros(counts.size, np.int64)
-    drawn[cells] = rng.multinomial(round(filled.sum()), filled / filled.sum())
+    if len(cells):  # a handful of rows may round to none
+        drawn[cells] = rng.multinomial(round(filled.sum()), filled / filled.sum())
     return drawn.reshape(counts.shape)
 
 
