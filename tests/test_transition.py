@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 import dualt
 from dualt.errors import DualtWarning, InputError, ProbabilitiesError, TransitionError
-from dualt.transition import match_transition
+from dualt.transition import early_posterior, match_transition
 from tests.strategies import transitions
 
 
@@ -96,8 +96,10 @@ def test_clean_posterior_minimises_the_divergence(transition, spread):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DualtWarning)
         found = dualt.clean_posterior(probs, transition)
+        alone = [dualt.clean_posterior(row[None], transition)[0] for row in probs]
     best = np.array([best_by_convex_solver(target, transition) for target in probs])
     assert (divergence(probs, found, transition) <= divergence(probs, best, transition) + 1e-6).all()
+    np.testing.assert_allclose(found, alone, atol=1e-9)  # a row does not depend on its company
 
 
 def test_a_prior_of_thousands_of_classes_takes_no_cube(monkeypatch):
@@ -133,6 +135,14 @@ def test_a_label_that_no_class_leaves_is_no_division_by_zero():
         found = dualt.clean_posterior([[0.6, 0.1, 0.3], [0.0, 0.0, 1.0], [0.3, 0.7, 0.0]], matrix)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_stopped_early_a_label_that_no_class_leaves_is_left_out():
+    """The other labels of a row count as if they were all; a row without others is returned as it is."""
+    matrix = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.5, 0.5, 0.0]])
+    found = early_posterior(np.array([[0.6, 0.1, 0.3], [0.0, 0.0, 1.0], [0.3, 0.7, 0.0]]), matrix)
+    scaled = early_posterior(np.array([[6 / 7, 1 / 7, 0.0], [0.3, 0.7, 0.0]]), matrix)
+    np.testing.assert_allclose(found, [scaled[0], [0, 0, 1], scaled[1]])
 
 
 def test_a_matrix_is_matched_by_permuted_numbers():
