@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualt.votes.model import ENOUGH_VOICES, MAX_TEMPERATURE, OVERLAP, POOLING, fit_votes
+from dualt.transition import softmax
+from dualt.votes.model import ENOUGH_VOICES, MAX_TEMPERATURE, OVERLAP, POOLING, calibrate, fit_votes
 
 
 def crowd(seed, n_items=60, n_annotators=5, n_classes=3, per_item=3, skill=0.75):
@@ -95,6 +96,21 @@ def test_the_fit_is_that_of_loops(per_item, overlap):
     np.testing.assert_allclose(fit.posterior, posterior, atol=1e-10)
     np.testing.assert_allclose(fit.matrices, matrices, atol=1e-10)
     np.testing.assert_allclose(fit.common, common, atol=1e-10)
+    once = fit_votes(*votes, 25, 5, 3, max_iter=1)
+    stopped = fit_votes(*votes, 25, 5, 3, tol=1.5)  # posteriors of an item differ by 2 at most
+    np.testing.assert_array_equal(stopped.posterior, once.posterior)
+
+
+@pytest.mark.parametrize(("tau", "bias"), [(0.6, [0.0, 0.0, 0.0]), (1.4, [0.5, -0.5, 0.0]), (5.0, [0.0, 0.0, 0.0])])
+def test_calibration_finds_the_temperature_and_the_bias(tau, bias):
+    logs = np.log(np.random.default_rng(0).dirichlet([1, 1, 1], 500))
+    target = softmax(tau * logs + bias)
+    found: tuple = 1.0, np.zeros(3)
+    for _ in range(30):
+        found = calibrate(logs, target, *found, max_tau=2.0)
+    assert found[0] == pytest.approx(min(tau, 2.0), rel=1e-3)
+    if tau < 2:
+        np.testing.assert_allclose(found[1] - found[1].mean(), bias, atol=1e-3)
 
 
 @given(seed=st.integers(0, 10_000), with_classifier=st.booleans())

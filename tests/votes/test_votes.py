@@ -69,7 +69,15 @@ def test_exports_of_labelling_tools_are_votes(tmp_path, long):
     (tmp_path / "studio.json").write_text(json.dumps(label_studio))
     (tmp_path / "argilla.json").write_text(json.dumps(argilla))
     (tmp_path / "prodigy.jsonl").write_text("\n".join(map(json.dumps, prodigy)))
-    for name in ("studio.json", "argilla.json", "prodigy.jsonl"):
+    flat = [
+        {"id": task["id"], "label.responses": [one["value"] for one in task["responses"]["label"]],
+         "label.responses.users": [one["user_id"] for one in task["responses"]["label"]],
+         "label.responses.status": ["submitted" for _ in task["responses"]["label"]]}
+        for task in argilla
+    ]  # fmt: skip
+    flat.append(flat[0] | {"label.responses": ["dog"] * 3, "label.responses.status": ["draft"] * 3})
+    (tmp_path / "flat.json").write_text(json.dumps(flat))
+    for name in ("studio.json", "argilla.json", "flat.json", "prodigy.jsonl"):
         same(dualt.combine_votes(tmp_path / name), plain)
     assert dualt.votes.read_votes(tmp_path / "studio.json").text[0] == "text 0"
 
@@ -86,6 +94,12 @@ def test_probabilities_are_matched_by_index_and_columns(long):
     same(with_array, votes)
     with pytest.raises(LabelsError, match=r"2 classes, one per column.*got 3"):
         dualt.combine_votes(long, probs.to_numpy()[:, :2])
+    with pytest.raises(InputError, match="given items, got one on 7"):
+        dualt.combine_votes(long, probs.drop(index=7))
+    some = np.full((2, 4), 0.25)
+    assert dualt.combine_votes([[0, 3], [3, 3]], some).class_names == ("0", "1", "2", "3")
+    with pytest.raises(LabelsError, match=r"4 classes.*got 2 \(0, 4\)"):
+        dualt.combine_votes([[0, 4], [4, 4]], some)
 
 
 def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
@@ -100,9 +114,14 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
         low, high = votes.noise_rate_interval
         assert low <= votes.noise_rate <= high < 0.5
         holds.append(low <= (votes.labels != truth[votes.items]).mean() <= high)
+        # Wilson's interval of the audited share, for the items that are left, has ends s with (share - s)² = z² s(1 - s)/n.
+        place = pd.Index(plain.items).get_indexer(drawn)
+        share, left = (plain.labels[place] != truth[drawn]).mean(), 1 - len(drawn) / len(truth)
+        assert (share - high / left) ** 2 == pytest.approx(1.96**2 * high / left * (1 - high / left) / (100 * left))
     assert np.mean(holds) >= 0.85
     assert (votes.annotators.low <= votes.annotators.quality).all()
     assert (votes.annotators.quality <= votes.annotators.high).all()
+    assert (dualt.combine_votes(long, verified=dict(enumerate(truth))).consensus.transition == np.eye(3)).all()
     settled = dualt.combine_votes(long, settled={item: truth[item] for item in plain.next_items(10)})
     assert settled.noise_rate_interval[1] == 1
     assert not set(settled.next_items(50)) & set(plain.next_items(10))
@@ -145,6 +164,15 @@ def test_a_duplicated_annotator_is_found(seed):
     copied = long[long.annotator == "hasty"].assign(annotator="copy")
     notice = next(n for n in dualt.combine_votes(pd.concat([long, copied])).warnings if n.code == "copies")
     assert "copy and hasty" in notice.message
+
+
+def test_annotators_who_agree_because_they_are_right_are_no_copies():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=400)
+    right = rng.random((400, 4)) < [0.98, 0.98, 0.75, 0.7]
+    assert not codes(dualt.combine_votes(np.where(right, truth[:, None], rng.integers(3, size=(400, 4)))))
+    rules = np.where(right & (truth[:, None] == [0, 1, 2, 0]), truth[:, None], -1)  # each votes for one class
+    assert "one-class" not in codes(dualt.combine_votes(rules))
 
 
 def test_annotators_at_chance_or_with_one_class_are_named(long):
@@ -190,5 +218,5 @@ def test_what_cannot_be_combined_is_refused(long):
         dualt.combine_votes([[None, ""], [-1, None]])
     with pytest.raises(InputError, match=r"verified, got 'nowhere'"):
         dualt.combine_votes(long, verified={"nowhere": "cat"})
-    with pytest.raises(LabelsError, match=r"bird, cat, dog in verified, got 'cow'"):
-        dualt.combine_votes(long, verified={0: "cow"})
+    with pytest.raises(LabelsError, match=r"bird, cat, dog in verified, got 'cow' for 1"):
+        dualt.combine_votes(long, verified={0: "bird", 1: "cow"})

@@ -51,7 +51,6 @@ class VotesFit(NamedTuple):
     least_rate: float  # share of the consensus that is wrong if votes are independent given the class
     overlap: float
     calibration: tuple[float, bool] | None  # the classifier's τ, and whether it is at its bound
-    n_iter: int
 
 
 def fit_votes(
@@ -98,7 +97,7 @@ def fit_votes(
     first = posterior = pin(weighted_majority((item, annotator, vote), used, n_items, probs), verified)
     tau, max_tau = 1.0, MAX_TEMPERATURE ** (1 - rule_share)
     bias: Array = np.zeros(n_classes)
-    for n_iter in range(1, max_iter + 1):  # noqa: B007
+    for _ in range(max_iter):
         counts = (said_by @ posterior).reshape(shape).transpose(0, 2, 1)
         taught = heard * posterior + (1 - heard) * first
         shares = class_shares(taught, rule_share)
@@ -123,7 +122,7 @@ def fit_votes(
     least = float(1 - pin(softmax(logits), verified).max(axis=1).mean())
     posterior = pin(tempered(logits, voices, overlap), verified)
     calibration = None if log_probs is None else (tau, tau >= max_tau)
-    return VotesFit(posterior, matrices, counts, common, shares, least, overlap, calibration, n_iter)
+    return VotesFit(posterior, matrices, counts, common, shares, least, overlap, calibration)
 
 
 def pin(posterior: Array, verified: tuple[Codes, Codes] | None) -> Array:

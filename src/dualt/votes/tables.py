@@ -83,7 +83,7 @@ def as_ballots(
     place = pd.Index(items).get_indexer(pd.Index(long["item"]))
     if (place < 0).any():
         unknown = long["item"].iloc[int(np.argmax(place < 0))]
-        raise InputError(f"Expected votes on the {len(items):,} given items, got one on {unknown!r}.")
+        raise InputError(f"Expected votes on the {len(items):,} given items, got one on {unknown}.")
     who, found = _factorized(long["annotator"])
     people = _sorted(found)
     who = pd.Index(people).get_indexer(pd.Index(found))[who]
