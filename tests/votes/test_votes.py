@@ -114,7 +114,7 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
         low, high = votes.noise_rate_interval
         assert low <= votes.noise_rate <= high < 0.5
         holds.append(low <= (votes.labels != truth[votes.items]).mean() <= high)
-        # Wilson's interval of the audited share, for the items that are left, has ends s with (share - s)² = z² s(1 - s)/n.
+        # The ends s of Wilson's interval, for the n items that are left, have (share - s)² = z² s(1 - s)/n.
         place = pd.Index(plain.items).get_indexer(drawn)
         share, left = (plain.labels[place] != truth[drawn]).mean(), 1 - len(drawn) / len(truth)
         assert (share - high / left) ** 2 == pytest.approx(1.96**2 * high / left * (1 - high / left) / (100 * left))
