@@ -12,9 +12,11 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, ProbabilitiesError, TransitionError, UnknownNameError
+from dualt.issues.label_issues import flag
+from dualt.issues.scores import find_posterior_issues, second_likeliest
 from dualt.rows import as_posterior
 from dualt.rows.scaling import fit_power
-from dualt.transition import early_posterior
+from dualt.transition import clean_prior, early_posterior
 from tests.strategies import transitions
 
 
@@ -210,3 +212,63 @@ def test_labels_that_the_matrix_takes_to_be_right_are_ranked_by_their_probabilit
     lowest = np.argsort(probs[np.arange(200), labels])[:20]
     assert len(np.intersect1d(found.ranking[:20], lowest)) >= 17  # calibrated, they change places
     assert not found.is_issue.any()
+
+
+@given(st.integers(0, 1000), st.integers(-1, 13))
+def test_flags_are_those_of_a_loop(seed, top):
+    """Preferred first, then the least probable, the first of equals, as many as are expected to be wrong."""
+    rng = np.random.default_rng(seed)
+    right, preferred = (rng.integers(0, 9, 12) / 8).astype(np.float32), rng.random(12) < 0.2
+    expected = round(float((1 - right).sum()))
+    order = sorted(range(12), key=lambda row: (not preferred[row], right[row], row))
+    count = max(expected, int(preferred.sum()))
+    assert flag(right, preferred).tolist() == [row in order[:count] for row in range(12)]
+    lowest = sorted(range(12), key=lambda row: (right[row], row))[: max(top, 0)]
+    assert flag(right, preferred, top=top).tolist() == [row in lowest for row in range(12)]
+    assert flag(right, preferred, threshold=0.5).tolist() == [value < 0.5 for value in right]
+
+
+@given(transitions(), st.integers(0, 1000))
+def test_pairs_and_second_classes_equal_a_loop(transition, seed):
+    rng, n_classes = np.random.default_rng(seed), len(transition)
+    transition = 0.9 * transition + 0.1 / n_classes
+    probs, labels = rng.dirichlet(np.ones(n_classes), 20), rng.integers(0, n_classes, 20)
+    posterior = as_posterior(probs, labels, [str(k) for k in range(n_classes)])
+    found = find_posterior_issues(posterior, transition)
+    prior, counts = clean_prior(transition, np.bincount(labels, minlength=n_classes)), np.bincount(labels)
+    for label, count in enumerate(counts):
+        joint = [prior[true] * transition[true, label] for true in range(n_classes)]
+        np.testing.assert_allclose(found.by_pair[label], count * np.array(joint) / sum(joint))
+    power = fit_power(posterior.summary)
+    clean = early_posterior(probs**power / (probs**power).sum(axis=1, keepdims=True), transition)
+    second = second_likeliest(posterior, found, np.arange(20), found.probability_right)
+    for row, (best, share) in enumerate(second):
+        others = {k: clean[row, k] * transition[k, labels[row]] for k in range(n_classes) if k != labels[row]}
+        assert best == max(others, key=others.get)
+        assert share == pytest.approx(
+            (1 - found.probability_right[row]) * others[best] / sum(others.values()), abs=1e-4
+        )
+
+
+def test_verified_rows_are_certain_and_calibrate_other_rows():
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 3, 600)
+    labels = noise.corrupt(clean, noise.pair(3, 0.3), random_state=1)
+    probs = rng.dirichlet(np.ones(3), 600) * 0.5 + 0.5 * np.eye(3)[clean]
+    rows = rng.choice(600, 200, replace=False)
+    estimate = dualt.estimate_transition(probs, labels, verified=(rows, clean[rows]))
+    for found in (
+        dualt.find_label_issues(probs, labels, verified=(rows, clean[rows])),
+        dualt.find_label_issues(probs, labels, estimate),
+    ):
+        np.testing.assert_array_equal(found.suggested[rows], clean[rows])
+        np.testing.assert_array_equal(found.suggested_probability[rows], 1)
+        np.testing.assert_array_equal(found.probability_right[rows], labels[rows] == clean[rows])
+        np.testing.assert_allclose(found.by_pair, estimate.audit.joint.T)
+    # Rows of other data: the calibration holds, but nothing is known for sure.
+    moved = dualt.find_label_issues(np.roll(probs, 1, axis=0), np.roll(labels, 1), estimate)
+    fewer = dualt.find_label_issues(probs[1:], labels[1:], estimate)
+    predicted = estimate.audit.calibration.predict(probs, labels)
+    for other, kept in ((moved, np.roll(predicted, 1, axis=0)), (fewer, predicted[1:])):
+        np.testing.assert_array_equal(other.suggested, kept.argmax(axis=1))
+        np.testing.assert_allclose(other.suggested_probability, kept.max(axis=1), rtol=1e-4)
