@@ -83,7 +83,9 @@ def test_bool_float_and_one_hot_labels_stay_what_they_are():
     decision = [Decision(1, "0", "1", "row 2")]
     assert apply_review(np.array([True, False]), decision).tolist() == [True, True]
     assert apply_review(np.array([1.0, 0.0]), decision).tolist() == [1.0, 1.0]
-    assert apply_review(np.array([[0, 1], [1, 0]]), decision).tolist() == [[0, 1], [0, 1]]
+    one_hot = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    turned = [Decision(1, "0", "2", "row 2"), Decision(2, "1", "0", "row 3")]
+    assert apply_review(one_hot, turned).tolist() == [[0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 1]]
 
 
 @pytest.mark.parametrize(("no", "yes"), [("0", "1"), ("False", "True")])
@@ -158,6 +160,6 @@ def test_missing_labels_stay_so(missing):
 
 
 def test_two_decisions_that_end_in_one_row_are_refused():
-    decisions = [Decision(0, "cat", "dog", "row 1", "b"), Decision(1, "cat", "dog", "row 2")]
+    decisions = [Decision(1, "cat", "dog", "row 1", "b"), Decision(0, "cat", "dog", "row 2")]
     with pytest.raises(LabelsError, match="one decision per example"):
-        apply_review(["cat", "cat"], decisions, class_names=["cat", "dog"], ids=["a", "b"])
+        apply_review(["cat", "cat"], decisions, class_names=["cat", "dog"], ids=["b", "a"])

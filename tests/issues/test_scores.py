@@ -225,6 +225,7 @@ def test_flags_are_those_of_a_loop(seed, top):
     assert flag(right, preferred).tolist() == [row in order[:count] for row in range(12)]
     lowest = sorted(range(12), key=lambda row: (right[row], row))[: max(top, 0)]
     assert flag(right, preferred, top=top).tolist() == [row in lowest for row in range(12)]
+    assert flag(right[:1], preferred[:1], top=1).tolist() == [True]
     assert flag(right, preferred, threshold=0.5).tolist() == [value < 0.5 for value in right]
 
 

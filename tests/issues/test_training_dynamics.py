@@ -54,6 +54,9 @@ def test_logits_between_zero_and_one_are_logits():
         dynamics.record(0, given)
         expected = powers[: len(given)] / powers[: len(given)].sum(axis=1, keepdims=True) if given.any() else 0.1
         np.testing.assert_allclose(dynamics.mean_probs, np.broadcast_to(expected, given.shape), rtol=1e-5)
+    some = dualt.TrainingDynamics(10)
+    some.record(0, np.where(np.arange(10) < 4, 0.25, 0.1)[:, None].repeat(4, axis=1))  # most rows decide
+    np.testing.assert_allclose(some.mean_probs, 0.25)
 
 
 def test_an_odd_row_among_probabilities_is_refused():

@@ -8,10 +8,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 from votes_data import people
 
 import dualt
 from dualt.errors import InputError, LabelsError
+from dualt.votes.result import _wilson
 
 
 @pytest.fixture(scope="module")
@@ -114,10 +116,9 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
         low, high = votes.noise_rate_interval
         assert low <= votes.noise_rate <= high < 0.5
         holds.append(low <= (votes.labels != truth[votes.items]).mean() <= high)
-        # The ends s of Wilson's interval, for the n items that are left, have (share - s)² = z² s(1 - s)/n.
-        place = pd.Index(plain.items).get_indexer(drawn)
-        share, left = (plain.labels[place] != truth[drawn]).mean(), 1 - len(drawn) / len(truth)
-        assert (share - high / left) ** 2 == pytest.approx(1.96**2 * high / left * (1 - high / left) / (100 * left))
+        share = (plain.labels[pd.Index(plain.items).get_indexer(drawn)] != truth[drawn]).mean()
+        left = 1 - len(drawn) / len(truth)
+        assert high == pytest.approx(left * _wilson(share, len(drawn) * left)[1])
     assert np.mean(holds) >= 0.85
     assert (votes.annotators.low <= votes.annotators.quality).all()
     assert (votes.annotators.quality <= votes.annotators.high).all()
@@ -125,6 +126,11 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
     settled = dualt.combine_votes(long, settled={item: truth[item] for item in plain.next_items(10)})
     assert settled.noise_rate_interval[1] == 1
     assert not set(settled.next_items(50)) & set(plain.next_items(10))
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 10), (7, 40), (300, 400)])
+def test_intervals_of_shares_are_wilsons(k, n):
+    assert _wilson(k / n, n) == pytest.approx(binomtest(k, n).proportion_ci(method="wilson"), rel=1e-4, abs=1e-9)
 
 
 def test_what_is_said_of_annotators(long):
