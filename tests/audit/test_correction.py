@@ -301,3 +301,17 @@ def test_rows_without_a_label_are_refused_or_counted_among_the_labelled():
     assert audit.among(np.array([1, 2, 5, 7, 9])).rows.tolist() == [2, 1, 4]
     with pytest.raises(InputError, match=r"got row 5, which has none"):
         audit.among(np.array([2, 9]))
+
+
+def test_errors_name_rows_as_the_user_counts_them_where_labels_are_missing(data):
+    probs, given, clean = data
+    labels = given.astype(object)
+    labels[:5] = None
+    rows = np.arange(100, 200)
+    for audit, got in [
+        (Audit(np.append(rows, 150), np.append(clean[rows], (clean[150] + 1) % C)), "row 150"),
+        (Audit(rows, clean[rows], given=(given[rows] + (rows == 120)) % C), "row 120"),
+        (Audit(rows, np.where(rows == 130, 9, clean[rows])), "row 130"),
+    ]:
+        with pytest.raises(InputError, match=got):
+            dualt.estimate_transition(probs, labels, verified=audit)

@@ -129,7 +129,6 @@ def test_texts_are_numbers_where_all_are(texts, numbers):
         (b"a,b\n1,\xff\n", FileError, r"t\.csv as text.*Save it as UTF-8"),
         ("a,b\n1,2\n".encode("utf-16"), FileError, r"t\.csv as text.*Save it as UTF-8"),
         (b"a,b\n" + b"1,2\n" * 30_000 + b"1,\xff\n", FileError, r"t\.csv as text.*Save it as UTF-8"),
-        (b"a" * 200_000 + b",b\n1,2\n", FileError, "field"),
     ],
 )
 def test_unusable_text_is_refused(tmp_path, content, error, message):
@@ -308,3 +307,43 @@ def test_a_corrected_table_keeps_its_delimiter_its_names_and_how_numbers_are_wri
     given = load_labels(tmp_path / "t.csv", missing=True)
     save_corrected(tmp_path / "o.csv", np.array([1, np.nan, 1]), tmp_path / "t.csv", given)
     assert (tmp_path / "o.csv").read_text() == "a;a;label\n1,5;;1\n2;3;\n4;5;1\n"
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "txt"])
+def test_a_file_of_nothing_but_its_size_is_refused_at_once(tmp_path, kind):
+    path = tmp_path / f"sparse.{kind}"
+    with path.open("wb") as stream:
+        stream.truncate(1 << 38)
+    with pytest.raises(FileError, match="null characters"):
+        load_labels(path)
+
+
+@pytest.mark.parametrize("start", ["", "given,p_a,p_b\na,.9,.1\n", '{"given": "a"}\n'])
+def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch, start):
+    monkeypatch.setattr("dualt.files.LONGEST_LINE", 1 << 17)
+    path = tmp_path / ("long.jsonl" if start.startswith("{") else "long.csv")
+    path.write_text(start + "x" * (1 << 20))
+    with pytest.raises(FileError, match="131,072"):
+        read_table(path)
+
+
+def test_a_header_longer_than_the_part_that_is_looked_at_is_read_whole(tmp_path):
+    names = [f"p_{number:05d}" for number in range(12_000)]
+    path = tmp_path / "wide.csv"
+    path.write_text(f"{','.join(names)}\n{','.join(['0.25'] * len(names))}\n")
+    table = open_table(path)
+    assert table.names == tuple(names)
+    assert table.read_numbers([0, 11_999]).tolist() == [[0.25, 0.25]]
+
+
+def test_long_texts_over_many_lines_do_not_hide_the_delimiter(tmp_path):
+    path = tmp_path / "texts.csv"
+    row = '"' + "first, second\n" * 300 + '";b\n'
+    path.write_text("text;given\n" + 40 * row)
+    assert open_table(path).names == ("text", "given")
+
+
+def test_a_text_longer_than_the_limit_of_python_is_no_reason_to_refuse_a_table(tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text(f"text,given,note\n{'x' * 200_000},a,\nshort,b,n\n")
+    assert read_table(path)["note"].tolist() == ["", "n"]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dualt
-from dualt.errors import InputError, LabelsError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.rows import as_posterior
 
 RNG = np.random.default_rng(0)
@@ -80,3 +80,10 @@ def test_more_classes_than_a_matrix_can_have_are_refused_before_any_work():
 
 def test_no_more_threads_than_cores():
     assert as_posterior(PROBS, GIVEN, n_jobs=1_000_000).n_jobs <= 1_000
+
+
+def test_errors_say_how_rows_are_counted_where_labels_are_missing():
+    probs, labels = np.full((20, 2), 0.5), [None, *[0, 1] * 9, 0]
+    probs[10] = 0.9
+    with pytest.raises(ProbabilitiesError, match="row 9.*without a label are not counted"):
+        dualt.estimate_transition(probs, labels)

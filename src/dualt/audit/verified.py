@@ -45,6 +45,8 @@ class Audit:
         The stratum that each row was drawn from at random, and how many rows of the data are in it.
     given
         Given labels when the rows were drawn; refused where the data have others.
+    named
+        What errors call the rows: their positions before rows without a label were left out.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Audit:
         strata: Ints | None = None,
         stratum_sizes: Ints | None = None,
         given: NDArray[Any] | None = None,
+        named: Ints | None = None,
     ) -> None:
         array = np.asarray(rows)
         if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -69,6 +72,7 @@ class Audit:
         self.rows, self.true = array.astype(np.intp), as_label_array(true)
         self.probability = None if probability is None else np.asarray(probability, np.float64)
         self.strata, self.stratum_sizes, self.given = strata, stratum_sizes, given
+        self.named = self.rows if named is None else named
         for n_values in (len(column) for column in vars(self).values() if column is not None):
             if n_values != len(array):
                 raise InputError(f"Expected one value per verified row, got {len(array)} rows and {n_values} values.")
@@ -103,7 +107,7 @@ class Audit:
         bad = np.flatnonzero(~np.isin(self.rows, labelled))
         if len(bad):
             raise LabelsError(
-                f"Expected verified rows that have a given label, got row {self.rows[bad[0]]}, which has none"
+                f"Expected verified rows that have a given label, got row {self.named[bad[0]]}, which has none"
                 f"{and_more(len(bad))}. Leave it out of the audit."
             )
         return Audit(**vars(self) | {"rows": np.searchsorted(labelled, self.rows)})
@@ -277,18 +281,18 @@ def check_rows(
     _, first, places = np.unique(audit.rows, return_index=True, return_inverse=True)
     differs = np.flatnonzero(audit.true[first][places] != audit.true)
     if len(differs):
-        row, one, other = (each[differs[0]] for each in (audit.rows, audit.true[first][places], audit.true))
+        row, one, other = (each[differs[0]] for each in (audit.named, audit.true[first][places], audit.true))
         raise InputError(
             f"Expected one true class for every verified row, got {one!s} and {other!s} for row {row}"
             f"{and_more(len(differs))}. Decide which is right, and delete the other."
         )
     audit = audit.take(first)
-    true = _encode(coder, audit.true, audit.rows, "true class")
+    true = _encode(coder, audit.true, audit.named, "true class")
     if audit.given is not None:
         now = given_of(audit.rows)
-        bad = np.flatnonzero(_encode(coder, audit.given, audit.rows, "given label") != now)
+        bad = np.flatnonzero(_encode(coder, audit.given, audit.named, "given label") != now)
         if len(bad):
-            row, here, there = audit.rows[bad[0]], coder.names[now[bad[0]]], audit.given[bad[0]]
+            row, here, there = audit.named[bad[0]], coder.names[now[bad[0]]], audit.given[bad[0]]
             raise LabelsError(
                 f"Expected the given label {here} in row {row}, got {there!s} in the audit{and_more(len(bad))}: it is"
                 " for other labels. Pass the labels that it was drawn from."

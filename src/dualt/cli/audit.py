@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -226,8 +225,7 @@ def _plan(
     plan = plan.after(rows.labelled.searchsorted(earlier.rows), strata, earlier.stratum_sizes)
     if len(earlier.filled) < LEAST or {*strata[earlier.filled]} < {*strata}:  # no interval yet
         return plan, found, None
-    earlier = replace(earlier, rows=rows.labelled.searchsorted(earlier.rows))
-    verified = earlier.audit()
+    verified = earlier.audit().among(rows.labelled)
     if posterior is not None and found is not None and found.transition_estimate is not None:
         corrected = estimate_verified(posterior, found.transition_estimate, verified)
         return plan, found, corrected.noise_rate_interval()

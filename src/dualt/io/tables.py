@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.errors import DualtError, FileError, InputError, naming_extra
-from dualt.files import atomic_write, check_readable, json_text, not_utf8, open_input
+from dualt.files import LONGEST_LINE, atomic_write, check_readable, json_text, not_utf8, open_input
 from dualt.labels import is_missing_value
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ _FRACTION = re.compile(r"\s*(0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*", re.
 # The script of the review page has the same expression (report/templates/csv.js).
 _FORMULA = re.compile(r"[' ]*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+csv.field_size_limit(LONGEST_LINE)  # Python's is 131,072 characters, less than some texts have
 
 
 def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) -> DataFrame:
@@ -101,11 +102,13 @@ def file_version(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=2)
 def _look_at(path: Path, version: tuple[int, int]) -> Dialect:
     with reading(path), open_input(path, "r") as stream:
-        lines = list(StringIO(stream.read(_START_CHARACTERS), newline=""))
-        lines = lines[:-1] if len(lines) > 1 and stream.read(1) else lines
-        found = []
+        start = stream.read(_START_CHARACTERS) + stream.readline()
+        lines = [*StringIO(start, newline=""), *islice(stream, 3)]  # a header with many classes is long
+        found, goes_on = [], bool(stream.read(1))
         for sign in "\t" if path.suffix.lower() == ".tsv" else ",;\t|":
-            rows = [row for row in islice(csv.reader(lines, delimiter=sign), _START_ROWS) if row]
+            rows = [row for row in csv.reader(lines, delimiter=sign) if row]
+            rows = (goes_on and rows[:-1]) or rows  # the last may be cut inside a quoted cell
+            rows = rows[:_START_ROWS]
             comma = sign != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in rows for cell in row)
             width = len(rows[0]) if rows and len({*map(len, rows)}) == 1 and len(rows[0]) > 1 else 0
             found.append((comma and width > 0, width, Dialect(sign, "," if comma else ".", rows)))

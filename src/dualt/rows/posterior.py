@@ -106,10 +106,11 @@ class Block:
             )
 
 
-def in_block(error: InputError, block: str, start: int = 0) -> InputError:
-    """Return the same error with the name of the block, whose first row has the number `start`."""
+def in_block(error: InputError, block: str, start: int = 0, *, unlabelled: bool = False) -> InputError:
+    """Return the same error with the name of the block and how its rows are counted: from `start`, which or all."""
     counted = f" (Its first row counts as {start:,}.)" if start else ""
-    return type(error)(f"In {block}: {error}{counted}") if block else error
+    counted += " (Rows without a label are not counted.)" if unlabelled else ""
+    return type(error)(f"{f'In {block}: ' if block else ''}{error}{counted}")
 
 
 def check_blocks(blocks: Sequence[Block]) -> None:
@@ -256,7 +257,8 @@ class NoisyPosterior:
             try:
                 return summarize(probs, labels, self.coder, start=start, sampled=own, codes=codes)
             except InputError as error:
-                raise in_block(error, block.name, self.start + block_start) from None
+                unlabelled = self.n_given > self.n_samples
+                raise in_block(error, block.name, self.start + block_start, unlabelled=unlabelled) from None
 
         # Few parts, yet enough for all threads.
         entries = np.clip(self.n_samples * self.n_classes // self.n_jobs, _LEAST_ENTRIES, _PART_ENTRIES)
