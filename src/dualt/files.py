@@ -60,7 +60,9 @@ class _Text(io.TextIOWrapper):
 
     def _checked(self, text: str) -> str:
         if "\0" in text:
-            raise FileError(f"Cannot read {self.name} as text: it has null characters. It may be damaged, or in binary.")
+            raise FileError(
+                f"Cannot read {self.name} as text: it has null characters. It may be damaged, or in binary."
+            )
         if self._line >= LONGEST_LINE:
             raise FileError(f"Expected lines of at most {LONGEST_LINE:,} characters in {self.name}, got a longer one.")
         return text

@@ -76,7 +76,7 @@ def test_the_estimate_is_written(files, suffix):
     assert result.exit_code == 0, result.output
     assert str(path) in result.stdout
     expected = dualt.estimate_transition(np.load(files / "probs.npy"), np.load(files / "labels.npy")).transition
-    np.testing.assert_allclose(dualt.io.load_transition(path), expected, atol=1e-9)
+    np.testing.assert_allclose(dualt.io.load_transition(path)[0], expected, atol=1e-9)
     assert [found.name for found in (files / "out").iterdir()] == [path.name]
 
 

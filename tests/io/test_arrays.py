@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualt.errors import FileError
-from dualt.io.load import open_npz, read_npy, read_npz
+from dualt.io.load import load_array, open_npz
 
 ARRAY = np.arange(12.0).reshape(4, 3)
 
@@ -38,7 +38,7 @@ def is_mapped(array):
 def test_arrays_come_back_mapped(tmp_path, dtype, order):
     array = np.asarray(ARRAY.astype(dtype), order=order)
     np.save(tmp_path / "a.npy", array)
-    found = read_npy(tmp_path / "a.npy")
+    found = load_array(tmp_path / "a.npy")
     assert is_mapped(found)
     assert not found.flags.writeable
     np.testing.assert_array_equal(found, array)
@@ -46,7 +46,7 @@ def test_arrays_come_back_mapped(tmp_path, dtype, order):
 
 def test_an_empty_array_is_read(tmp_path):
     np.save(tmp_path / "a.npy", np.empty((0, 3)))
-    assert read_npy(tmp_path / "a.npy").shape == (0, 3)
+    assert load_array(tmp_path / "a.npy").shape == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_an_empty_array_is_read(tmp_path):
 def test_damaged_files_are_refused(tmp_path, content):
     (tmp_path / "a.npy").write_bytes(content)
     with pytest.raises(FileError, match=r"a\.npy"):
-        read_npy(tmp_path / "a.npy")
+        load_array(tmp_path / "a.npy")
 
 
 def test_objects_are_refused_and_never_unpickled(tmp_path):
@@ -74,9 +74,9 @@ def test_objects_are_refused_and_never_unpickled(tmp_path):
     np.save(tmp_path / "a.npy", trap, allow_pickle=True)
     np.savez(tmp_path / "a.npz", probs=trap)
     with pytest.raises(FileError, match=r"a\.npy.*Python objects.*nothing is unpickled"):
-        read_npy(tmp_path / "a.npy")
+        load_array(tmp_path / "a.npy")
     with pytest.raises(FileError, match=r"a\.npz.*Python objects"):
-        read_npz(tmp_path / "a.npz", ["probs"])
+        load_array(tmp_path / "a.npz", ["probs"])
     assert not mark.exists()
     np.load(tmp_path / "a.npy", allow_pickle=True)
     assert mark.exists(), "the trap must be armed, else the test shows nothing"
@@ -85,11 +85,11 @@ def test_objects_are_refused_and_never_unpickled(tmp_path):
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_npz_by_name_or_as_the_only_array(tmp_path, save):
     save(tmp_path / "two.npz", probs=ARRAY, other=ARRAY + 1)
-    np.testing.assert_array_equal(read_npz(tmp_path / "two.npz", ["absent", "probs"]), ARRAY)
+    np.testing.assert_array_equal(load_array(tmp_path / "two.npz", ["absent", "probs"]), ARRAY)
     save(tmp_path / "one.npz", anything=ARRAY)
-    np.testing.assert_array_equal(read_npz(tmp_path / "one.npz", ["probs"]), ARRAY)
+    np.testing.assert_array_equal(load_array(tmp_path / "one.npz", ["probs"]), ARRAY)
     with pytest.raises(FileError, match=r"named x or y in .*two\.npz, got probs, other"):
-        read_npz(tmp_path / "two.npz", ["x", "y"])
+        load_array(tmp_path / "two.npz", ["x", "y"])
     with open_npz(tmp_path / "two.npz") as archive:
         np.testing.assert_array_equal(archive["other"], ARRAY + 1)
 
@@ -100,4 +100,4 @@ def test_npz_cut_short_anywhere_is_refused(tmp_path):
     for length in range(0, len(content), 7):
         (tmp_path / "a.npz").write_bytes(content[:length])
         with pytest.raises(FileError, match=r"a\.npz"):
-            read_npz(tmp_path / "a.npz", ["probs"])
+            load_array(tmp_path / "a.npz", ["probs"])

@@ -14,7 +14,6 @@ from dualt.errors import FileError, InputError, LabelsError, TransitionError, Un
 from dualt.io import (
     load_class_names,
     load_labels,
-    load_named_transition,
     load_probabilities,
     load_transition,
     save_labels,
@@ -190,15 +189,15 @@ MATRIX = [[0.9, 0.1], [0.3, 0.7]]
 )
 def test_matrices(tmp_path, name, content, names):
     (tmp_path / name).write_text(content)
-    np.testing.assert_allclose(load_transition(tmp_path / name), MATRIX)
-    assert load_named_transition(tmp_path / name)[1] == names
+    np.testing.assert_allclose(load_transition(tmp_path / name)[0], MATRIX)
+    assert load_transition(tmp_path / name)[1] == names
 
 
 @pytest.mark.parametrize("suffix", [".json", ".csv"])
 def test_a_saved_estimate_keeps_its_names(tmp_path, suffix):
     estimate = dualt.estimate_transition(PROBS, WORDS, class_names=["dog", "cat"])
     estimate.save(tmp_path / f"t{suffix}")
-    matrix, names = load_named_transition(tmp_path / f"t{suffix}")
+    matrix, names = load_transition(tmp_path / f"t{suffix}")
     np.testing.assert_allclose(matrix, estimate.transition, atol=1e-9)
     assert names == ("dog", "cat")
 
@@ -265,6 +264,6 @@ def test_a_matrix_in_a_table_is_read_with_the_names_it_was_saved_with(tmp_path, 
     estimate = dualt.estimate_transition([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]], [0, 1, 0], "spade")
     estimate = dataclasses.replace(estimate, class_names=tuple(names))
     estimate.save(tmp_path / "t.csv")
-    matrix, found = load_named_transition(tmp_path / "t.csv")
+    matrix, found = load_transition(tmp_path / "t.csv")
     np.testing.assert_allclose(matrix, estimate.transition)
     assert list(found or ["0", "1"]) == names

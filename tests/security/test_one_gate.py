@@ -11,7 +11,7 @@ from dualt import io
 from dualt.audit import read_sheet
 from dualt.datasets import load_dataset
 from dualt.errors import DualtError, FileError
-from dualt.io.load import read_npz
+from dualt.io.load import load_array
 from dualt.issues import read_review
 from dualt.report import text_previews
 
@@ -23,7 +23,7 @@ def read_weights(path):
 
 READERS = {
     "x.npy": [io.load_probabilities, io.load_labels, io.load_transition],
-    "x.npz": [lambda path: read_npz(path, ["x"]), load_dataset],
+    "x.npz": [lambda path: load_array(path, ["x"]), load_dataset],
     "x.csv": [io.read_table, io.load_probabilities, io.load_labels, load_dataset],
     "x.tsv": [io.read_table],
     "x.jsonl": [io.read_table],

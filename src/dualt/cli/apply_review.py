@@ -30,6 +30,8 @@ def apply_review(
 
     Example: `dualt apply-review data.csv suspects-review.csv --label label -o corrected.csv`
     """
+    import pandas as pd
+
     from dualt import io, issues
 
     decisions = issues.read_review(review)
@@ -40,14 +42,15 @@ def apply_review(
             raise InputError("Expected -o with a name for the CSV of moves, for a folder of images.")
         images, target = io.read_class_folder(labels), output
         moved = issues.apply_review(images.labels, decisions, class_names=names or images.names, ids=images.files)
-        io.save_moves(output, io.plan_moves(images, moved.tolist()))
+        moves = pd.DataFrame(io.plan_moves(images, moved.tolist()), columns=["from", "to"], dtype=str)
+        io.write_table(output, moves, guarded=True)
     else:
         if (output is None) != in_place:
             raise InputError("Expected either -o with a name for the corrected file, or --in-place.")
         target = labels if output is None else output
         check_writable_target(target)
         given = io.load_labels(labels, column=label, missing=True)
-        ids = io.load_texts(labels, id_column) if id_column else None
+        ids = io.open_table(labels, id_column).read_texts(id_column) if id_column else None
         corrected = issues.apply_review(given, decisions, class_names=names, ids=ids)
         if in_place:
             written = {"backup": str(keep_backup(labels))}

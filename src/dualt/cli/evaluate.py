@@ -49,7 +49,7 @@ def evaluate(
         raise InputError("Expected --transition or --verified, to judge noisy labels by, got neither.")
     names, noise = None if classes is None else io.load_class_names(classes), None
     if transition is not None:
-        noise, own = io.load_named_transition(transition)
+        noise, own = io.load_transition(transition)
         names = own if names is None else names
         noise = match_transition(noise, own, names)
     sheet = None if verified is None else read_sheet(verified)
@@ -102,7 +102,7 @@ def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
     columns = table.names or ()
     column = next((name for name in ("prediction", "predicted") if name in columns), None)
     if column or table.n_columns == 1:
-        return check_no_missing(table.read_column(table.position(column) if column else 0), path)
+        return check_no_missing(table.read_column(column or 0), path)
     try:
         beside = [name for name in columns if name in LABEL_COLUMNS]
         loaded = io.load_probabilities(path, exclude=beside, header=table.names is not None)

@@ -102,7 +102,7 @@ def known_or_estimated(examples: Examples, estimation: Estimation, transition: P
     """Return the matrix in the file `transition`, matched by class names, or an estimate if there is none."""
     if transition is None:
         return estimate_examples(examples, estimation)
-    return match_transition(*io.load_named_transition(transition), examples.posterior.coder.names)
+    return match_transition(*io.load_transition(transition), examples.posterior.coder.names)
 
 
 def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionEstimate:
@@ -227,8 +227,10 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     tables = [files for files in found if files]
     having = [files for files in tables if name in (io.open_table(files[0], name).names or ())]
     if not having:
-        io.load_texts((tables or [sources])[0][0], name)  # says what it has instead
-    first, *others = ([text for file in files for text in io.load_texts(file, name)] for files in having)
+        io.open_table((tables or [sources])[0][0], name).position(name)  # says what it has instead
+    first, *others = (
+        [text for file in files for text in io.open_table(file, name).read_texts(name)] for files in having
+    )
     check_same_length(n_rows, len(first))
     for other in others if name == data.id_column else ():
         check_same_length(n_rows, len(other))
@@ -241,7 +243,8 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     if folder is None:
         return first
     # The rows of the probabilities are put in the order of the images that they name.
-    files = [text for file in having[0] for text in io.load_texts(file, data.id_column or FILE_COLUMN)]
+    column = data.id_column or FILE_COLUMN
+    files = [text for file in having[0] for text in io.open_table(file, column).read_texts(column)]
     return [text for _, text in sorted(zip(io.read_class_folder(folder).rows_of(files), first, strict=True))]
 
 
@@ -368,16 +371,16 @@ def _read_table(data: Data, learning: Learning) -> Raw:
         features = [table.names[place] for place in places if table.names and table.names[place] not in texts]
     if label in (*texts, *features):
         raise InputError(f"The features include the label column {label!r}. Choose other columns to learn from.")
-    columns = {name: table.read_texts(table.position(name)) for name in texts}
+    columns = {name: table.read_texts(name) for name in texts}
     joined = [*map("\n".join, zip(*columns.values(), strict=True))] or None
-    columns |= dict(zip(features, table.read_columns([table.position(name) for name in features]), strict=True))
+    columns |= {name: table.read_features(name) for name in features}
     examples, options = _as_examples(columns, texts, learning)
     if learning.group is not None:
-        options["groups"] = np.array(table.read_texts(table.position(learning.group)), dtype=object)
+        options["groups"] = np.array(table.read_texts(learning.group), dtype=object)
     labels, written = table.read_column(at), None
     beside: dict[str, Sequence[Any]] = {"index": range(len(labels))}
     if data.id_column is not None:
-        beside[data.id_column] = table.read_texts(table.position(data.id_column))
+        beside[data.id_column] = table.read_texts(data.id_column)
     beside[label] = table.read_texts(at)
     _warn_labels(labels, merged=learning.merge_labels)
     if learning.merge_labels:

@@ -159,7 +159,7 @@ def _train_table(
     raw = read_raw(data, learning)
     with progress(shown=not as_json) as advance:
         found = learn(raw, learning, n_jobs=data.n_jobs, random_state=random_state, on_progress=advance)
-    known = None if transition is None else match_transition(*io.load_named_transition(transition), found.class_names)
+    known = None if transition is None else match_transition(*io.load_transition(transition), found.class_names)
     warn_missing(np.flatnonzero(found.labelled), len(found))
     issues = find_label_issues(found, raw.labels, known, estimator=estimator)
     issues = replace(issues, ids=raw.beside.get(data.id_column or ""), texts=raw.texts)
@@ -222,7 +222,7 @@ def _train_network(
     except NotNumbersError as error:
         raise InputError(f"{error} Networks need numbers: leave --network out.") from None
     if transition is not None:
-        known = match_transition(*io.load_named_transition(transition), dataset.class_names)
+        known = match_transition(*io.load_transition(transition), dataset.class_names)
         config = replace(config, transition=known)
     split = split_dataset(
         dataset,

@@ -153,7 +153,7 @@ def _true_classes(path: Path, item: str | None, found: Votes, what: str) -> dict
 def _probabilities(path: Path, item: str | None) -> Any:
     import pandas as pd
 
-    from dualt.io import load_probabilities, load_texts
+    from dualt.io import load_probabilities, open_table
     from dualt.io.tables import TABLES
 
     if path.suffix.lower() not in TABLES:
@@ -161,7 +161,7 @@ def _probabilities(path: Path, item: str | None) -> Any:
     if item is None:
         raise InputError(f"Expected --item, the column of items in {path}, got none.")
     found = load_probabilities(path, exclude=[item])
-    return pd.DataFrame(found.values, load_texts(path, item), found.class_names)
+    return pd.DataFrame(found.values, open_table(path, item).read_texts(item), found.class_names)
 
 
 def _learned(

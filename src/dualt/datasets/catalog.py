@@ -100,11 +100,11 @@ def load_table(path: str | Path, *, label: str = "label", id_column: str | None 
     features = [place for place in range(table.n_columns) if place not in apart]
     if not features:
         raise InputError(f"Expected columns of numbers beside {label!r} in {path}, got none.")
-    x, y = table.read_numbers(features), table.read_column(table.position(label))
+    x, y = table.read_numbers(features), table.read_column(label)
     dataset = from_arrays(x, check_no_missing(y, Path(path)), name=Path(path).stem, noisy=noisy)
     return replace(
         dataset,
-        ids=None if id_column is None else tuple(table.read_texts(table.position(id_column))),
+        ids=None if id_column is None else tuple(table.read_texts(id_column)),
         feature_names=None if table.names is None else tuple(table.names[place] for place in features),
     )
 

@@ -1,12 +1,10 @@
 """Probabilities, labels and matrices in and out of files."""
 
-from dualt.io.image_folder import is_class_folder, list_images, plan_moves, read_class_folder, save_moves
+from dualt.io.image_folder import is_class_folder, list_images, plan_moves, read_class_folder
 from dualt.io.load import (
     load_class_names,
     load_labels,
-    load_named_transition,
     load_probabilities,
-    load_texts,
     load_transition,
     save_corrected,
     save_labels,
@@ -23,9 +21,7 @@ __all__ = [
     "list_images",
     "load_class_names",
     "load_labels",
-    "load_named_transition",
     "load_probabilities",
-    "load_texts",
     "load_transition",
     "open_shards",
     "open_table",
@@ -34,6 +30,5 @@ __all__ = [
     "read_table",
     "save_corrected",
     "save_labels",
-    "save_moves",
     "write_table",
 ]

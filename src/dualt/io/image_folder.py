@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.files import free_name
-from dualt.io.tables import write_table
 from dualt.labels import as_text_array
 
 # What `dualt predict` and `dualt probs` call the column of image files.
@@ -142,10 +141,3 @@ def plan_moves(images: ClassFolder, labels: Sequence[str]) -> list[tuple[str, st
             taken.add(str(target).lower())
             moves.append((file, target.relative_to(images.folder).as_posix()))
     return moves
-
-
-def save_moves(path: str | Path, moves: Sequence[tuple[str, str]]) -> None:
-    """Write a table of moves: a CSV with the columns from and to."""
-    import pandas as pd
-
-    write_table(path, pd.DataFrame(moves, columns=["from", "to"], dtype=str), guarded=True)

@@ -38,14 +38,6 @@ class Probabilities(NamedTuple):
     class_names: tuple[str, ...] | None = None
 
 
-def read_npy(path: str | Path) -> NDArray[Any]:
-    """Return the array of a `.npy` file, memory-mapped read-only; nothing is unpickled."""
-    path = check_readable(path)
-    with reading(path):
-        # A plain array over the map: every slice of a np.memmap costs some microseconds.
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-
-
 @contextmanager
 def open_npz(path: str | Path) -> Iterator[Mapping[str, NDArray[Any]]]:
     """Open an `.npz` file: its arrays by name, each read when it is asked for; nothing is unpickled."""
@@ -56,29 +48,26 @@ def open_npz(path: str | Path) -> Iterator[Mapping[str, NDArray[Any]]]:
         yield archive
 
 
-def read_npz(path: str | Path, names: Sequence[str]) -> NDArray[Any]:
-    """Return the array of an `.npz` file under the first of `names` it has, or its only array."""
-    with open_npz(path) as archive:
-        return archive[_array_name(archive, names, path)]
-
-
-def _array_name(archive: Mapping[str, Any], names: Sequence[str], path: str | Path) -> str:
-    known = list(archive)
-    wanted = [name for name in names if name in known] or (known if len(known) == 1 else [])
-    if not wanted:
-        found = ", ".join(known) or "none"
-        raise FileError(f"Expected an array named {' or '.join(names)} in {path}, got {found}.")
-    return wanted[0]
+def _array_name(archive: Mapping[str, Any], names: Sequence[str], path: Path) -> str:
+    """Return the first of `names` that an archive has, or the name of its only array."""
+    found = [name for name in names if name in archive] or (list(archive) if len(archive) == 1 else [])
+    if not found:
+        got = ", ".join(archive) or "none"
+        raise FileError(f"Expected an array named {' or '.join(names)} in {path}, got {got}.")
+    return found[0]
 
 
 def load_array(path: Path, names: Sequence[str] = _PROBABILITY_NAMES) -> NDArray[Any]:
     """Return the array of an `.npy` file, memory-mapped, or the first of these names in an `.npz` file."""
     if path.suffix.lower() == ".npz":
-        return read_npz(path, names)
-    if path.suffix.lower() == ".npy":
-        return read_npy(path)
+        with open_npz(path) as archive:
+            return archive[_array_name(archive, names, path)]
     check_readable(path)
-    raise FileError(f"Expected a file that ends in .npy, .npz, {', '.join(TABLES)}, got {path.name!r}.")
+    if path.suffix.lower() != ".npy":
+        raise FileError(f"Expected a file that ends in .npy, .npz, {', '.join(TABLES)}, got {path.name!r}.")
+    with reading(path):
+        # A plain array over the map: every slice of a np.memmap costs some microseconds.
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def load_probabilities(path: str | Path, *, exclude: Sequence[str] = (), header: bool | None = None) -> Probabilities:
@@ -117,15 +106,6 @@ def _label_names(column: str | None) -> tuple[str, ...]:
     return (column,) if column else (*LABEL_COLUMNS, "arr_0")
 
 
-def load_texts(path: str | Path, column: str) -> list[str]:
-    """Return a column of a table as texts, such as that of ids; a missing one is empty."""
-    path = Path(path)
-    if path.suffix.lower() not in TABLES:
-        raise FileError(f"Expected a table with a column {column!r}, got {path.name!r}.")
-    table = open_table(path, column)
-    return table.read_texts(table.position(column))
-
-
 def load_class_names(path: str | Path) -> tuple[str, ...]:
     """Read class names, one per line in column order, from a text file; or from JSON: a list, or `class_names`."""
     path = Path(path)
@@ -142,13 +122,11 @@ def _lines(path: Path) -> list[str]:
     return [line.strip() for line in read_text(path).rstrip().splitlines()]
 
 
-def load_transition(path: str | Path) -> NDArray[np.float64]:
-    """Read a transition matrix from `.json` (a saved estimate, or a list of rows), `.npy` or `.csv`."""
-    return load_named_transition(path)[0]
+def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+    """Read a transition matrix, and the class names of its rows if the file has them.
 
-
-def load_named_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
-    """Read a transition matrix as `load_transition` does, and the class names of its rows if the file has them."""
+    Files are `.json` (a saved estimate, or a list of rows), `.npy` or `.csv`.
+    """
     path = Path(path)
     if path.suffix.lower() != ".json":
         values, names = _matrix_table(path)
@@ -188,17 +166,13 @@ def save_probabilities(
 
     check_probability_ending(path)
     if path.suffix.lower() == ".npy":
-        _save_npy(path, probs)
+        with atomic_write(path, "wb") as stream:
+            np.save(stream, probs, allow_pickle=False)
         return
     values = pd.DataFrame(probs, columns=[f"p_{name}" for name in class_names])
     if path.suffix.lower() in TEXT:
         values = values.map("{:.8g}".format)
     write_table(path, pd.concat([pd.DataFrame(dict(beside)), values], axis=1), guarded=True)
-
-
-def _save_npy(path: Path, array: NDArray[Any]) -> None:
-    with atomic_write(path, "wb") as stream:
-        np.save(stream, array, allow_pickle=False)
 
 
 def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
@@ -208,7 +182,8 @@ def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
     path = Path(path)
     kind = path.suffix.lower()
     if kind == ".npy":
-        _save_npy(path, labels)
+        with atomic_write(path, "wb") as stream:
+            np.save(stream, labels, allow_pickle=False)
         return
     if kind not in (".csv", ".txt"):
         raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")

@@ -86,8 +86,10 @@ class FileRows:
         if self.labels is not None or self.path.suffix.lower() not in TABLES:
             apart = load_labels(self.labels or self.path, column=self.label, missing=True)
             apart = as_label_array(apart) if len(apart) else apart
-        n_rows = 0
-        for probs, labels, names in self._table_parts() if self.path.suffix.lower() in TABLES else self._array_part():
+        n_rows, parts = 0, self._table_parts()
+        if self.path.suffix.lower() not in TABLES:
+            parts = iter([(load_array(self.path), None, None)])
+        for probs, labels, names in parts:
             part = probs, apart[n_rows : n_rows + len(probs)] if labels is None else labels, names
             n_rows += len(probs)
             if self.kept is not None and self.path.suffix.lower() != ".npy":
@@ -96,9 +98,6 @@ class FileRows:
             del probs, part  # before the next is made
         if apart is not None:
             check_same_length(n_rows, len(apart))
-
-    def _array_part(self) -> Iterator[tuple[NDArray[Any], None, None]]:
-        yield load_array(self.path), None, None
 
     def _table_parts(self) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...] | None]]:
         """Yield (probabilities, labels if they are in a column, class names)."""
@@ -117,7 +116,7 @@ class FileRows:
             if folder is not None:
                 order, column = self._order(table, folder)
                 left_out.add(column)
-            labels = None if own_label is None else table.read_column(table.position(own_label))
+            labels = None if own_label is None else table.read_column(own_label)
             places, names = choose_columns(table, left_out, self.columns)
             probs = table.read_numbers(places)[order]
             labels = as_label_array(labels, missing=True) if labels is not None and len(labels) else labels
@@ -134,7 +133,7 @@ class FileRows:
                 f"Expected a column of {self.path} that names the images of {folder}, got none called {column!r}."
                 " Name it with --id."
             )
-        images, names = read_class_folder(folder), table.read_texts(table.position(column))
+        images, names = read_class_folder(folder), table.read_texts(column)
         rows = np.array(images.rows_of(names), np.intp)
         counts = np.bincount(rows, minlength=len(images.files))
         if (counts != 1).any():

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import InputError, LabelsError, UnknownNameError
+from dualt.errors import FileError, InputError, LabelsError, UnknownNameError
 from dualt.files import check_readable
 from dualt.io.tables import (
     ARROW,
     DECIMAL_COMMA,
     JSON_LINES,
+    TABLES,
     TEXT,
     cell_text,
     file_version,
@@ -61,8 +62,10 @@ class Table:
         """Number of columns."""
         return int(self.frame.shape[1])
 
-    def position(self, column: str) -> int:
-        """Return the place of the column of that name."""
+    def position(self, column: str | int) -> int:
+        """Return the place of the column of that name, or with that place."""
+        if isinstance(column, int):
+            return column
         if self.names is None:
             raise InputError(f"Expected a header that names {column!r} in {self.path}, got a table without one.")
         if column not in self.names:
@@ -93,9 +96,9 @@ class Table:
                 f"Expected numbers in column {name} of {self.path}, got {texts[row][:40]!r} in row {row}."
             ) from None
 
-    def read_column(self, place: int) -> NDArray[Any]:
+    def read_column(self, name: str | int) -> NDArray[Any]:
         """Return one column of labels: numbers if they all are, else texts; missing ones as `labels_of` has them."""
-        column = self.frame.iloc[:, place]
+        column = self.frame.iloc[:, self.position(name)]
         if column.dtype.kind in "iufb" and not column.isna().any():
             return np.asarray(column.to_numpy())
         if column.dtype.kind in "iuf":
@@ -103,20 +106,21 @@ class Table:
         several = (row for row, value in enumerate(column.tolist()) if isinstance(value, (list, dict, np.ndarray)))
         if (row := next(several, None)) is not None:
             raise LabelsError(f"Expected one label per row of {self.path}, got {str(column[row])[:40]} in row {row}.")
-        texts = self.read_texts(place)
+        texts = self.read_texts(name)
         if self.path.suffix.lower() in JSON_LINES and {*texts} <= {"True", "False"}:
             return np.asarray([text == "True" for text in texts])
         return as_text_array(texts) if self.path.suffix.lower() in ARROW else labels_of(texts)
 
-    def read_texts(self, place: int) -> list[str]:
+    def read_texts(self, name: str | int) -> list[str]:
         """Return one column as texts; missing cells are empty."""
-        return [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, place].tolist()]
+        return [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, self.position(name)].tolist()]
 
-    def read_columns(self, places: Sequence[int]) -> list[list[str]]:
-        """Return several columns as texts; numbers with a point before decimals."""
-        comma = DECIMAL_COMMA.fullmatch if self.decimal == "," else lambda _: None
-        columns = (self.read_texts(place) for place in places)
-        return [[cell.replace(",", ".") if comma(cell) else cell for cell in cells] for cells in columns]
+    def read_features(self, name: str | int) -> list[str]:
+        """Return one column as texts; numbers with a point before decimals."""
+        cells = self.read_texts(name)
+        if self.decimal == ".":
+            return cells
+        return [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
 
 
 def open_table(path: str | Path, column: str | None = None, header: bool | None = None) -> Table:
@@ -127,6 +131,8 @@ def open_table(path: str | Path, column: str | None = None, header: bool | None 
     once.
     """
     path = check_readable(path)
+    if path.suffix.lower() not in TABLES:
+        raise FileError(f"Expected a table that ends in {', '.join(TABLES)}, got {path.name!r}.")
     table = _open_table(path, _has_header(path, column, header), file_version(path))
     if not len(table.frame) and path.suffix.lower() in TEXT:
         raise InputError(f"Expected rows below the header of {path}, got none.")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.files import read_text
 from dualt.io.image_folder import match_names, natural_order, visible
-from dualt.io.load import read_npy
+from dualt.io.load import load_array
 
 TEXT_LIMIT = 2_000
 # Bytes of all pictures together, and of one.
@@ -80,7 +80,7 @@ def image_previews(
     if isinstance(source, (str, Path)):
         if Path(source).suffix.lower() != ".npy":
             raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
-        source = read_npy(source)
+        source = load_array(Path(source))
     pixels = np.asanyarray(source)
     _check_pixels(pixels, n_samples)
     pixels = pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels

@@ -140,7 +140,7 @@ def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
         if _is_file(noise):
             own |= {
                 "noise": Path(noise).name,
-                "matrix": tuple(tuple(map(float, row)) for row in load_transition(noise)),
+                "matrix": tuple(tuple(map(float, row)) for row in load_transition(noise)[0]),
             }
         elif noise != GIVEN:
             own["noise"] = canonical_noise(noise)
