@@ -48,21 +48,16 @@ class _Text(io.TextIOWrapper):
     _line = 0
 
     def read(self, size: int | None = -1, /) -> str:
-        text = super().read(size)
-        end = text.rfind("\n") + 1
-        self._line = len(text) - end + (0 if end else self._line)
-        return self._checked(text)
+        return self._checked(super().read(size))
 
-    def readline(self, size: int = -1, /) -> str:
-        line = super().readline(LONGEST_LINE if size < 0 else size)
-        self._line = len(line)
-        return self._checked(line)
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        return self._checked(super().readline(LONGEST_LINE if size < 0 else size))
 
     def _checked(self, text: str) -> str:
+        end = max(text.rfind("\n"), text.rfind("\r")) + 1
+        self._line = len(text) - end + (0 if end else self._line)
         if "\0" in text:
-            raise FileError(
-                f"Cannot read {self.name} as text: it has null characters. It may be damaged, or in binary."
-            )
+            raise FileError(f"Cannot read {self.name} as text: it has null characters. It may be damaged, or binary.")
         if self._line >= LONGEST_LINE:
             raise FileError(f"Expected lines of at most {LONGEST_LINE:,} characters in {self.name}, got a longer one.")
         return text

@@ -17,7 +17,7 @@ NUMBERED = from_arrays(
 
 
 @settings(deadline=None)
-@given(n_samples=st.none() | st.integers(2, N), fraction=st.floats(0.001, 0.999), seed=st.integers(0, 2**32))
+@given(n_samples=st.none() | st.integers(2, N), fraction=st.floats(0.001, 0.999), seed=st.integers(0, 2**32 - 1))
 def test_every_sample_is_in_one_part_with_its_own_label(n_samples, fraction, seed):
     split = split_dataset(
         NUMBERED, symmetric(4, 0.5), random_state=seed, validation_fraction=fraction, n_samples=n_samples

@@ -85,5 +85,5 @@ def test_no_more_threads_than_cores():
 def test_errors_say_how_rows_are_counted_where_labels_are_missing():
     probs, labels = np.full((20, 2), 0.5), [None, *[0, 1] * 9, 0]
     probs[10] = 0.9
-    with pytest.raises(ProbabilitiesError, match="row 9.*without a label are not counted"):
+    with pytest.raises(ProbabilitiesError, match=r"row 9.*without a label are not counted"):
         dualt.estimate_transition(probs, labels)
