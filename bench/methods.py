@@ -170,7 +170,7 @@ def posed(source: Source, record: Record, folder: Path | None) -> Problem:
         return Stages(parts, data.class_names, config, own, resume=True)
 
     matrix = drawn_matrix(source.y[split.train_index], split.train_noisy, data.n_classes)
-    test = as_inputs(source.test_x.astype(np.float32), data.mean, data.std)
+    test = as_inputs(source.test_x.astype(np.float32), *data.moments)
     return Problem(record, source, given, stages("estimated"), stages("true"), matrix, test)
 
 

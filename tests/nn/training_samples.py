@@ -31,7 +31,7 @@ def as_training_data(dataset, transition, seed):
     split = split_dataset(dataset, transition, random_state=seed)
 
     def part(samples, labels):
-        return Part(as_inputs(samples, dataset.mean, dataset.std), torch.from_numpy(labels))
+        return Part(as_inputs(samples, *dataset.moments), torch.from_numpy(labels))
 
     return TrainingData(
         part(split.train_x, split.train_noisy),

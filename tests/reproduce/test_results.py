@@ -12,7 +12,7 @@ from PIL import Image
 from dualt.reproduce import RunSpec, load_experiment, read_records, render, results_of, runs_of
 from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.figures import to_markdown
-from dualt.reproduce.results import tables_of, to_csv, to_latex
+from dualt.reproduce.results import tables_of, to_csv
 
 
 def measured(name, profile, changes, measure):
@@ -75,7 +75,6 @@ def test_bold_star_and_gaps_as_in_the_paper():
     assert rows["DT Forward"] == ("**97.00**\\* ± 1.41", "**97.24** ± 0.07", "-0.24", "2")
     assert rows["T Revision"][0] == "**94.00** ± 0.00"
     assert rows["DT Coteaching"] == ("–", "**97.52**\\* ± 0.07", "–", "0")
-    assert r"DT Forward & $\mathbf{97.00}^* \pm 1.41$ & $\mathbf{97.24} \pm 0.07$" in to_latex(experiment, results)
 
 
 def test_several_noises_are_columns():
@@ -165,13 +164,8 @@ def test_the_claim_of_large_samples_is_checked_with_the_largest_alone():
     assert verdicts.iloc[1].tolist()[1:] == ["agrees", "1 of 1"]
 
 
-def test_latex_and_csv_can_be_read_again():
-    experiment, results = table1(VALUES)
-    latex = to_latex(experiment, results)
-    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
-    body = [line for line in latex.splitlines() if line.endswith(r"\\")]
-    assert {line.count("&") for line in body} == {4}
-    rows = list(csv.DictReader(io.StringIO(to_csv(results))))
+def test_csv_can_be_read_again():
+    rows = list(csv.DictReader(io.StringIO(to_csv(table1(VALUES)[1]))))
     assert len(rows) == 13
     assert float(rows[0]["mean"]) == pytest.approx(91.0)
     assert float(rows[0]["paper_mean"]) == 95.77
@@ -182,10 +176,10 @@ def test_latex_and_csv_can_be_read_again():
 def test_figures_are_pictures_and_come_out_the_same(tmp_path, make):
     experiment, results = make()
     paths = render(experiment, results, tmp_path)
-    assert [path.suffix for path in paths] == [".md", ".tex", ".csv", ".png", ".svg"]
-    with Image.open(paths[3]) as image:
+    assert [path.suffix for path in paths] == [".md", ".csv", ".png", ".svg"]
+    with Image.open(paths[2]) as image:
         assert image.size[0] > 400
-    drawn = ET.fromstring(paths[4].read_text())
+    drawn = ET.fromstring(paths[3].read_text())
     assert drawn.tag.endswith("svg")
     before = [path.read_bytes() for path in paths]
     render(experiment, results, tmp_path)
@@ -236,6 +230,5 @@ def test_the_page_has_the_verdicts_of_the_records():
 def test_committed_records_give_the_committed_tables(folder, name, profile, changes):
     experiment = load_experiment(name, profile, changes)
     results = results_of(experiment, read_records(DOCS / folder))
-    for suffix, text in {"md": to_markdown(experiment, results), "tex": to_latex(experiment, results)}.items():
-        assert text == (DOCS / folder / f"{name}.{suffix}").read_text(encoding="utf-8")
+    assert to_markdown(experiment, results) == (DOCS / folder / f"{name}.md").read_text(encoding="utf-8")
     assert to_csv(results) == (DOCS / folder / f"{name}.csv").read_text(encoding="utf-8")

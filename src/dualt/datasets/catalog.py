@@ -147,7 +147,7 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
         Folder of the named data sets: by default `$DUALT_DATA`, else `~/.cache/dualt`.
     **options
         Options of the data set: `n_samples`, `n_test`, `random_state` (synthetic), `size` (images), `label`,
-        `id_column` (tables), `train`, `test` (clothing1m), `noisy` (your own data).
+        `id_column` (tables), `noisy` (your own data).
 
     Examples
     --------
@@ -155,28 +155,24 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     >>> data.train_x.shape, data.n_classes
     ((1437, 8, 8), 10)
     """
-    entry = REGISTRY.get(name_or_path) if isinstance(name_or_path, str) else None
-    loader = entry.load if entry else _loader_of_path(name_or_path)
+    path = Path(name_or_path).expanduser()
+    suffix = path.suffix.lower()
+    loader: Callable[..., Dataset]
+    if isinstance(name_or_path, str) and name_or_path in REGISTRY:
+        loader, folder = REGISTRY[name_or_path].load, REGISTRY[name_or_path].folder
+        places = [] if folder is None else [data_root(root) / folder]
+    elif path.is_dir() or (path.exists() and suffix in _BY_SUFFIX):
+        loader, places = load_folder if path.is_dir() else _BY_SUFFIX[suffix], [path]
+    elif path.exists():
+        raise FileError(f"Expected a folder of images or a file {', '.join(_BY_SUFFIX)}, got {path}.")
+    elif isinstance(name_or_path, Path) or "/" in name_or_path or suffix in _BY_SUFFIX:
+        raise FileError(f"Expected a data set at {path}, but there is no such file or folder.")
+    else:
+        raise UnknownNameError("data set", name_or_path, REGISTRY)
     takes = inspect.getfullargspec(loader).kwonlyargs
     for name in options.keys() - {*takes}:
         raise InputError(f"Unknown option {name!r} for {str(name_or_path)!r}: it takes {', '.join(takes) or 'none'}.")
-    if entry is None:
-        return loader(Path(name_or_path).expanduser(), **options)
-    return loader(**options) if entry.folder is None else loader(data_root(root) / entry.folder, **options)
-
-
-def _loader_of_path(given: str | Path) -> Callable[..., Dataset]:
-    path = Path(given).expanduser()
-    suffix = path.suffix.lower()
-    if path.is_dir():
-        return load_folder
-    if path.exists():
-        if suffix in _BY_SUFFIX:
-            return _BY_SUFFIX[suffix]
-        raise FileError(f"Expected a folder of images or a file {', '.join(_BY_SUFFIX)}, got {path}.")
-    if isinstance(given, Path) or "/" in given or suffix in _BY_SUFFIX:
-        raise FileError(f"Expected a data set at {path}, but there is no such file or folder.")
-    raise UnknownNameError("data set", given, REGISTRY)
+    return loader(*places, **options)
 
 
 def download(name: str, root: str | Path | None = None) -> list[Path]:

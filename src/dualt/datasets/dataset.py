@@ -26,7 +26,7 @@ _CHUNK = 1_024
 
 
 class Moments(NamedTuple):
-    """Mean and standard deviation per channel of images (of x/255 if uint8), per feature of vectors."""
+    """Mean and standard deviation, never zero, per channel of images (of x/255 if uint8) or feature of vectors."""
 
     mean: Sequence[float] | NDArray[np.float64]
     std: Sequence[float] | NDArray[np.float64]
@@ -72,18 +72,9 @@ class Dataset:
         """Number of classes."""
         return len(self.class_names)
 
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """Mean per channel or feature, on the scale of x/255 for uint8."""
-        return np.array(self._moments.mean)
-
-    @property
-    def std(self) -> NDArray[np.float64]:
-        """Standard deviation per channel or feature, on the scale of x/255 for uint8; never zero."""
-        return np.array(self._moments.std)
-
     @cached_property
-    def _moments(self) -> Moments:
+    def moments(self) -> Moments:
+        """The published mean and standard deviation, else those of the training part."""
         return self.published or compute_moments(self.train_x)
 
 
@@ -174,11 +165,16 @@ def _as_samples(x: Any, name: str) -> NDArray[Any]:
     features = np.result_type(array.dtype, np.float32) if array.ndim == 2 else np.float32
     with np.errstate(over="ignore"):
         array = np.ascontiguousarray(array, features)
-    finite = (np.abs(array) <= np.finfo(np.float32).max).reshape(len(array), -1).all(axis=1)
+    check_finite(array, name)
+    return array
+
+
+def check_finite(samples: NDArray[Any], name: str) -> None:
+    """Refuse samples with numbers that are not finite or do not fit float32."""
+    finite = (np.abs(samples) <= np.finfo(np.float32).max).reshape(len(samples), -1).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
         raise InputError(f"Expected finite numbers in {name}, got NaN or infinity in row {row}. Fill or drop that row.")
-    return array
 
 
 def channels_first(samples: NDArray[Any]) -> NDArray[Any]:

@@ -3,8 +3,9 @@
 MNIST and Fashion-MNIST are idx files, gzipped or not: two zero bytes, a byte for the type (8: unsigned bytes), a byte
 for the number of dimensions, each dimension as a big-endian 32-bit number, then the data. CIFAR is read from its binary
 version: a record is the label (CIFAR-100: the coarse and the fine label) and 3,072 bytes, 32×32 pixels of red, green
-and blue; a text file has the class names. Clothing1M has its authors' layout: key lists name the images of a part, one
-per line; label files pair a key with its class; keys are paths like `images/0/00/name.jpg`.
+and blue; a text file has the class names, which are numbers without it. Clothing1M has its authors' layout: key lists
+name the images of a part, one per line; label files pair a key with its class; keys are paths like
+`images/0/00/name.jpg`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from dualt.datasets.dataset import Dataset, Labels, Moments
 from dualt.datasets.images import LazyImages
-from dualt.errors import FileError, UnknownNameError
+from dualt.errors import FileError
 from dualt.files import open_input, read_text
 from dualt.rng import stream
 
@@ -32,7 +33,6 @@ _CLOTHING_NAMES = (
     "T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker", "Jacket", "Downcoat",
     "Suit", "Shawl", "Dress", "Vest", "Underwear",
 )  # fmt: skip
-_CLOTHING_PARTS = ("noisy_train", "clean_train", "clean_val", "clean_test")
 
 
 def _present(name: str, path: Path) -> Path:
@@ -109,20 +109,21 @@ def load_cifar10(folder: Path) -> Dataset:
     """Objects of 10 classes: 50,000 + 10,000 colour images of 32×32."""
     moments = Moments((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
     parts = [f"data_batch_{number}.bin" for number in range(1, 6)], ["test_batch.bin"]
-    return _load_cifar("cifar10", folder, *parts, "batches.meta.txt", 1, moments)
+    return _load_cifar("cifar10", folder, *parts, "batches.meta.txt", 10, moments)
 
 
 def load_cifar100(folder: Path) -> Dataset:
     """Objects of 100 classes: 50,000 + 10,000 colour images of 32×32."""
     moments = Moments((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
-    return _load_cifar("cifar100", folder, ["train.bin"], ["test.bin"], "fine_label_names.txt", 2, moments)
+    return _load_cifar("cifar100", folder, ["train.bin"], ["test.bin"], "fine_label_names.txt", 100, moments)
 
 
 def _load_cifar(
-    name: str, folder: Path, train: list[str], test: list[str], names: str, label_bytes: int, moments: Moments
+    name: str, folder: Path, train: list[str], test: list[str], names: str, n_classes: int, moments: Moments
 ) -> Dataset:
-    """Load records whose label is the last of their label bytes."""
-    class_names, size = tuple(read_text(_present(name, folder / names)).split()), label_bytes + 3 * 32 * 32
+    label_bytes = 1 if n_classes == 10 else 2  # the last of them is the label
+    size = label_bytes + 3 * 32 * 32
+    found = read_text(folder / names).split() if (folder / names).is_file() else map(str, range(n_classes))
 
     def read(files: list[str]) -> tuple[NDArray[np.uint8], Labels]:
         images, labels = [], []
@@ -136,41 +137,35 @@ def _load_cifar(
                 )
             records = content.reshape(-1, size)
             images.append(records[:, label_bytes:])
-            labels.append(_class_numbers(records[:, label_bytes - 1], len(class_names), path))
+            labels.append(_class_numbers(records[:, label_bytes - 1], n_classes, path))
         return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
 
-    return Dataset(name, *read(train), *read(test), class_names, published=moments)
+    return Dataset(name, *read(train), *read(test), tuple(found), published=moments)
 
 
-def load_clothing1m(folder: Path, *, train: str = "noisy_train", test: str = "clean_test") -> Dataset:
+def load_clothing1m(folder: Path) -> Dataset:
     """Clothes: a million web photographs in 14 classes with noisy labels (38 % wrong), and 10,000 with clean ones.
 
-    Images are decoded when indexed: the shorter side is resized to 256, the centre cropped to 224. `train` and `test`
-    are the authors' parts to train and to test on: `noisy_train`, `clean_train`, `clean_val` or `clean_test`.
+    Images are decoded when indexed: the shorter side is resized to 256, the centre cropped to 224.
     """
     moments = Moments((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # of ImageNet
-    parts = (*_read_clothing1m(folder, train), *_read_clothing1m(folder, test))
-    return Dataset("clothing1m", *parts, _CLOTHING_NAMES, train.startswith("noisy"), moments)
+    parts = (*_read_clothing1m(folder, "noisy_train"), *_read_clothing1m(folder, "clean_test"))
+    return Dataset("clothing1m", *parts, _CLOTHING_NAMES, noisy=True, published=moments)
 
 
 def _read_clothing1m(folder: Path, part: str) -> tuple[LazyImages, Labels]:
-    if part not in _CLOTHING_PARTS:
-        raise UnknownNameError("part of clothing1m", part, _CLOTHING_PARTS)
     key_path = _present("clothing1m", folder / f"{part}_key_list.txt")
     label_path = _present("clothing1m", folder / f"{part.partition('_')[0]}_label_kv.txt")
     keys = [line for line in read_text(key_path).splitlines() if line]
     if not keys:
         raise FileError(f"Expected one image per line in {key_path}, got none.")
-    label_of: dict[str, int] = {}
-    for number, line in enumerate(read_text(label_path).splitlines(), start=1):
-        key, _, label = line.rpartition(" ")
-        if not key or not label.isdecimal() or int(label) >= len(_CLOTHING_NAMES):
-            raise FileError(f"Expected a key and a class from 0 to 13 in line {number} of {label_path}, got {line!r}.")
-        label_of[key] = int(label)
+    lines = (line.rpartition(" ") for line in read_text(label_path).splitlines())
+    label_of, numbers = {key: label for key, _, label in lines}, {str(code): code for code in range(14)}
     for key in keys:
-        if key not in label_of:
-            raise FileError(f"Expected a label in {label_path} for every key of {key_path}, got none for {key!r}.")
+        if label_of.get(key) not in numbers:
+            got = label_of.get(key, "none")
+            raise FileError(f"Expected a class from 0 to 13 for every key of {key_path}, got {got} for {key!r}.")
         if PurePosixPath(key).is_absolute() or ".." in PurePosixPath(key).parts or "\\" in key:
             raise FileError(f"Refused {key_path}: expected paths inside its own folder, got {key!r}.")
     images = LazyImages([folder / key for key in keys], (224, 224), shorter_side=256)
-    return images, np.array([label_of[key] for key in keys], np.int64)
+    return images, np.array([numbers[label_of[key]] for key in keys], np.int64)

@@ -295,7 +295,7 @@ def training_data(split: Split, dataset: Dataset, device: str = "auto") -> Train
     place = torch_device(device)
 
     def part(samples: Any, labels: NDArray[Any]) -> Part:
-        return Part(as_inputs(samples, dataset.mean, dataset.std, place), torch.from_numpy(labels).to(place))
+        return Part(as_inputs(samples, *dataset.moments, place), torch.from_numpy(labels).to(place))
 
     test = None if split.test_x is None or split.test_y is None else part(split.test_x, split.test_y)
     return TrainingData(part(split.train_x, split.train_noisy), part(split.val_x, split.val_noisy), test)

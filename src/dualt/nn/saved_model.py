@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from dualt.datasets.dataset import check_finite
 from dualt.errors import DualtError, FileError, InputError
 from dualt.files import make_folder
 from dualt.nn.networks import build_network, predict_probs
@@ -48,12 +49,12 @@ class Model:
         elif not self.on_bytes and samples.dtype == np.uint8 and np.max(self.mean) > 1:
             samples = samples[:].astype(np.float32)  # the model was trained on numbers like these, not divided by 255
         if isinstance(samples, np.ndarray) and samples.dtype.kind == "f":
-            _check_finite(samples)
+            check_finite(samples, "the samples")
         inputs = as_inputs(samples, self.mean, self.std, place)
         for network in self.networks:
             network.to(place)
         probs: NDArray[np.float32] = predict_probs(self.networks, inputs).numpy()
-        _check_finite(probs)  # numbers far outside the training data may overflow inside the network
+        check_finite(probs, "the outputs")  # numbers far outside the training data may overflow inside the network
         return probs
 
     def save(self, folder: str | Path) -> None:
@@ -98,12 +99,3 @@ class Model:
             reason = str(error).strip().splitlines()[-1].strip()
             raise InputError(f"The weights in {path} have another architecture: {reason}") from None
         return cls(networks, name, options, shape, class_names, mean, std, about, columns, on_bytes)
-
-
-def _check_finite(samples: NDArray[Any]) -> None:
-    with np.errstate(over="ignore"):
-        numbers = samples.astype(np.float32, copy=False)
-    finite = np.isfinite(numbers).reshape(len(samples), -1).all(axis=1)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise InputError(f"Expected finite numbers that fit float32, got others in row {row}. Fill or drop that row.")

@@ -13,7 +13,7 @@ from dualt.errors import naming_extra
 from dualt.files import atomic_write
 from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.experiments import Experiment
-from dualt.reproduce.results import DATASET_NAMES, about, tables_of, to_csv, to_latex
+from dualt.reproduce.results import DATASET_NAMES, about, tables_of, to_csv
 
 # Line, marker and colour differ; the colours differ in grey as well.
 _STYLES = (
@@ -31,10 +31,9 @@ _AXES = {
 
 
 def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> list[Path]:
-    """Write tables in three formats and figures in two below `out`, and return the files."""
+    """Write tables and figures in two formats each below `out`, and return the files."""
     folder, paths = Path(out), []
-    texts = {"md": to_markdown(experiment, results), "tex": to_latex(experiment, results), "csv": to_csv(results)}
-    for suffix, text in texts.items():
+    for suffix, text in {"md": to_markdown(experiment, results), "csv": to_csv(results)}.items():
         paths.append(folder / f"{experiment.name}.{suffix}")
         with atomic_write(paths[-1]) as stream:
             stream.write(text)

@@ -198,12 +198,6 @@ def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
     return build
 
 
-def check_matrix(spec: PosteriorSpec) -> None:
-    """Refuse a noise matrix that does not fit its data set, before any run starts."""
-    if spec.matrix is not None:
-        _transition(spec, _load_named(spec.dataset).n_classes)
-
-
 def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
     if spec.matrix is not None:
         return check_transition(spec.matrix, n_classes)

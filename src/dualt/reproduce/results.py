@@ -1,9 +1,8 @@
-"""Records summed up: means and deviations over seeds, beside the paper's, as Markdown, LaTeX and CSV tables."""
+"""Records summed up: means and deviations over seeds, beside the paper's, as tables."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -127,7 +126,7 @@ def tables_of(experiment: Experiment, results: pd.DataFrame) -> dict[str, pd.Dat
 
 
 def _number(digits: int, mean: float, sd: float, bold: bool = False, star: bool = False) -> str:
-    """Return `mean ± sd` as Markdown, marked; `to_latex` translates it."""
+    """Return `mean ± sd` as Markdown, with marks."""
     if pd.isna(mean):
         return _NOTHING
     shown = f"**{mean:.{digits}f}**" if bold else f"{mean:.{digits}f}"
@@ -208,25 +207,3 @@ def deviations(experiment: Experiment) -> list[str]:
 
     published = settings(paper)
     return [f"{name} ({shown(own)})" for name, own in settings(experiment).items() if own != published[name]]
-
-
-def to_latex(experiment: Experiment, results: pd.DataFrame) -> str:
-    """Return a `tabular` per data set, for booktabs."""
-    blocks = []
-    for heading, table in tables_of(experiment, results).items():
-        first, *others = table.columns
-        styled = table.style.hide(axis="index").format_index(_escape, axis=1)
-        styled = styled.format({first: _escape, **dict.fromkeys(others, _to_math)})
-        blocks.append(f"% {heading}\n{styled.to_latex(column_format='l' + 'r' * len(others), hrules=True)}")
-    return "\n".join(blocks)
-
-
-def _to_math(cell: str) -> str:
-    bold = re.sub(r"\*\*(.+?)\*\*", r"\\mathbf{\1}", "--" if cell == _NOTHING else cell)
-    math = bold.replace("\\*", "^*").replace("±", r"\pm")
-    return f"${math}$"
-
-
-def _escape(name: str) -> str:
-    deltas = {sign: rf"$\Delta_{sign[1]}$" for sign in _DELTAS.values()}
-    return deltas.get(name, name.replace("_", r"\_").replace("%", r"\%"))

@@ -35,7 +35,7 @@ _MATRIX_FILES = (".json", ".npy", ".csv")
 class PosteriorSpec(TrainingSpec):
     """One training of the noisy posterior. The field names are part of the identity.
 
-    `noise` is a name like `sym-20`, `clean` or `given`, or the name of the file that `matrix` was read from. `size` is
+    `noise` is a name like `sym-20`, `clean` or `given`, or the path of the file that `matrix` was read from. `size` is
     the number of samples to train (and validate) on, or up to 1 a share of the data set.
     """
 
@@ -123,9 +123,6 @@ def _check(experiment: Experiment) -> None:
         recipe = METHODS[method].recipe
         check_names(f"setting of {method}", changes, [field.name for field in fields(recipe)])
         recipe.changed(experiment.method_epochs, **changes)
-    matrices = [Path(name).name for name in experiment.noise if _is_file(name)]
-    if len({*matrices}) < len(matrices):
-        raise InputError(f"Expected matrices in files of different names, got {', '.join(matrices)}.")
     if not (experiment.datasets and experiment.noise and experiment.sizes):
         raise InputError(f"Expected at least one data set, noise and size for {experiment.name}.")
 
@@ -137,11 +134,8 @@ def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
         own: dict[str, Any] = {"dataset": dataset, "noise": noise, "size": size, "seed": seed}
         own |= {"width": experiment.width.get(dataset, 1.0), "augment": experiment.augment.get(dataset)}
         own["network"] = experiment.network[dataset]
-        if _is_file(noise):
-            own |= {
-                "noise": Path(noise).name,
-                "matrix": tuple(tuple(map(float, row)) for row in load_transition(noise)[0]),
-            }
+        if Path(noise).suffix.lower() in _MATRIX_FILES:
+            own["matrix"] = tuple(tuple(map(float, row)) for row in load_transition(noise)[0])
         elif noise != GIVEN:
             own["noise"] = canonical_noise(noise)
         # Settings that do not apply are not part of the identity.
@@ -152,10 +146,6 @@ def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
         if not own["network"].startswith("mlp"):
             own["batch_norm"] = False
         yield PosteriorSpec(**{**shared, **own})
-
-
-def _is_file(noise: str) -> bool:
-    return Path(noise).suffix.lower() in _MATRIX_FILES
 
 
 def canonical_noise(name: str) -> str:
