@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 import dualt
 from dualt.crossfit import ImageFeatures, cross_fit, out_of_fold_probabilities
@@ -224,7 +225,10 @@ def test_images_in_any_layout_are_told_apart():
     features, labels = load_digits(return_X_y=True)
     chosen = np.flatnonzero(labels < 3)[:240]
     images, labels = (features[chosen] * 15).astype(np.uint8).reshape(-1, 8, 8), labels[chosen]
-    assert cross_fit(images, labels).agreement > 0.97
+    with threadpool_limits(2):
+        found = cross_fit(images, labels)
+    assert found.agreement > 0.97
+    np.testing.assert_array_equal(cross_fit(images, labels).members, found.members, "with any number of BLAS threads")
     learnt = ImageFeatures(n_filters=20, n_components=10).fit(images)
     grey = learnt.transform(images)
     np.testing.assert_allclose(learnt.transform(images[:, None]), grey, atol=1e-3)
@@ -307,8 +311,8 @@ BAD = {
         InputError,
         "classes?",
     ),
-    "a class of a model": ({"model": GaussianNB}, InputError, r"Pass an instance: GaussianNB\(\)"),
-    "no classifier": ({"model": "svm"}, InputError, "got str, which has no get_params"),
+    "a class of a model": ({"model": GaussianNB}, InputError, "instance of scikit-learn estimator instead of a class"),
+    "no classifier": ({"model": "svm"}, InputError, "'svm'.*does not implement a 'get_params'"),
     "no probabilities": ({"model": RidgeClassifier()}, InputError, "CalibratedClassifierCV"),
     "unknown kind": ({"kind": "tabel"}, UnknownNameError, "Did you mean 'table'"),
     "numbers as texts": ({"data": np.arange(90.0)}, InputError, "Numbers are a table"),
@@ -467,9 +471,6 @@ def test_folds_that_train_on_what_they_test_are_refused():
     leaky = [(np.append(train, test[0]), test) for train, test in folds]
     with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
         cross_fit(features, labels, model=GaussianNB(), cv=leaky)
-    negative = [(train - 150 * (train == train.max()), test) for train, test in folds]
-    with pytest.raises(InputError, match="from 0 to 149 in every fold, got -"):
-        cross_fit(features, labels, model=GaussianNB(), cv=negative)
 
 
 @pytest.mark.parametrize("text", [None, ["said"]], ids=["table", "text"])

@@ -45,18 +45,16 @@ def out_of_fold_probabilities(
 
 def check_classifier(classifier: Any) -> Any:
     """Return a classifier that can be cloned, fitted and asked for probabilities; refuse anything else."""
-    if isinstance(classifier, type):
-        name = classifier.__name__
-        raise InputError(f"Expected a classifier, got the class {name}. Pass an instance: {name}().")
-    name, missing = type(classifier).__name__, [part for part in ("get_params", "fit") if not hasattr(classifier, part)]
-    if missing:
-        raise InputError(f"Expected a scikit-learn classifier, got {name}, which has no {' and no '.join(missing)}.")
+    try:
+        clone(classifier)
+    except TypeError as error:  # a class, or an object without parameters, in scikit-learn's words
+        raise InputError(f"Expected a scikit-learn classifier. {error}") from None
     last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
     # A stacking classifier with its default last step has probabilities once it is fitted.
     stacking = hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None
     if not stacking and not hasattr(classifier, "predict_proba"):
         raise InputError(
-            f"Expected a classifier with predict_proba, got {name}."
+            f"Expected a classifier with predict_proba, got {type(classifier).__name__}."
             " Wrap it in sklearn.calibration.CalibratedClassifierCV."
         )
     return classifier
@@ -152,10 +150,9 @@ def make_folds(
 
 
 def _split_by(cv: Any, labels: NDArray[np.intp], groups: Any, random_state: int | None) -> list[Fold]:
-    """Return folds by groups, or by a user's splitter, whose parts are disjoint row numbers within the data."""
-    n_rows, folds = len(labels), []
+    """Return folds by groups, or by a user's splitter, that do not train on the rows they test."""
     if isinstance(cv, (int, np.integer)):
-        n_splits, n_groups = min(int(cv), n_rows), len(np.unique(groups))
+        n_splits, n_groups = min(int(cv), len(labels)), len(np.unique(groups))
         if n_groups < n_splits:
             remedy = f"Ask for {n_groups} folds." if n_groups > 1 else "One group cannot be divided."
             raise InputError(f"Expected at least as many groups as folds, {n_splits}, got {n_groups}. {remedy}")
@@ -163,25 +160,16 @@ def _split_by(cv: Any, labels: NDArray[np.intp], groups: Any, random_state: int 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds
-            given = list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
+            folds = list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
     except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
         raise InputError(f"Cannot divide the rows by cv={cv!r:.40}: {str(error).rstrip('.')}.") from None
-    for number, fold in enumerate(given):
-        parts = [np.flatnonzero(rows) if rows.dtype == bool else rows for rows in map(np.asarray, fold)]
-        for rows in parts:
-            bad = rows[(rows < 0) | (rows >= n_rows)] if rows.dtype.kind in "iu" else rows
-            if bad.size:
-                raise InputError(
-                    f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad[0]} in fold {number}."
-                )
-        train, test = (rows.astype(np.intp) for rows in parts)
+    for number, (train, test) in enumerate(folds):
         both = np.intersect1d(train, test)
         if len(both):
             raise InputError(
                 f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
                 f" {number}. Leave its test rows out of its training rows."
             )
-        folds.append((train, test))
     return folds
 
 
