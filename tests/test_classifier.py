@@ -12,12 +12,7 @@ from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    StratifiedKFold,
-    train_test_split,
-)
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, train_test_split
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -30,7 +25,6 @@ from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, TransitionError, UnknownNameError
 from dualt.rows.scaling import scale_classes, share_factors
-from dualt.transition import EarlyPosterior
 
 CORRECTIONS = ["reweight", "posterior", "clean"]
 
@@ -121,26 +115,6 @@ def test_importance_weights_by_hand():
         assert weight == pytest.approx(min(10, q[y] / (q @ transition)[y]), rel=1e-6)
 
 
-@pytest.mark.parametrize("correction", CORRECTIONS)
-def test_the_clean_posterior_is_computed_once_for_scores_and_once_for_weights(correction, monkeypatch):
-    features, noisy, _ = small_case()
-    rows = []
-
-    def counting(method):
-        def counted(self, probs, *arguments):
-            rows.append(len(probs))
-            return method(self, probs, *arguments)
-
-        return counted
-
-    for name in ("__call__", "clearest", "scores"):
-        monkeypatch.setattr(EarlyPosterior, name, counting(getattr(EarlyPosterior, name)))
-    dualt.RobustClassifier(GaussianNB(), correction=correction, transition=noise.symmetric(3, 0.25)).fit(
-        features, noisy
-    )
-    assert sum(rows) == len(noisy) * (2 if correction == "reweight" else 1)
-
-
 def test_a_matrix_by_which_all_labels_are_wrong_cannot_weigh_them():
     features, noisy, clean = small_case()
     swapped = noise.pair(3, 1.0)
@@ -186,16 +160,6 @@ def test_bad_settings_are_named():
         dualt.RobustClassifier().fit(features, np.repeat("ant", len(noisy)))
 
 
-def test_out_of_fold_rows_come_from_models_that_did_not_see_them():
-    """A nearest neighbour knows every label it saw: in-sample it is always right, out of fold at chance."""
-    rng = np.random.default_rng(0)
-    features, labels = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
-    memory = KNeighborsClassifier(1)
-    assert (memory.fit(features, labels).predict(features) == labels).all()
-    probs = out_of_fold_probabilities(memory, features, labels)
-    assert 0.35 < (probs.argmax(axis=1) == labels).mean() < 0.65
-
-
 def test_a_class_with_a_single_member_does_not_stop_it():
     features, noisy, clean = small_case()
     noisy = noisy.copy()
@@ -236,18 +200,6 @@ class Recorder(GaussianNB):
     def fit(self, X, y, sample_weight=None):
         self.seen["rows"], self.seen["weights"] = len(X), sample_weight
         return super().fit(X, y, sample_weight)
-
-
-def test_weights_follow_bayes_rule(digits):
-    features, clean = digits
-    noisy = noise.weak_annotators(features, clean, 0.3, 0).noisy_labels
-    model = dualt.RobustClassifier(Recorder(var_smoothing=0.1)).fit(features, noisy)
-    probs = out_of_fold_probabilities(GaussianNB(var_smoothing=0.1), features, noisy)
-    probs = scale_classes(probs, share_factors(probs, noisy))
-    clean_posterior = dualt.transition.early_posterior(probs / probs.sum(axis=1, keepdims=True), model.transition_)
-    rows = np.arange(len(noisy))
-    expected = clean_posterior[rows, noisy] / (clean_posterior @ model.transition_)[rows, noisy]
-    np.testing.assert_allclose(Recorder.seen["weights"], expected.clip(max=10), rtol=1e-5, atol=1e-7)
 
 
 def test_sample_weights_count_in_folds_and_at_the_end():
@@ -392,15 +344,6 @@ STRENGTHS = {"C": [0.1, 1.0]}
         StackingClassifier([("a", LogisticRegression()), ("b", GaussianNB())], LogisticRegression()),
         StackingClassifier([("a", LogisticRegression()), ("b", GaussianNB())]),
         make_pipeline(StandardScaler(), StackingClassifier([("a", LogisticRegression()), ("b", GaussianNB())])),
-    ],
-    ids=[
-        "search",
-        "search of a pipeline",
-        "pipeline of a search",
-        "voting",
-        "stacking",
-        "stacking with the usual last",
-        "pipeline of it",
     ],
 )
 def test_what_wraps_a_classifier_that_takes_weights_takes_them(base):

@@ -313,7 +313,7 @@ def test_tables_and_a_known_matrix(tmp_path):
     assert predicted(turned) == chosen, "columns are matched by name, others ignored, no label needed"
     with pytest.raises(InputError, match="none named c"):
         predicted(["a,b,kind", "1,2,no"])
-    with pytest.raises(InputError, match="finite numbers that fit float32, got others in row 1"):
+    with pytest.raises(InputError, match="fit float32 in the samples, got others in row 1"):
         predicted(["a,b,c", "1,2,3", "1,nan,3"])
 
 

@@ -174,7 +174,7 @@ def check_finite(samples: NDArray[Any], name: str) -> None:
     finite = (np.abs(samples) <= np.finfo(np.float32).max).reshape(len(samples), -1).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
-        raise InputError(f"Expected finite numbers in {name}, got NaN or infinity in row {row}. Fill or drop that row.")
+        raise InputError(f"Expected finite numbers that fit float32 in {name}, got others in row {row}. Drop that row.")
 
 
 def channels_first(samples: NDArray[Any]) -> NDArray[Any]:

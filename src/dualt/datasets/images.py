@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -45,16 +46,6 @@ class LazyImages:
     def shape(self) -> tuple[int, ...]:
         """Shape of the array that this stands for."""
         return (len(self._paths), *((3,) if self._mode == "RGB" else ()), *self._size)
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions of the array that this stands for."""
-        return len(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that all images would take."""
-        return int(np.prod(self.shape, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -101,7 +92,7 @@ def load_images(paths: Sequence[Path], size: int | None) -> NDArray[np.uint8] | 
             )
         mode = "RGB" if other_mode == "RGB" else mode
     lazy = LazyImages(paths, shape if size is None else (size, size), mode=mode, shorter_side=size)
-    return lazy[:] if lazy.nbytes <= _IN_MEMORY_BYTES else lazy
+    return lazy[:] if math.prod(lazy.shape) <= _IN_MEMORY_BYTES else lazy
 
 
 def load_readable(paths: Sequence[Path]) -> tuple[Sequence[Path], NDArray[np.uint8] | LazyImages]:

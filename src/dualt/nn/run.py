@@ -215,12 +215,9 @@ class Stages:
         if len(networks) > 1 and data.test is not None and not is_paper:
             hits = predict_probs(networks, data.test.inputs).argmax(1) == data.test.labels.cpu()
             accuracy = float(hits.float().mean())
-        probs, held_out, out_of_fold = None, None, None
-        if learned:
-            n_train = len(data.train.labels)
-            probs, held_out, out_of_fold = self.probs[:n_train], self.probs[n_train:], bool(self.folds)
+        probs, out_of_fold = (self.probs, bool(self.folds)) if learned else (None, None)
         return RobustRun(
-            config, method, networks, transition, estimate, doubt, probs, held_out, out_of_fold, self.trained, accuracy
+            config, method, networks, transition, estimate, doubt, probs, out_of_fold, self.trained, accuracy
         )
 
 
@@ -246,9 +243,8 @@ class RobustRun:
     # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
     estimate: TransitionEstimate | None
     distrust: str | None
-    # Noisy posterior on the training and on the validation part, if it was learned, and whether it is out of fold.
+    # Noisy posterior of the training part followed by the validation part, if learned, and whether it is out of fold.
     pred_probs: NDArray[np.float32] | None
-    held_out_probs: NDArray[np.float32] | None
     out_of_fold: bool | None
     # Every training by name, in order.
     stages: Mapping[str, Trained]
@@ -333,9 +329,8 @@ def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
 
 def issues_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> LabelIssues:
     """Return the label issues of every row of the data set, in its order: trained on or held out."""
-    labels = np.empty_like(dataset.train_y)
-    probs = np.empty((len(labels), dataset.n_classes), np.float32)
-    probs[split.train_index], labels[split.train_index] = run.pred_probs, split.train_noisy
-    probs[split.val_index], labels[split.val_index] = run.held_out_probs, split.val_noisy
+    order = np.argsort(np.concatenate([split.train_index, split.val_index]))
+    labels = np.concatenate([split.train_noisy, split.val_noisy])[order]
+    probs = np.asarray(run.pred_probs)[order]
     posterior = posterior_of(probs, labels, dataset.class_names, out_of_fold=run.out_of_fold)
     return find_posterior_issues(posterior, run.estimate)
