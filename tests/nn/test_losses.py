@@ -1,4 +1,4 @@
-"""Losses, selection and mixup against formulas written out in loops, in double precision."""
+"""Losses and selection against formulas written out in loops, in double precision."""
 
 import math
 
@@ -17,11 +17,8 @@ from dualt.nn.losses import (
     RevisedLoss,
     ReweightedLoss,
     backward_loss,
-    disagreement,
     forward_loss,
     importance_weights,
-    mixup,
-    mixup_loss,
     revised_loss,
     revised_transition,
     reweighted_loss,
@@ -310,34 +307,3 @@ def test_the_smallest_are_kept_and_never_none(losses, rate):
 @pytest.mark.parametrize(("rate", "n_kept"), [(0.0, 10), (0.9, 1), (0.2, 8), (0.45, 5), (1.0, 1)])
 def test_the_number_kept_is_what_a_person_would_count(rate, n_kept):
     assert len(small_loss_selection(torch.arange(10.0), rate)) == n_kept
-
-
-def test_disagreement_finds_different_classes():
-    a = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 3.0]])
-    b = torch.tensor([[9.0, 1.0, 0.0], [5.0, 1.0, 0.0], [4.0, 0.0, 3.0]])
-    assert disagreement(a, b).tolist() == [1, 2]
-    assert len(disagreement(a, a)) == 0
-
-
-def test_mixup_matches_the_loop():
-    x = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    labels = torch.tensor([0, 1, 2, 1, 0])
-    mixed = mixup(x, labels, 7)
-    rng = np.random.default_rng(7)
-    share, partner = rng.beta(1, 1), rng.permutation(5)
-    for row in range(5):
-        expected = share * x[row] + (1 - share) * x[partner[row]]
-        torch.testing.assert_close(mixed.x[row], expected)
-        assert mixed.partner_labels[row] == labels[partner[row]]
-    logits = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    log_probs = F.log_softmax(logits, 1)
-    by_hand = -sum(
-        share * log_probs[row, labels[row]] + (1 - share) * log_probs[row, labels[partner[row]]] for row in range(5)
-    )
-    torch.testing.assert_close(mixup_loss(logits, mixed), by_hand / 5)
-
-
-def test_mixup_leaves_its_input_alone():
-    x = torch.ones(2, 2)
-    mixup(x, torch.tensor([0, 1]), 0)
-    assert torch.equal(x, torch.ones(2, 2))

@@ -5,14 +5,13 @@ Everywhere `logits` are (n, C), `labels` the given class numbers (n,), and `tran
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from dualt.errors import InputError, TransitionError
-from dualt.rng import RandomState, as_generator
 from dualt.validation import check_fraction, check_transition
 
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
@@ -157,37 +156,6 @@ def small_loss_selection(losses: Tensor, forget_rate: float) -> Tensor:
     # A thousandth more, because 1 − 0.9 is slightly less than 0.1 in floating point.
     n_kept = max(1, int((1 - forget_rate) * len(losses) + 1e-3))
     return torch.argsort(losses.detach(), stable=True)[:n_kept]
-
-
-def disagreement(logits_a: Tensor, logits_b: Tensor) -> Tensor:
-    """Return the indices of the samples that two networks put in different classes; possibly none."""
-    return torch.nonzero(logits_a.argmax(1) != logits_b.argmax(1)).squeeze(1)
-
-
-class Mixed(NamedTuple):
-    """`share · x + (1 − share) · x[partner]`, and the labels of both."""
-
-    x: Tensor
-    labels: Tensor
-    partner_labels: Tensor
-    share: float
-
-
-def mixup(x: Tensor, labels: Tensor, random_state: RandomState = None, *, alpha: float = 1.0) -> Mixed:
-    """Mix every sample with a partner from the same batch, with one share drawn from Beta(alpha, alpha).
-
-    Zhang et al., mixup: beyond empirical risk minimization, ICLR 2018.
-    """
-    generator = as_generator(random_state)
-    share = float(generator.beta(alpha, alpha))
-    partner = torch.from_numpy(generator.permutation(len(x))).to(x.device)
-    return Mixed(x[partner].lerp_(x, share), labels, labels[partner], share)
-
-
-def mixup_loss(logits: Tensor, mixed: Mixed) -> Tensor:
-    """Return share · CE(logits, labels) + (1 − share) · CE(logits, partner labels)."""
-    own, partners = (cross_entropies(logits, labels).mean() for labels in (mixed.labels, mixed.partner_labels))
-    return mixed.share * own + (1 - mixed.share) * partners
 
 
 def as_matrix(transition: Any) -> Tensor:

@@ -2,7 +2,6 @@
 
 from torch.nn import functional as F  # noqa: N812
 
-from dualt.nn.losses import disagreement
 from dualt.nn.methods.base import Batch, Losses, Method, Networks, SelectionMethod
 
 
@@ -19,7 +18,7 @@ class Decoupling(Method):
 
     def forward(self, networks: Networks, batch: Batch) -> Losses:
         both = [network(batch.x) for network in networks]
-        rows = disagreement(*both)
-        if not len(rows):
+        differ = both[0].argmax(1) != both[1].argmax(1)
+        if not differ.any():
             return [None, None]
-        return [F.cross_entropy(logits[rows], batch.labels[rows]) for logits in both]
+        return [F.cross_entropy(logits[differ], batch.labels[differ]) for logits in both]

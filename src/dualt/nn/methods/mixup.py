@@ -1,7 +1,9 @@
 """Mixup: cross entropy on convex pairs of samples."""
 
+import torch
+from torch.nn import functional as F  # noqa: N812
+
 from dualt.errors import InputError
-from dualt.nn.losses import mixup, mixup_loss
 from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.recipe import Recipe
 
@@ -21,5 +23,8 @@ class Mixup(Method):
         self.alpha = alpha
 
     def forward(self, networks: Networks, batch: Batch) -> Losses:
-        mixed = mixup(batch.x, batch.labels, batch.rng, alpha=self.alpha)
-        return [mixup_loss(networks[0](mixed.x), mixed)]
+        share = float(batch.rng.beta(self.alpha, self.alpha))
+        partner = torch.from_numpy(batch.rng.permutation(len(batch.x))).to(batch.x.device)
+        logits = networks[0](batch.x[partner].lerp_(batch.x, share))
+        own, partners = (F.cross_entropy(logits, labels) for labels in (batch.labels, batch.labels[partner]))
+        return [share * own + (1 - share) * partners]
