@@ -69,6 +69,9 @@ def test_texts_and_the_way_to_issues():
     assert np.asarray(found).shape == (90, 3) == (len(found), 3)
     issues = dualt.find_label_issues(found, given)
     assert issues.class_names == found.class_names
+    assert issues.texts == list(texts)
+    assert found[[4, 2]].texts == [texts[4], texts[2]]
+    assert texts[issues.indices[0]] in issues._repr_html_()
     wrong = np.flatnonzero(given != clean)
     assert {*issues.ranking[: len(wrong)]} == {*wrong}
     assert found.agreement == pytest.approx((given == clean).mean(), abs=0.03)

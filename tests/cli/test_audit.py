@@ -247,6 +247,21 @@ def test_probabilities_are_made_from_texts_and_the_page_shows_the_sample_alone(f
     result = run(*asked, "--size", 30, "--report", "audit.html", "--json")
     assert json.loads(result.stdout)["design"] == "stratified"
     assert len({row["stratum"] for row in sheet_rows()}) == 5
-    assert "suspects-review.csv" not in Path("audit.html").read_text()
+    page = Path("audit.html").read_text()
+    assert "suspects-review.csv" not in page
+    assert "data-suggested" not in page
+    assert "Labels of texts.csv" in page
+    assert "dualt estimate texts.csv --label label --text text --verified audit-review.csv" in page
     later = run(*asked, "--more", 10)
     assert "dualt estimate texts.csv --label label --text text --verified audit.csv" in later.output
+
+
+def test_the_page_of_a_table_shows_the_columns_of_the_row(folder):
+    rng = np.random.default_rng(0)
+    rows = [f"{size:.2f},{'ab'[size > 0]}" for size in rng.normal(size=60)]
+    Path("table.csv").write_text("\n".join(["width,label", *rows]))
+    run("audit", "table.csv", "--label", "label", "--features", "width", "--size", 5, "-o", "audit.csv",
+        "--report", "audit.html")  # fmt: skip
+    page = Path("audit.html").read_text()
+    assert '"fields":["width"]' in page
+    assert all(rows[int(row["index"])].split(",")[0] in page for row in sheet_rows())

@@ -85,9 +85,20 @@ def audit(
     drawn = plan.draw(_total(size, more, earlier, len(rows.labelled)), random_state)
     sheet = Sheet.of_draw(rows.given, drawn._replace(rows=rows.labelled[drawn.rows]), rows.ids, rows.texts)
     sheet = sheet if earlier is None else sheet.with_true_of(earlier)
+    first, without = None if has_probs else "PROBS", ["-o"]
+    if data.labels is not None:  # `dualt estimate` takes files of probabilities first
+        first, without = str(probs), ["-o", "--probs"]
     if found is not None and report is not None:
         pictures = images or (None if text else data.image_folder)
-        found.to_report(report, images=pictures, texts=learning.text_file, audit=sheet)
+        found.to_report(
+            report,
+            images=pictures,
+            texts=learning.text_file,
+            columns=examples.columns,
+            audit=sheet,
+            command=again("estimate", "--verified", "audit-review.csv", first=first, without=without),
+            title=f"Labels of {labels.name}",
+        )
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
     progress, sentences = _progress(plan, sheet, reached, target)
@@ -101,9 +112,6 @@ def audit(
     sentences += [] if backup is None else [f"The earlier file is kept as {backup}."]
     wish = f"{n_open:,} label{'s' * (n_open != 1)} to check in {output}: fill in the column 'true', then"
     sentences.append(wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified:")
-    first, without = None if has_probs else "PROBS", ["-o"]
-    if data.labels is not None:  # `dualt estimate` takes files of probabilities first
-        first, without = str(probs), ["-o", "--probs"]
     sentences.append(f" {again('estimate', '--verified', str(output), first=first, without=without)}")
     if report is not None and n_open:
         sentences.append(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")

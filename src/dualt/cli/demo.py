@@ -81,7 +81,7 @@ def demo(as_json: Json = False) -> None:
         f"\nThe same classifier, on clean test images:"
         f"\n  trained on the labels as given   {accuracy['as given']:.1%}"
         f"\n  on the corrected labels          [bold]{accuracy['corrected']:.1%}[/]"
-        f"\n  noise-aware, on those as given   [bold]{accuracy['noise-aware']:.1%}[/]"
+        f"\n  noise-aware, labels as given     [bold]{accuracy['noise-aware']:.1%}[/]"
         f"\n  on the true labels               {accuracy['true labels']:.1%}\n"
         f"\nThe transition matrix, by the default estimator, {DEFAULT_ESTIMATOR}:"
     )

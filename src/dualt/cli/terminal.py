@@ -41,6 +41,8 @@ _MATRIX_CLASSES = 14
 _LISTED = 12
 # Columns taken by a noise rate, and by a class name at least.
 _RATE_WIDTH, _LEAST_NAME = 8, 7
+# Columns of a suspect label without its text.
+_ISSUE_WIDTH = 70
 _SECONDS_BETWEEN_LINES = 10.0
 # The context of the command that runs.
 running: ContextVar[Any] = ContextVar("running")
@@ -254,24 +256,28 @@ def show_issues(out: Console, found: LabelIssues, level: float = 0.95) -> None:
     out.print(f"\n[bold]{headline if estimate is None else claims.headline(estimate, level)}[/]")
     if n_flagged:
         n_wrong = int(found.probably_wrong.sum())
-        doubtful = f"; {n_flagged - n_wrong:,} are doubtful, with no clear alternative" if n_flagged > n_wrong else ""
+        n_doubtful = n_flagged - n_wrong
+        verb = "is" if n_doubtful == 1 else "are"
+        doubtful = f"; {n_doubtful:,} {verb} doubtful, with no clear alternative" if n_doubtful else ""
         out.print(f"For {n_wrong:,} of {n_labelled} labels another class is likelier{doubtful}.\n")
-        out.print(issues_table(found))
+        out.print(issues_table(found, out.width))
         pairs = plain_table("\nWhere they are", "given", "should be", "about>")
         for given, true, count in _largest_off_diagonal(found.by_pair):
             if count >= 0.5:
                 pairs.add_row(_name(found.class_names[given]), _name(found.class_names[true]), f"{count:,.0f}")
-        if pairs.row_count:
+        if pairs.row_count and (estimate is None or estimate.doubt is None):
             out.print(pairs)
     else:
         out.print(f"None of the {n_labelled} labels is flagged.")
     show_notices(out, () if estimate is None else estimate.warnings)
 
 
-def issues_table(found: LabelIssues) -> Table:
-    """Return the most suspect labels and the class each should have."""
-    named = [] if found.ids is None else ["id"]
-    table = plain_table("Most suspect", "row>", *named, "given", "right with>", "should be", "with>")
+def issues_table(found: LabelIssues, width: int = 120) -> Table:
+    """Return the most suspect labels, the class each should have and, where there is room, the start of its text."""
+    room = min(width - _ISSUE_WIDTH, 60)
+    named, texts = [] if found.ids is None else ["id"], found.texts if room >= 20 else None
+    said = [] if texts is None else ["text"]
+    table = plain_table("Most suspect", "row>", *named, "given", "right with>", "should be", "with>", *said)
     for row in found.indices[:_LISTED].tolist():
         given, suggested = found.given[row], found.suggested[row]
         likelier = _name(found.class_names[suggested]), f"{found.suggested_probability[row]:.1%}"
@@ -281,6 +287,7 @@ def issues_table(found: LabelIssues) -> Table:
             _name(found.class_names[given]),
             f"{found.probability_right[row]:.1%}",
             *(likelier if suggested != given else (Text("doubtful", style="not bold dim"), "")),
+            *([] if texts is None else [Text(shorten(texts[row], room), style="not bold dim")]),
         )
     return table
 

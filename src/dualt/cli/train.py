@@ -181,7 +181,8 @@ def _train_table(
     TableModel(rows, label, learning.text_columns, *votes, random_state).save(folder)
     (folder / _MODELS[0]).unlink(missing_ok=True)  # of the run before
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
-    _write_run(folder, content, None if distrust else issues, title=data.probs.name)
+    shown = {name: values for name, values in raw.columns.items() if [name] != learning.text_columns}
+    _write_run(folder, content, None if distrust else issues, columns=shown, title=f"Labels of {data.probs.name}")
     if as_json:
         print_json(content)
         return

@@ -50,6 +50,8 @@ class OutOfFold:
         How strongly each of our models is regularised: its place among the candidates.
     weights : (n_models,)
         What each model counts in the mean.
+    texts : list of str or None
+        The texts that were learned from, for the tables and pages of `find_label_issues`; None if the data are others.
     """
 
     pred_probs: NDArray[np.float64]
@@ -62,6 +64,7 @@ class OutOfFold:
     determined: bool | None
     choices: tuple[int, ...]
     weights: NDArray[np.float64]
+    texts: Sequence[str] | None = None
     # Estimates carry it.
     out_of_fold: ClassVar[bool] = True
 
@@ -102,7 +105,8 @@ class OutOfFold:
         rows = rows if isinstance(rows, slice) else np.asarray(rows)
         index = None if self.index is None else self.index[rows]
         chosen = {name: getattr(self, name)[rows] for name in ("pred_probs", "given", "fold")}
-        return replace(self, **chosen, index=index, members=self.members[:, rows])
+        texts = None if self.texts is None else np.array(self.texts, dtype=object)[rows].tolist()
+        return replace(self, **chosen, index=index, members=self.members[:, rows], texts=texts)
 
     def __repr__(self) -> str:
         model, n_folds = " ".join(self.model.split()), len(np.unique(self.fold[self.labelled]))
@@ -236,6 +240,7 @@ def cross_fit(
         determined=examples.kind != "table",
         choices=tuple(choices),
         weights=weights,
+        texts=[" ".join(parts) for parts in zip(*examples.texts, strict=True)] or None,
     )
 
 

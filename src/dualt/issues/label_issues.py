@@ -220,12 +220,16 @@ class LabelIssues:
         return f"LabelIssues(n_samples={len(self)}, {counts})"
 
     def _repr_html_(self) -> str:
-        """Return the most suspect labels as a table, for notebooks."""
+        """Return the finding and the most suspect labels as a table, for notebooks."""
         import pandas as pd
 
+        finding = repr(self) if self.transition_estimate is None else self.transition_estimate.summary
+        finding += f" {len(self.indices):,} labels are flagged, {int(self.probably_wrong.sum()):,} as probably wrong."
         shown = pd.DataFrame(_issue_columns(self, self.indices[:10]))
         with pd.option_context("display.max_colwidth", 200):
-            return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
+            return (
+                f"<p>{escape(finding)}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
+            )
 
 
 def check_cut(threshold: float | None, top: int | None) -> None:

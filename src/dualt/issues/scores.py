@@ -144,8 +144,8 @@ def find_label_issues(
         return _lazy_frame(posterior, _prepare(posterior, transition, estimator), threshold, top)
     found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
     found = found if rows is None else found.spread(rows, posterior.n_given)
-    index = index_of(pred_probs)
-    return replace(found, index=index_of(noisy_labels) if index is None else index)
+    index, texts = index_of(pred_probs), getattr(pred_probs, "texts", None)
+    return replace(found, index=index_of(noisy_labels) if index is None else index, texts=texts)
 
 
 def find_posterior_issues(

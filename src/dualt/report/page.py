@@ -164,7 +164,7 @@ def render_report(
         estimate=estimate,
         class_names=shown.class_names,
         headline=verdict if estimate is None else headline(estimate, level),
-        footnote=None if estimate is None else footnote(estimate),
+        footnote=None if estimate is None or audit is not None else footnote(estimate),
         label_counts=list(label_counts),
         n_samples=n_samples,
         expected_wrong=wrong.sum(),

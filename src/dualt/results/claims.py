@@ -99,8 +99,8 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
     error = np.sqrt((agreement * (1 - agreement) + 1 / n_rows) / n_rows)
     if estimate.noise_rate > 1 - agreement + _SURE * error:
         return (
-            f"{estimate.estimator} takes {percent(estimate.noise_rate)} of the labels to be wrong, but the classifier"
-            f" contradicts only {percent(1 - agreement)} of them"
+            f"by the matrix of {estimate.estimator}, {percent(estimate.noise_rate)} of the labels are wrong, but the"
+            f" classifier contradicts only {percent(1 - agreement)} of them"
         )
     return None
 
@@ -149,7 +149,7 @@ _NOTICES = {
     ),
     "off-diagonal-row": (
         "Examples of class {classes} are given another label more often than their own.",
-        "Are the columns of the probabilities in the order of the classes? Is the classifier better than chance?",
+        "Look at its examples: too rare or too mixed to be learned? With your own probabilities, check their columns.",
     ),
     "other-shares": (
         "On average the probabilities have other class shares than the labels (they differ by {share_distance:.0%}).",
