@@ -258,7 +258,7 @@ def test_probabilities_are_made_from_texts_and_the_page_shows_the_sample_alone(f
 
 def test_the_page_of_a_table_shows_the_columns_of_the_row(folder):
     rng = np.random.default_rng(0)
-    rows = [f"{size:.2f},{'ab'[size > 0]}" for size in rng.normal(size=60)]
+    rows = [f"{size:.2f},{'ab'[int(size > 0)]}" for size in rng.normal(size=60)]
     Path("table.csv").write_text("\n".join(["width,label", *rows]))
     run("audit", "table.csv", "--label", "label", "--features", "width", "--size", 5, "-o", "audit.csv",
         "--report", "audit.html")  # fmt: skip

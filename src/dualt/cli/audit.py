@@ -85,9 +85,9 @@ def audit(
     drawn = plan.draw(_total(size, more, earlier, len(rows.labelled)), random_state)
     sheet = Sheet.of_draw(rows.given, drawn._replace(rows=rows.labelled[drawn.rows]), rows.ids, rows.texts)
     sheet = sheet if earlier is None else sheet.with_true_of(earlier)
-    first, without = None if has_probs else "PROBS", ["-o"]
+    first, without = None if has_probs else "PROBS", ["-o", "--json"]
     if data.labels is not None:  # `dualt estimate` takes files of probabilities first
-        first, without = str(probs), ["-o", "--probs"]
+        first, without = str(probs), [*without, "--probs"]
     if found is not None and report is not None:
         pictures = images or (None if text else data.image_folder)
         found.to_report(

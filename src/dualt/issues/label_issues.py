@@ -227,9 +227,7 @@ class LabelIssues:
         finding += f" {len(self.indices):,} labels are flagged, {int(self.probably_wrong.sum()):,} as probably wrong."
         shown = pd.DataFrame(_issue_columns(self, self.indices[:10]))
         with pd.option_context("display.max_colwidth", 200):
-            return (
-                f"<p>{escape(finding)}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
-            )
+            return f"<p>{escape(finding)}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
 
 
 def check_cut(threshold: float | None, top: int | None) -> None:
