@@ -159,7 +159,7 @@ def outcome(mutant: Mutant | None, tests: list[str], timeout: float | None = Non
         process = multiprocessing.get_context("forkserver").Process(target=run_tests, args=(str(source), tests))
         process.start()
         process.join(timeout)
-        if process.is_alive():
+        if process.pid and process.exitcode is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.join()
             return "timed out"
