@@ -35,7 +35,7 @@ CORE = {
     "rows": ["tests/rows", "tests/test_array_likes.py"],
     "issues": ["tests/issues"],
     "audit": ["tests/audit"],
-    "crossfit": ["tests/test_crossfit.py"],
+    "crossfit": ["tests/test_crossfit.py", "tests/test_crossfit_models.py"],
     "transition.py": ["tests/test_transition.py", "tests/kernels/test_posterior_kernel.py"],
     "nn/losses.py": ["tests/nn/test_losses.py"],
 }

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import dualt
-from dualt.errors import InputError, ProbabilitiesError
 from dualt.estimators import views
 from dualt.estimators.views import calibrate_members, hear, pooled_posterior
 from dualt.transition import softmax
@@ -204,16 +203,6 @@ def test_rows_without_a_label_and_the_way_from_cross_fit():
     np.testing.assert_allclose(issues.probability_right[probs.labelled], alone.probability_right, atol=1e-6)
 
 
-def test_models_that_do_not_fit_together_are_refused():
-    _, given, members = drawn(100)
-    with pytest.raises(InputError, match=r"same probabilities from models 0 and 2"):
-        dualt.estimate_transition([members[0], members[1], members[0]], given)
-    with pytest.raises(InputError, match=r"from model 1, \(99, 3\)"):
-        dualt.estimate_transition([members[0], members[1][:99]], given)
-    with pytest.raises(InputError, match="needs the probabilities of several models"):
-        dualt.estimate_transition(members[0], given, "views", determined=True)
-
-
 def test_a_known_matrix_and_verified_labels_go_with_several_models():
     clean, given, members = drawn(600)
     matrix = happened(clean, given)
@@ -222,18 +211,3 @@ def test_a_known_matrix_and_verified_labels_go_with_several_models():
     checked = np.arange(0, 600, 5)
     audited = dualt.find_label_issues(members, given, verified=(checked, clean[checked]))
     assert audited.transition_estimate.estimator == "views + 120 verified"
-
-
-@pytest.mark.parametrize(
-    ("probs", "message"),
-    [
-        ([np.eye(2), [[0.5, 0.5], [0.25, 0.5]]], "got 0.75 at row 1"),
-        (np.array([[[1.5, 0.5]], [[-0.5, 0.5]]]), "row 0"),
-        ([[None, []]], "probabilities"),
-        (np.empty((0, 0, 0)), "shape"),
-        (np.empty((2, 0, 2)), "at least one row"),
-    ],
-)
-def test_what_one_model_cannot_say_is_refused_though_the_mean_could_be(probs, message):
-    with pytest.raises(ProbabilitiesError, match=message):
-        dualt.estimate_transition(probs, [0, 1])

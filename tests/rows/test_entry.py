@@ -87,3 +87,44 @@ def test_errors_say_how_rows_are_counted_where_labels_are_missing():
     probs[10] = 0.9
     with pytest.raises(ProbabilitiesError, match=r"row 9.*without a label are not counted"):
         dualt.estimate_transition(probs, labels)
+
+
+def test_several_models_are_kept_and_their_mean_is_read():
+    members = RNG.dirichlet(np.ones(3), (2, 600)).astype(np.float32)
+    labels = without_some("NaN")
+    kept = np.delete(np.arange(600), MISSING)
+    for given in (members, list(members), [pd.DataFrame(one) for one in members]):
+        posterior = as_posterior(given, labels)
+        np.testing.assert_array_equal(posterior.members, members[:, kept])
+        np.testing.assert_allclose(posterior.take(np.arange(len(kept)))[0], members.mean(axis=0)[kept], rtol=1e-6)
+    assert as_posterior(members[:1], labels).members is None
+
+
+def test_models_that_do_not_fit_together_are_refused():
+    members, given = RNG.dirichlet(np.ones(3), (2, 100)), GIVEN[:100]
+    with pytest.raises(InputError, match=r"same probabilities from models 0 and 2"):
+        dualt.estimate_transition([members[0], members[1], members[0]], given)
+    with pytest.raises(InputError, match=r"from model 1, \(99, 3\)"):
+        dualt.estimate_transition([members[0], members[1][:99]], given)
+    frames = [pd.DataFrame(one, columns=NAMES) for one in members]
+    with pytest.raises(InputError, match="one order, got others from model 1"):
+        as_posterior([frames[0], frames[1][NAMES[::-1]]], NAMES[given])
+    with pytest.raises(InputError, match="different indices"):
+        as_posterior([frames[0], frames[1][::-1]], NAMES[given])
+    with pytest.raises(InputError, match="needs the probabilities of several models"):
+        dualt.estimate_transition(members[0], given, "views", determined=True)
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        ([np.eye(2), [[0.5, 0.5], [0.25, 0.5]]], "got 0.75 at row 1"),
+        (np.array([[[1.5, 0.5]], [[-0.5, 0.5]]]), "row 0"),
+        ([[None, []]], "probabilities"),
+        (np.empty((0, 0, 0)), "shape"),
+        (np.empty((2, 0, 2)), "at least one row"),
+    ],
+)
+def test_what_one_model_cannot_say_is_refused_though_the_mean_could_be(probs, message):
+    with pytest.raises(ProbabilitiesError, match=message):
+        dualt.estimate_transition(probs, [0, 1])

@@ -40,6 +40,9 @@ def test_summary_equals_a_loop(data, n_anchors):
     summary = summarize(probs, labels, coder(probs), n_anchors=n_anchors)
     counts, anchors = reference(probs, labels, n_anchors)
     assert summary.counts.tolist() == counts.tolist()
+    assert summary.label_counts.tolist() == np.bincount(labels, minlength=probs.shape[1]).tolist()
+    assert summary.predicted_counts.tolist() == np.bincount(probs.argmax(axis=1), minlength=probs.shape[1]).tolist()
+    assert summary.agreement == pytest.approx((probs.argmax(axis=1) == labels).mean())
     assert summary.anchor_index.tolist() == anchors
     for j, ranked in enumerate(anchors):
         for k, index in enumerate(ranked):

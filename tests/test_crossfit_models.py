@@ -1,0 +1,83 @@
+"""How a model is chosen, what each member counts, and features and labels as the models get them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+
+from dualt.crossfit import ImageFeatures
+from dualt.crossfit.examples import read_examples
+from dualt.crossfit.folds import encode_labels, make_folds
+from dualt.crossfit.models import Family, families_of, fit_family, member_weights
+from dualt.errors import InputError
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.3, 0.6])
+def test_the_most_regularised_within_a_standard_error_is_chosen(wrong):
+    """And none is tried after one that is worse than the one before."""
+    features, labels = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random(150) < wrong, rng.integers(3, size=150), labels)
+    models, folds = [LogisticRegression(C=c, max_iter=5000) for c in (0.001, 0.01, 0.1, 1, 10)], make_folds(labels, 4)
+    losses = []
+    for model in models:
+        probs = cross_val_predict(model, features, labels, cv=folds, method="predict_proba")
+        losses.append(-np.log(np.maximum(probs[np.arange(150), labels], 1e-3)))
+    means = [loss.mean() for loss in losses]
+    n_tried = next((k + 1 for k in range(1, 5) if means[k] > means[k - 1]), 5)
+    best = int(np.argmin(means[:n_tried]))
+    limit = means[best] + losses[best].std() / np.sqrt(150)
+    tried = []
+    choice, probs = fit_family(
+        Family(features, models), labels, 3, folds, n_jobs=None, on_progress=lambda *told: tried.append(told)
+    )
+    assert choice == next(k for k in range(n_tried) if means[k] <= limit)
+    expected = cross_val_predict(models[choice], features, labels, cv=folds, method="predict_proba")
+    np.testing.assert_allclose(probs, expected, atol=1e-6)
+    assert tried == [("choosing a model", k + 1, 5) for k in range(n_tried)]
+
+
+def test_members_count_as_the_mixture_that_fits_the_labels_best():
+    rng = np.random.default_rng(0)
+    members, labels = rng.dirichlet(np.ones(3), (4, 500)), rng.integers(-1, 3, 500)
+    members[1, np.arange(500), labels] += 0.3
+    members[2, np.arange(500), labels] += 0.2
+    members /= members.sum(axis=2, keepdims=True)
+    known = np.flatnonzero(labels >= 0)
+    right = np.maximum(members[:, known, labels[known]], 1e-3)
+    simplex = {"type": "eq", "fun": lambda w: w.sum() - 1}
+    best = minimize(lambda w: -np.log(w @ right).mean(), np.full(4, 0.25), bounds=[(0, 1)] * 4, constraints=[simplex])
+    found = member_weights(members, labels, weighted=True)
+    assert found.sum() == pytest.approx(1)
+    assert np.log(found @ right).mean() >= -best.fun - 1e-3
+    np.testing.assert_allclose(found, best.x, atol=0.05)
+    np.testing.assert_array_equal(member_weights(members, labels, weighted=False), 0.25)
+
+
+def test_neither_texts_nor_numbers_beside_them_drown_the_other():
+    rng = np.random.default_rng(0)
+    words = np.array(["fox", "hen", "tea", "milk", "crab", "wave"])
+    texts = [" ".join(rng.choice(words, 4)) for _ in range(80)]
+    frame = pd.DataFrame({"said": texts, "size": 1000 * rng.normal(size=80), "age": rng.normal(size=80)})
+    families = list(families_of(read_examples(frame, text="said"), np.arange(80) % 2, 0))
+    *_, neighbours, _ = families
+    assert [len(family.classifiers) for family in families] == [5, 1, 1, 2, 4]
+    squares = (neighbours.features**2).mean(axis=0)
+    assert squares[:-2].sum() == pytest.approx(1)
+    assert squares[-2:].sum() == pytest.approx(1)
+
+
+def test_labels_with_some_missing_are_those_that_are_left():
+    for labels in ([3, None, 1, 3], [3.0, np.nan, 1.0, 3.0]):
+        classes, codes = encode_labels(np.array(labels, object), "X", missing=True)
+        assert classes.tolist() == [1, 3]
+        assert codes.tolist() == [1, -1, 0, 1]
+
+
+@pytest.mark.parametrize("images", [np.zeros((5, 8)), np.full((5, 8, 8), "x"), np.zeros((5, 1, 1, 8, 8))])
+def test_what_is_no_image_is_refused(images):
+    with pytest.raises(InputError, match="images of shape"):
+        ImageFeatures().fit(images)
