@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from sklearn.datasets import load_iris
+from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
@@ -12,7 +13,7 @@ from dualt.crossfit import ImageFeatures
 from dualt.crossfit.examples import read_examples
 from dualt.crossfit.folds import encode_labels, make_folds
 from dualt.crossfit.models import Family, families_of, fit_family, member_weights
-from dualt.errors import InputError
+from dualt.errors import InputError, LabelsError
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.3, 0.6])
@@ -75,9 +76,20 @@ def test_labels_with_some_missing_are_those_that_are_left():
         classes, codes = encode_labels(np.array(labels, object), "X", missing=True)
         assert classes.tolist() == [1, 3]
         assert codes.tolist() == [1, -1, 0, 1]
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        assert encode_labels(np.array([[0], [1], [0]]), "X")[1].tolist() == [0, 1, 0]
+    with pytest.raises(LabelsError, match="that are classes"):
+        encode_labels(np.array([1, "a", 1], object), "X")
 
 
 @pytest.mark.parametrize("images", [np.zeros((5, 8)), np.full((5, 8, 8), "x"), np.zeros((5, 1, 1, 8, 8))])
 def test_what_is_no_image_is_refused(images):
     with pytest.raises(InputError, match="images of shape"):
         ImageFeatures().fit(images)
+
+
+def test_images_have_at_least_four_pixels_each_way():
+    images = np.random.default_rng(0).random((40, 4, 4))
+    assert ImageFeatures(n_filters=5, n_components=2).fit_transform(images).shape == (40, 2)
+    with pytest.raises(InputError, match="4×4 pixels, got 4×3"):
+        ImageFeatures().fit(images[:, :, :3])

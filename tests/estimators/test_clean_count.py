@@ -17,7 +17,7 @@ import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.estimators._counts import pooled_rows
-from dualt.estimators.clean_count import clean_count
+from dualt.estimators.clean_count import _Counted, _not_refuted, clean_count
 from dualt.rows import as_posterior
 from dualt.rows.scaling import fit_power
 
@@ -267,3 +267,22 @@ def test_sorted_rows_with_many_classes():
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     estimate = dualt.estimate_transition(probs, given, determined=False)
     assert estimate.noise_rate == pytest.approx((given != clean).mean(), abs=0.05)
+
+
+def test_at_least_claimed_is_the_disagreement_beyond_doubt_by_hand():
+    """Of 100 rows 20 disagree, where 5 would by their doubt alone: .15/.95 less three errors."""
+    counts = np.array([[45.0, 5], [15, 35]])
+    error = math.sqrt((0.2 * 0.8 + 1 / 100) / 100)
+    assert _Counted(counts, 100, 100, 95).least() == pytest.approx(0.15 / 0.95 - 3 * error)
+    assert _Counted(counts, 100, 200, 95).least() == 0, "fifty rows are too few"
+
+
+def test_a_share_is_refuted_by_three_standard_errors_and_nine_halves():
+    rng = np.random.default_rng(0)
+    noise_of_rows = rng.normal(size=400)
+    noise_of_rows -= noise_of_rows.mean()
+    limit = 3 * noise_of_rows.std() * 20 + 4.5
+    fits = np.array([noise_of_rows * spread - lost / 400 for spread, lost in (
+        (0, 4.4), (0, 4.6), (1, limit - 0.1), (1, limit + 0.1), (0, -9)
+    )])  # fmt: skip
+    assert _not_refuted(fits, np.zeros(400)).tolist() == [True, False, True, False, True]

@@ -186,6 +186,10 @@ def test_oracle_counts_pairs(transition, seed):
         np.testing.assert_allclose(found[i], expected if (clean == i).any() else np.eye(n_classes)[i])
 
 
+def test_estimators_for_few_classes_are_compared_up_to_a_hundred():
+    assert SLOW | {"selective"} == {*comparable(100)} - {*comparable(101)}
+
+
 def test_unknown_methods_and_options_are_named():
     data = [[0.5, 0.5]], [0]
     with pytest.raises(UnknownNameError, match="Did you mean 'dual-t'"):

@@ -124,6 +124,23 @@ def test_the_pool_holds_bayes_rule_by_loops(monkeypatch):
         np.testing.assert_allclose(found[row], weights / weights.sum(), rtol=1e-3)
 
 
+def test_the_stacked_model_is_the_one_that_labels_were_drawn_from():
+    """Models that count 1.2 and .3, a bias, and a matrix: all are found from the labels."""
+    rng = np.random.default_rng(0)
+    members = rng.dirichlet(np.full(3, 0.3), (2, 6000)).astype(np.float32)
+    logs = np.log(np.maximum(members, 1e-4))
+    clean_probs = softmax(1.2 * logs[0] + 0.3 * logs[1] + [0.7, -0.7, 0])
+    clean = (clean_probs.cumsum(axis=1) < rng.random((6000, 1))).sum(axis=1).clip(max=2)
+    transition = dualt.noise.pair(3, 0.3)
+    given = dualt.noise.corrupt(clean, transition, random_state=0)
+    expected = clean_probs * transition.T[given]
+    expected /= expected.sum(axis=1, keepdims=True)
+    found = views._stacked(list(members), given, transition)
+    assert np.abs(found - expected).mean() < 0.02
+    single = views._stacked([members[0]], given, transition)
+    assert np.abs(single - expected).mean() > 0.03
+
+
 def test_levels_of_confidence_are_equally_frequent():
     _, _, members = drawn(900)
     votes = views._votes(members[0].astype(np.float32), None, np.arange(900))

@@ -15,7 +15,6 @@ from dualt.cli import app
 from dualt.errors import LabelsError
 from dualt.issues import apply_review, read_review
 from dualt.report import render_report
-from dualt.rows.entry import positions, row_ids, row_numbers
 
 NAMES = ["cat", "dog", "fox"]
 UNLABELLED = [0, 5, 17, 199]
@@ -119,33 +118,3 @@ def test_an_index_of_names_is_a_column_of_ids(table):
     assert frame["label"].loc[saved["id"]].tolist() == saved["given"].tolist()
     assert saved["index"].tolist() == issues.indices.tolist()
     assert lists_of(issues)["ids"] == saved["id"].tolist()
-
-
-@pytest.mark.parametrize(
-    ("index", "numbers", "ids"),
-    [
-        (None, None, None),
-        (pd.RangeIndex(2), [0, 1], None),
-        (pd.Index([7, 3]), [7, 3], None),
-        (pd.Index([7, 3], name="sku"), None, ["7", "3"]),
-        (pd.Index([7, 7]), None, ["7", "7"]),
-        (pd.Index([-1, 3]), None, ["-1", "3"]),
-        (pd.Index([1, 2**60]), None, ["1", str(2**60)]),
-        (pd.Index([1, None], dtype="Int64"), None, ["1", "<NA>"]),
-        (pd.Index(["a", "b"]), None, ["a", "b"]),
-        (pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), None, ["('a', 1)", "('b', 2)"]),
-        (pd.RangeIndex(0), None, []),
-    ],
-)
-def test_whole_numbers_without_a_name_are_row_numbers(index, numbers, ids):
-    found = row_numbers(index)
-    assert (None if found is None else found.tolist()) == numbers
-    assert row_ids(index) == ids
-
-
-def test_positions_are_those_of_a_search_one_by_one():
-    rng = np.random.default_rng(0)
-    numbers = rng.permutation(50)[:30]
-    wanted = np.arange(50)
-    slow = [numbers.tolist().index(number) if number in numbers else -1 for number in wanted]
-    assert positions(numbers, wanted).tolist() == slow

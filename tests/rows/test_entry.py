@@ -7,6 +7,7 @@ import pytest
 import dualt
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.rows import as_posterior
+from dualt.rows.entry import positions, row_ids, row_numbers
 
 RNG = np.random.default_rng(0)
 CLEAN = RNG.integers(0, 3, 600)
@@ -121,6 +122,7 @@ def test_models_that_do_not_fit_together_are_refused():
         ([np.eye(2), [[0.5, 0.5], [0.25, 0.5]]], "got 0.75 at row 1"),
         (np.array([[[1.5, 0.5]], [[-0.5, 0.5]]]), "row 0"),
         ([[None, []]], "probabilities"),
+        ([], "shape"),
         (np.empty((0, 0, 0)), "shape"),
         (np.empty((2, 0, 2)), "at least one row"),
     ],
@@ -128,3 +130,33 @@ def test_models_that_do_not_fit_together_are_refused():
 def test_what_one_model_cannot_say_is_refused_though_the_mean_could_be(probs, message):
     with pytest.raises(ProbabilitiesError, match=message):
         dualt.estimate_transition(probs, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("index", "numbers", "ids"),
+    [
+        (None, None, None),
+        (pd.RangeIndex(2), [0, 1], None),
+        (pd.Index([7, 3]), [7, 3], None),
+        (pd.Index([7, 3], name="sku"), None, ["7", "3"]),
+        (pd.Index([7, 7]), None, ["7", "7"]),
+        (pd.Index([-1, 3]), None, ["-1", "3"]),
+        (pd.Index([1, 2**60]), None, ["1", str(2**60)]),
+        (pd.Index([1, None], dtype="Int64"), None, ["1", "<NA>"]),
+        (pd.Index(["a", "b"]), None, ["a", "b"]),
+        (pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), None, ["('a', 1)", "('b', 2)"]),
+        (pd.RangeIndex(0), None, []),
+    ],
+)
+def test_whole_numbers_without_a_name_are_row_numbers(index, numbers, ids):
+    found = row_numbers(index)
+    assert (None if found is None else found.tolist()) == numbers
+    assert row_ids(index) == ids
+
+
+def test_positions_are_those_of_a_search_one_by_one():
+    rng = np.random.default_rng(0)
+    numbers = rng.permutation(50)[:30]
+    wanted = np.arange(50)
+    slow = [numbers.tolist().index(number) if number in numbers else -1 for number in wanted]
+    assert positions(numbers, wanted).tolist() == slow
