@@ -71,6 +71,13 @@ def test_neither_texts_nor_numbers_beside_them_drown_the_other():
     assert squares[-2:].sum() == pytest.approx(1)
 
 
+def test_texts_may_be_one_column():
+    texts = np.array(["a fox", "tea", None], object)
+    assert read_examples(texts[:, None], "text").texts == read_examples(texts).texts == [["a fox", "tea", ""]]
+    with pytest.raises(InputError, match=r"one per row, got .* shape \(3, 2\)"):
+        read_examples(np.stack([texts, texts], axis=1), "text")
+
+
 def test_labels_with_some_missing_are_those_that_are_left():
     for labels in ([3, None, 1, 3], [3.0, np.nan, 1.0, 3.0]):
         classes, codes = encode_labels(np.array(labels, object), "X", missing=True)
@@ -90,6 +97,10 @@ def test_what_is_no_image_is_refused(images):
 
 def test_images_have_at_least_four_pixels_each_way():
     images = np.random.default_rng(0).random((40, 4, 4))
-    assert ImageFeatures(n_filters=5, n_components=2).fit_transform(images).shape == (40, 2)
+    learnt = ImageFeatures(n_filters=5, n_components=2)
+    features = learnt.fit_transform(images)
+    assert features.shape == (40, 2)
+    assert features.std() == pytest.approx(1, rel=1e-3)
+    np.testing.assert_allclose(learnt.transform(images), features, atol=1e-4)
     with pytest.raises(InputError, match="4×4 pixels, got 4×3"):
         ImageFeatures().fit(images[:, :, :3])

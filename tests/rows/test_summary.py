@@ -123,6 +123,7 @@ def test_the_sample_is_uniform():
     share = np.histogram(sample, bins=10, range=(0, 1_000_000))[0]
     assert np.abs(share - share.mean()).max() < 5 * np.sqrt(share.mean())
     np.testing.assert_array_equal(sample_rows(1_000, 10), np.arange(1_000))
+    assert 1 << 19 < 1_000 * len(sample_rows(1_000_000, 1_000)) <= 1 << 20, "4 MB in float32"
 
 
 def test_a_thinner_sample_is_uniform_and_keeps_its_rows_together():
