@@ -17,22 +17,22 @@ from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power, fit_power
 from dualt.transition import EarlyPosterior, clean_prior
 
-# With TAIL of `dualt.rows.scaling` and the EM steps of `EarlyPosterior`, these are the constants of the default.
-# A row counts in full from this sureness of its true class on, below it by this power of its share of it.
+# Together with TAIL in `dualt.rows.scaling` and the EM steps of `EarlyPosterior`, these are its tuned constants.
+# A row whose likeliest true class has at least this probability gets weight 1; below it, (probability / SURE)^FADE.
 SURE, FADE = 0.9, 8
 ROUNDS = 6
-# Standard errors by which one amount of noise must explain the labels worse than another to be refuted.
+# An amount of noise is rejected if it explains the labels worse than another by this many standard errors.
 Z = 3.0
 
-# Cost only: rows of the sample that the rounds but the last are counted on, at least this many per class, and that the
-# likelihood is taken of; with many classes it is taken of as many as have this many entries.
+# These affect cost only: all rounds but the last, and the likelihood, use a sample of this many rows. With many classes
+# the rounds use at least this many rows per class, and the likelihood at most this many probabilities in all.
 _ROWS, _ROWS_PER_CLASS, _FIT_ENTRIES = 4_096, 100, 1 << 19
-# Resolution only: shares of the counted noise to compare, EM steps until their fits hardly change, the unit of weights.
+# These affect resolution only: the shares m of the counted noise that are compared, EM steps for each, unit of weights.
 _SHARES = np.array([0, 1, 2, 4, 6, 8, 10, 12, 14, 16]) / 16
 _FIT_STEPS = 30
 _UNIT = 1 / 1024
-# Rounding only: rounds end where the surest row is no further than this between a uniform guess (0) and certainty (1).
-# Random labels leave such rows, and each round would multiply rounding errors by a hundred.
+# Stop the rounds if even the surest row is nearly uniform (0 is a uniform guess, 1 is certainty): with random labels,
+# every further round would multiply rounding errors by a hundred.
 _LEAST_SURE = 0.25
 
 
@@ -44,11 +44,12 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
        (argmax q, given label) with the weight min(1, max q / 0.9)^8; let classes with few labels borrow from the others
        (`pooled_rows`). All rounds but the last on a sample.
     3. With q_m the clean posterior under T_m = I + m(N − I), labels drawn from q_m T_m have a likelihood. An m is
-       refuted against another if it explains the labels worse by more than three standard errors (Vuong's test) and
+       rejected against another if it explains the labels worse by more than three standard errors (Vuong's test) plus
        9/2 (three standard errors of m itself).
 
-    At least claimed is the smaller of two: the noise rate of the smallest m that is not refuted against the likeliest,
-    and the disagreement of the counted rows beyond their own doubt, less three standard errors.
+    The lower end of the claimed rate is the smaller of two figures: the noise rate of the smallest m that is not
+    rejected against the likeliest, and how much more often counted rows disagree with their labels than their own
+    probabilities predict, less three standard errors.
 
     Needs out-of-fold probabilities: counting is honest only if the classifier has not seen the labels.
 
@@ -57,8 +58,8 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
     posterior
     determined
         Whether an expert could always tell the class from the example. True: what disagrees is noise (m = 1). False:
-        classes overlap, and m is the likeliest. None, if that is not known: m is the largest that is not refuted
-        against m = 0 or against half of it: the most noise that explains the labels no worse than none or half of it.
+        classes overlap, and m is the likeliest. None, if that is not known: m is the largest that is not rejected
+        against m = 0 or m / 2, the most noise that explains the labels no worse than none or half as much.
     """
     summary = posterior.summary
     power, few = fit_power(summary), summary.thinned(max(_ROWS, _ROWS_PER_CLASS * summary.n_classes))
@@ -172,7 +173,7 @@ def _log_likelihoods(rows: NDArray[Any], labels: Codes, matrix: Matrix, n_jobs: 
 
 
 def _not_refuted(fits: NDArray[np.float64], against: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which shares do not explain the labels worse than others do, by `Z` standard errors."""
+    """Return which shares explain the labels no worse, by `Z` standard errors, than `against` does."""
     gain = fits - against
     error = gain.std(axis=1) * np.sqrt(gain.shape[1])
     return np.asarray(gain.sum(axis=1) >= -Z * error - Z**2 / 2)

@@ -33,13 +33,13 @@ Members: TypeAlias = Sequence[NDArray[np.float32]]
 
 # A model's vote comes in this many levels of confidence, equally frequent: a sure vote counts more than an unsure one.
 LEVELS = 5
-# Votes that err evenly, by which the matrix of a voice is pooled.
+# The matrix of a voice is smoothed by this many extra votes, whose errors are spread evenly over the other classes.
 POOLING = 3.0
-# Weight of the voices in the pooled opinion, beside 1 for each of the two that read probabilities.
+# Weight of the voices in the pooled opinion; the two opinions that use probabilities weigh 1 each.
 VOICES_WEIGHT = 0.5
-# EM steps for the voices, which converge, and for the stacked model, which is stopped early: it has the labels only.
+# EM steps for the voices (until convergence) and for the stacked model (stopped early, since it fits noisy labels).
 _STEPS, _STACKED_STEPS, _TOLERANCE = 100, 20, 1e-4
-# Cost only: matrices are fitted on this many rows, or this many per class.
+# These affect cost only: matrices are fitted on this many rows, or this many per class if that is more.
 _ROWS, _ROWS_PER_CLASS = 20_000, 200
 _LEAST = 1e-6
 
@@ -122,8 +122,8 @@ def hear(calibrated: Members, labels: Codes) -> Voices:
     The least rate is the rate less the mean disagreement of two models, which measures the errors they may share, and
     a sampling error.
     """
-    # The EM of `dualt.votes`, with an annotator per model and level, leaves an error of T of .163 against .149 here
-    # (families of bench/several_models.py): it draws all annotators to one matrix, and takes the level for no evidence.
+    # Why not the EM of `dualt.votes`, with an annotator per model and level: the error of T would be .163, not .149
+    # (bench/several_models.py), because it shrinks all annotators to one matrix and ignores the level as evidence.
     n_rows, n_classes = calibrated[0].shape
     chosen = _some_rows(n_rows, n_classes)
     transition: Floats | None = None
@@ -172,7 +172,8 @@ def _agreement(voices: Sequence[Codes], n_classes: int) -> Floats:
 def _table(voice: Codes, posterior: Floats) -> Floats:
     """Return P(what a voice says | true class): (n_classes, n_classes · levels).
 
-    At each level the counts are pooled with `POOLING` votes that err evenly, as often as all votes of this level do.
+    At each level the counts are smoothed by `POOLING` votes that are wrong as often as all votes of this level are,
+    with errors spread evenly.
     """
     n_classes = posterior.shape[1]
     levels = int(voice.max()) // n_classes + 1

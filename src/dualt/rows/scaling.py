@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from dualt.rng import stream
 from dualt.rows.summary import PosteriorSummary
 
-# The power is fitted on at most this many rows; with many classes on as many as have this many entries, at least 512.
+# The power is fitted on at most this many rows; with many classes, on fewer: 2^20 probabilities, but at least 512 rows.
 _MOST_ROWS, _ENTRIES, _FEWEST_ROWS = 4_096, 1 << 20, 512
 _LEAST_POWER, _MOST_POWER, _HALVINGS = 1 / 16, 4.0, 9
-# Share of every row that is spread over all classes: a predicted zero is no certainty.
+# This share of every row is spread evenly over all classes, because a predicted zero is not certain.
 TAIL = 0.01
 
 # Mean probabilities this far from the shares of the labels, beyond chance, are those of a classifier that was fitted

@@ -27,13 +27,14 @@ Triples = tuple[Codes, Codes, Codes]
 
 # An annotator's row of T is pooled with the common row as if they had given this many more votes.
 POOLING = 3.0
-# m voices are worth m / (1 + (m - 1) · OVERLAP): survey statistics' design effect. From a grid (.2 to .8) on the sets
-# of bench/votes.py, none left out: .4 and .5 have the least mean log loss. Verified items refit it.
+# Annotators share errors: m votes are worth m / (1 + (m - 1) · OVERLAP), the design effect of survey statistics. Chosen
+# from .2 to .8 on all sets of bench/votes.py, where .4 and .5 have the least mean log loss; verified items refit it.
 OVERLAP = 0.4
-# A classifier that asks for more repeats the votes, errors included. One trained on rules learns the rules: at most 1.
+# Upper bound: a classifier that fits a higher power repeats the votes, errors included. Where all votes are by rules,
+# the bound is 1, because a classifier trained on rules learns the rules.
 MAX_TEMPERATURE = 2.0
-# Class shares and common matrix are taught by EM's posterior as far as an item has voices: two hardly tell one from the
-# other, and EM drifts. The rest is taught by the votes alone.
+# Items with this many votes count in full when EM updates class shares and the common matrix. With two votes these can
+# hardly be told apart and EM drifts, so such items count mostly by the weighted majority of their votes.
 ENOUGH_VOICES = 4
 # An annotator who gave only one class this often is taken for a rule: its votes cannot show its matrix.
 ONE_CLASS_VOTES = 10
