@@ -100,13 +100,7 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
 
 
 def visible_name(name: str) -> str:
-    """Return a class name to show people: in quotes where a blank at its end would not be seen.
-
-    Examples
-    --------
-    >>> visible_name("cat"), visible_name("cat "), visible_name("")
-    ('cat', "'cat '", "''")
-    """
+    """Return a class name to show people: in quotes where a blank at its end would not be seen."""
     return name if name and name == name.strip() else f"'{name}'"
 
 

@@ -296,13 +296,6 @@ def test_verified_positions_are_those_of_the_probabilities(data):
     assert shuffled.noise_rate == pytest.approx(straight.noise_rate, abs=0.02)
 
 
-def test_rows_without_a_label_are_refused_or_counted_among_the_labelled():
-    audit = Audit([5, 2, 9], [0, 1, 0])
-    assert audit.among(np.array([1, 2, 5, 7, 9])).rows.tolist() == [2, 1, 4]
-    with pytest.raises(InputError, match=r"got row 5, which has none"):
-        audit.among(np.array([2, 9]))
-
-
 def test_errors_name_rows_as_the_user_counts_them_where_labels_are_missing(data):
     probs, given, clean = data
     labels = given.astype(object)

@@ -32,14 +32,6 @@ def write(frame, path):
     return path
 
 
-def test_npy_is_mapped_not_read(tmp_path):
-    np.save(tmp_path / "p.npy", PROBS)
-    loaded = load_probabilities(tmp_path / "p.npy")
-    assert isinstance(loaded.values.base, np.memmap)
-    assert loaded.class_names is None
-    np.testing.assert_array_equal(loaded.values, PROBS)
-
-
 @pytest.mark.parametrize("name", ["pred_probs", "probs", "p", "anything"])
 def test_npz(tmp_path, name):
     np.savez(tmp_path / "p.npz", **{name: PROBS})

@@ -16,7 +16,9 @@ def issues():
 
 
 def test_kept_labels_are_no_longer_flagged(issues):
-    assert issues.without([issues.indices[0]]).indices.tolist() == [issues.indices[1]]
+    fewer = issues.without([issues.indices[0]])
+    assert fewer.indices.tolist() == [issues.indices[1]]
+    assert fewer.expected_count == issues.expected_count
     assert issues.without([]).indices.tolist() == issues.indices.tolist()
 
 

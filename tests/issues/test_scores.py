@@ -195,15 +195,6 @@ def test_hundreds_of_classes_are_solved_in_their_likeliest(seed):
     np.testing.assert_allclose(restricted.sum(axis=1), 1)
 
 
-def test_rows_can_be_taken_off_the_issues():
-    probs, labels = [[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4, [1, 1, 0, 0, 1, 1, 1, 1]
-    issues = dualt.find_label_issues(probs, labels, [[0.9, 0.1], [0.1, 0.9]], top=2)
-    fewer = issues.without([int(issues.indices[0])])
-    assert fewer.indices.tolist() == issues.indices[1:].tolist()
-    assert issues.is_issue.sum() == 2
-    assert fewer.expected_count == issues.expected_count
-
-
 def test_labels_that_the_matrix_takes_to_be_right_are_ranked_by_their_probability():
     rng = np.random.default_rng(0)
     probs, labels = rng.dirichlet(np.ones(3), 200), np.arange(200) % 3

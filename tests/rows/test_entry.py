@@ -59,20 +59,6 @@ def test_no_label_at_all_is_refused():
         as_posterior(PROBS, np.full(600, np.nan))
 
 
-def test_labels_are_aligned_by_index_and_verified_rows_never_mistaken():
-    order = RNG.permutation(600)
-    frame, labels = pd.DataFrame(PROBS).iloc[order], pd.Series(GIVEN)
-    wanted = dualt.estimate_transition(PROBS[order], GIVEN[order])
-    np.testing.assert_array_equal(dualt.estimate_transition(frame, labels).transition, wanted.transition)
-    rows = RNG.permutation(600)[:200]
-    with pytest.raises(InputError, match=r"same order.*labels\.loc\[probs\.index\]"):
-        dualt.estimate_transition(frame, labels, verified=(rows, CLEAN[rows]))
-    found = dualt.estimate_transition(frame, labels.loc[frame.index], verified=(rows, CLEAN[order][rows]))
-    assert abs(found.noise_rate - (GIVEN != CLEAN).mean()) < 0.06
-    with pytest.raises(InputError, match="another index"):
-        dualt.estimate_transition(frame, labels.set_axis(np.arange(600) + 1))
-
-
 def test_more_classes_than_a_matrix_can_have_are_refused_before_any_work():
     probs = np.broadcast_to(np.float32(1 / 20_000), (6_000, 20_000))
     with pytest.raises(InputError, match=r"at most 10,000 classes, got 20,000.*3\.2 GB"):

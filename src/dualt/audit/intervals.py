@@ -45,13 +45,10 @@ class Intervals(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """The verified rows, their predictions, and the predictions for all rows.
+    """Given and true classes of the verified rows, their predictions, and the predictions for all rows.
 
-    given, true : (n_verified,)
-    posterior : (n_verified, n_classes)
-        P(Y=i | x, ỹ) by a model that did not see the row's true class.
-    joint : (n_classes, n_classes)
-        Mean over all rows of P(Y=i | x, ỹ)·1[ỹ=j]; the verified rows enter by `posterior`.
+    `posterior` is P(Y=i | x, ỹ) by a model that did not see the row's true class, `joint` the mean over all rows of
+    P(Y=i | x, ỹ)·1[ỹ=j], which the verified rows enter by `posterior`.
     """
 
     given: Codes
@@ -135,16 +132,8 @@ def post_stratified(
 ) -> tuple[float, float, float, float]:
     """Return estimate, low, high and standard error of Σ_h F_h · (mean truth in cell h).
 
-    Parameters
-    ----------
-    truth : (n_verified,)
-        Values in 0..1.
-    cells : (n_verified,)
-        The cell of each verified row; −1 for rows that do not count.
-    shares : (n_cells,)
-        F_h, the share of each cell among all rows that count: they sum to 1.
-    weights
-        How the verified rows were drawn.
+    `truth` has values in 0..1, `cells` the cell of each verified row (−1 for rows that do not count), and `shares` F_h,
+    the share of each cell among all rows that count.
     """
     member = (cells[:, None] == np.flatnonzero(shares)).astype(np.float64)
     shares = shares[shares > 0]

@@ -256,8 +256,8 @@ def read_sheet(path: str | Path) -> Sheet:
     return sheet
 
 
-def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> Any:
-    """Return `verified`; refuse it where probabilities and labels have the same index in different orders."""
+def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> None:
+    """Refuse `verified` rows where probabilities and labels have the same index in different orders."""
     rows, own = index_of(pred_probs), index_of(noisy_labels)
     if verified is not None and rows is not None and own is not None and len(rows) == len(own) and not rows.equals(own):
         align_labels(pred_probs, noisy_labels)
@@ -265,7 +265,6 @@ def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> Any:
             "Expected probabilities and labels in the same order where rows are verified, got the same index in two"
             " orders: a row position could be meant in either. Pass labels.loc[probs.index], and positions in it."
         )
-    return verified
 
 
 def check_rows(

@@ -196,18 +196,12 @@ def open_shards(
 ) -> Shards:
     """Open shards of probabilities and of labels, paired by name, and check that they belong together.
 
+    `probs` and `labels` are a pattern, a folder or a file each. Without `labels`, or if they are the same and there is
+    a `label`, each shard is a table with its labels in that column. `columns` is the pattern of the columns of
+    probabilities (see `choose_columns`), and `ignored` are others, such as ids, that a table may have.
+
     `.npy` shards are memory-mapped. Tables are parsed once and kept in memory if all of them have at most half a
     gigabyte together; larger ones are parsed in parts in every pass. Rows without a label are left out.
-
-    Parameters
-    ----------
-    probs, labels
-        A pattern, a folder or a file each. Without `labels`, or if they are the same and `label` is given, each shard
-        is a table that has its labels in the column `label`.
-    columns
-        Pattern of the columns of probabilities; see `choose_columns`.
-    ignored
-        Columns of the probabilities' tables that are something else, such as ids; those a table has not do no harm.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:

@@ -35,13 +35,10 @@ csv.field_size_limit(LONGEST_LINE)  # Python's is 131,072 characters, less than 
 
 
 def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) -> DataFrame:
-    """Return a table as a data frame, read by its ending.
+    """Return a table as a data frame, read by its ending; Parquet and Feather need the extra [tables].
 
-    Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value; Parquet and Feather keep
-    their types and need the extra [tables].
-
-    Without a `header`, the columns of a CSV or TSV file are numbered. Tables that `dualt` wrote may have `guarded`
-    cells; see `guard_cell`.
+    Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value. Without a `header`, the
+    columns of a CSV or TSV file are numbered. Tables that `dualt` wrote may have `guarded` cells; see `guard_cell`.
     """
     (frame,) = table_chunks(path, None, header=header)
     if guarded:
@@ -280,23 +277,10 @@ def guard_cell(text: str) -> str:
     The rule, which the script of the review page follows too: a text whose first character, apostrophes and spaces
     aside, is one of ``= + - @``, a full-width form of these, a tab or a line break is guarded, unless it is a plain
     number such as ``-1``. `unguard_cell` undoes it for every text.
-
-    Examples
-    --------
-    >>> guard_cell("=cmd|' /C calc'!A0")
-    "'=cmd|' /C calc'!A0"
-    >>> guard_cell("cat")
-    'cat'
     """
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def unguard_cell(text: str) -> str:
-    """Return the text that `guard_cell` was given.
-
-    Examples
-    --------
-    >>> unguard_cell("'-1")
-    '-1'
-    """
+    """Return the text that `guard_cell` was given."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text

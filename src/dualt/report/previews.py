@@ -48,22 +48,11 @@ def image_previews(
     ids: Sequence[Any] | None = None,
     labels: Sequence[str] | None = None,
 ) -> Previews:
-    """Return a picture for each of `indices`, at most 800 pixels wide and high, smaller where there are many.
+    """Return a picture for each row of `indices`, at most 800 pixels wide and high, smaller where there are many.
 
-    Parameters
-    ----------
-    source
-        A uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3), one image per row in the order of the rows;
-        an .npy file of one; or a folder of image files, which may be in folders inside it. Files belong to the rows by
-        their names, never by their order (`match_files`).
-    indices
-        Row numbers of the examples to show.
-    n_samples
-        Rows in the data set; an array must have as many.
-    ids
-        Names of the rows, each the name of its file: path inside the folder, file name or stem.
-    labels
-        Given labels as class names: a folder per class needs no `ids` if its files, in sorted order, have these labels.
+    `source` is a uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3), one image for each of the `n_samples`
+    rows; an .npy file of one; or a folder of image files, which belong to the rows by their names: see `match_files`
+    for `ids` and `labels`.
     """
     from PIL import Image
 

@@ -47,19 +47,9 @@ _COPIED_ROWS = 1 << 16
 class Block:
     """Consecutive rows of probabilities and their given labels: two arrays, or a file.
 
-    Attributes
-    ----------
-    source
-        Yields (probabilities, labels) from the first row to the last, as many at a time as fit memory. It can be called
-        any number of times and holds nothing open in between; one that reads files pickles as their paths.
-    n_given, n_classes
-        Number of rows, with and without a label, and of columns.
-    dtype
-        Type of the probabilities as they are stored.
-    name
-        What to call it in an error: a path, or nothing.
-    missing
-        Places of the rows without a label, ascending; they are left out.
+    `source` yields (probabilities, labels), as many rows at a time as fit memory; it can be called any number of times,
+    and one that reads files pickles as their paths. `n_given` counts rows with and without a label, `missing` has the
+    places of those without, ascending, which are left out. Errors call the block `name`, a path or nothing.
     """
 
     source: Callable[[], Iterable[Rows]]
@@ -157,29 +147,12 @@ def ordered_map(
 
 @dataclass(frozen=True)
 class NoisyPosterior:
-    """The noisy posterior of a data set and its given labels.
+    """The noisy posterior of a data set and its given labels; `as_posterior` makes one from arrays.
 
     `summary` reads every row once and validates it; `chunks` and `map` read the rows again, for estimators that
-    count under a condition known only after the first pass. `as_posterior` makes one from arrays.
-
-    Attributes
-    ----------
-    blocks
-        Where the rows are.
-    coder
-        Reads the labels.
-    n_jobs
-        How many threads read the rows.
-    on_progress
-        Called with how many rows of how many a pass has read.
-    out_of_fold
-        Whether the classifier had not seen the rows whose probabilities these are; None if that is not known.
-    start, sampled
-        Number of the first row and of those to sample, where the rows are a part of others.
-    members : (n_models, n_samples, n_classes)
-        Probabilities of each of several models, where the rows are their means.
-    determined
-        Whether an expert could always tell the class from the example; None if that is not known.
+    count under a condition known only after the first pass. `start` and `sampled` are the number of the first row and
+    of those to sample, where the rows are a part of others; `members`, (n_models, n_samples, n_classes), are the
+    probabilities of several models, where the rows are their means. `as_posterior` describes the other attributes.
     """
 
     blocks: tuple[Block, ...]

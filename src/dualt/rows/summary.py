@@ -32,20 +32,10 @@ _ROWS_AT_ONCE = 1 << 16
 class PosteriorSummary:
     """What is known of probabilities and given labels after one pass.
 
-    Attributes
-    ----------
-    n_samples : int
-    counts : (n_classes, n_classes)
-        `counts[l, j]`: rows whose largest probability is class l and whose given label is j.
-    confidence_sums : (n_classes,)
-        Sum of p[y] over the rows given label y, in units of `CONFIDENCE_UNIT`.
-    anchor_index : (n_classes, n_anchors)
-        Row numbers with the largest probability of each class, best first; −1 where there are fewer.
-    anchor_rows : (n_classes, n_anchors, n_classes)
-        Their probabilities.
-    sample_index, sample_labels : (n_sample,)
-    sample_rows : (n_sample, n_classes)
-        A uniform sample of rows, in the order of the data: all of them if they fit.
+    `counts[l, j]` are the rows whose largest probability is class l and whose given label is j; `confidence_sums` the
+    sums of p[y] over the rows given label y, in units of `CONFIDENCE_UNIT`; anchors the rows with the largest
+    probability of each class, best first, (n_classes, n_anchors), −1 where there are fewer; the sample is a uniform one
+    of all rows, in the order of the data.
     """
 
     n_samples: int
