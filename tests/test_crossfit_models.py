@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.datasets import load_iris
 from sklearn.exceptions import DataConversionWarning
@@ -69,6 +70,12 @@ def test_neither_texts_nor_numbers_beside_them_drown_the_other():
     squares = (neighbours.features**2).mean(axis=0)
     assert squares[:-2].sum() == pytest.approx(1)
     assert squares[-2:].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("value", "n_families"), [(1.0, 2), (0.0, 2), (-1.0, 1)])
+def test_only_counts_are_for_bayes(value, n_families):
+    counts = sparse.csr_array([[value, 0.0], [0.0, 2 * abs(value)]] * 5)
+    assert len(list(families_of(read_examples(counts), np.arange(10) % 2, 0))) == n_families
 
 
 def test_texts_may_be_one_column():

@@ -7,6 +7,7 @@ import pytest
 import dualt
 from dualt import noise
 from dualt.audit import Audit
+from dualt.audit.evaluation import largest_rate
 from dualt.errors import InputError, ProbabilitiesError
 
 T = noise.pair(3, 0.3)
@@ -112,6 +113,20 @@ def test_an_estimate_without_an_upper_end_gives_no_bounds(world):
     estimate = dualt.estimate_transition(T[clean] * 0.9 + 0.1 / 3, given)
     assert estimate.noise_rate_interval()[1] == 1
     assert dualt.noisy_accuracy(first, given, estimate).bounds is None
+
+
+def test_the_bounds_of_an_audited_estimate_are_wider_for_other_labels(world):
+    """For the labels that were audited its upper end counts; a few others may be wrong more often by chance."""
+    clean, given, first, _ = world
+    rows = np.random.default_rng(0).choice(4000, 400, replace=False)
+    estimate = dualt.estimate_transition(T[clean] * 0.9 + 0.1 / 3, given, verified=(rows, clean[rows]))
+    high, few = estimate.noise_rate_interval()[1], slice(0, 40)
+    rate = largest_rate(estimate.transition, given[few])
+    assert high < rate < 1
+    for part, reach in ((slice(None), high), (few, rate)):
+        agreement = (first[part] == given[part]).mean()
+        expected = max(agreement - reach, 0), min(agreement + reach, 1)
+        assert dualt.noisy_accuracy(first[part], given[part], estimate).bounds == pytest.approx(expected)
 
 
 def test_a_singular_matrix_gives_bounds_alone(world):

@@ -125,7 +125,7 @@ def test_malformed_files_are_refused(tmp_path, text, message):
     [
         (lambda: Audit([0.5], [1]), "list of integers"),
         (lambda: Audit([0, 1], [1]), "2 rows and 1 values"),
-        (lambda: Audit([0, 1], [1, 1], probability=np.array([0.5, 2])), "got 2 at position 1"),
+        (lambda: Audit([0, 1], [1, 1], probability=np.array([0.5, 2])), r"got 2 at position 1\. Use"),
         (lambda: Audit([0, 1], [1, 1], strata=np.array([0, 1])), "strata and their sizes together"),
         (lambda: as_audit(3), "as an `Audit`, got int"),
     ],

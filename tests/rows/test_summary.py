@@ -52,6 +52,12 @@ def test_summary_equals_a_loop(data, n_anchors):
         assert abs(summary.confidence_sums[j] * CONFIDENCE_UNIT - own.sum()) <= CONFIDENCE_UNIT * (len(own) + 1)
 
 
+def test_zeros_are_anchors_where_there_is_nothing_else():
+    probs = np.eye(3)[[0, 1]]
+    found = summarize(probs, np.array([0, 1]), coder(probs), n_anchors=3)
+    assert found.anchor_index.tolist() == reference(probs, [0, 1], 3)[1]
+
+
 @given(posteriors(), st.integers(0, 119), st.integers(1, 4), st.sets(st.integers(0, 119)))
 def test_merged_parts_equal_one_pass(data, cut, n_anchors, sampled):
     probs, labels = data

@@ -162,7 +162,7 @@ def _missed(counted: Floats, weights: Weights, level: float) -> Floats:
 def _kish(indicator: Floats, weights: Weights) -> Floats:
     """Return (Σ w)²/Σ w² over the rows that have the indicator (Kish): their number if all weigh the same."""
     total, squares = weights.weight @ indicator, weights.weight**2 @ indicator
-    return np.asarray(np.where(squares > 0, total**2 / np.where(squares > 0, squares, 1), 0))
+    return np.asarray(total**2 / np.where(squares > 0, squares, 1))
 
 
 def _difference(target: Target, tuning: Floats, weights: Weights) -> Floats:
