@@ -18,6 +18,7 @@ from dualt.estimators import ESTIMATORS, estimate_posterior, estimate_verified
 from dualt.issues import find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.rows import NoisyPosterior, as_posterior
+from dualt.rows.chunks import surest
 from dualt.rows.posterior import Block, coder_for
 from dualt.transition import chunk_rows
 
@@ -247,3 +248,8 @@ def test_every_probability_in_half_precision_is_converted_exactly():
         ((rows, _),) = as_posterior(stored, np.zeros(len(stored), int)).chunks()
         assert rows.dtype == np.float32
         np.testing.assert_array_equal(rows, probs.astype(np.float32))
+
+
+def test_an_entry_of_zero_reaches_a_floor_of_zero():
+    assert surest(np.zeros((1, 2)), floor=np.array([0.5, 0.0]))[0].tolist() == [1]
+    assert surest(np.zeros((1, 2)), floor=np.array([0.5, 0.1]))[0].tolist() == [-1]
