@@ -82,6 +82,7 @@ def test_draws_of_the_matrix_widen_the_interval():
     narrow = e.accuracy_through_transition(first, given, T)
     wide = e.accuracy_through_transition(first, given, T, transition_draws=draws)
     assert wide.standard_error > narrow.standard_error
+    assert e.accuracy_through_transition(first, given, T, transition_draws=draws[:1]) == narrow, "one has no spread"
 
 
 def test_the_same_model_twice_is_no_better():
