@@ -247,7 +247,7 @@ def test_verified_rows_are_certain_and_calibrate_other_rows():
     clean = rng.integers(0, 3, 600)
     labels = noise.corrupt(clean, noise.pair(3, 0.3), random_state=1)
     probs = rng.dirichlet(np.ones(3), 600) * 0.5 + 0.5 * np.eye(3)[clean]
-    rows = rng.choice(600, 200, replace=False)
+    rows = np.union1d(rng.choice(600, 200, replace=False), [0, 599])
     estimate = dualt.estimate_transition(probs, labels, verified=(rows, clean[rows]))
     for found in (
         dualt.find_label_issues(probs, labels, verified=(rows, clean[rows])),
