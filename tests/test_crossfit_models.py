@@ -10,7 +10,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from dualt.crossfit import ImageFeatures
+from dualt.crossfit import ImageFeatures, image_features
 from dualt.crossfit.examples import read_examples
 from dualt.crossfit.folds import encode_labels, make_folds
 from dualt.crossfit.models import Family, families_of, fit_family, member_weights
@@ -111,3 +111,25 @@ def test_images_have_at_least_four_pixels_each_way():
     np.testing.assert_allclose(learnt.transform(images), features, atol=1e-4)
     with pytest.raises(InputError, match="4×4 pixels, got 4×3"):
         ImageFeatures().fit(images[:, :, :3])
+
+
+def test_responses_are_those_of_a_loop_over_patches():
+    """In each quadrant, the mean of what exceeds the threshold in either sign, of every filter."""
+    images = np.random.default_rng(0).random((12, 9, 7)).astype(np.float32)
+    learnt = ImageFeatures(n_filters=5, n_components=2).fit(images)
+    side = learnt.patch_side_
+    height, width = 10 - side, 8 - side
+    expected = np.zeros((12, 2, 2, 2, 5))
+    for number, image in enumerate(images):
+        strong = {place: [] for place in np.ndindex(2, 2, 2)}
+        for row, column in np.ndindex(height, width):
+            patch = image[row : row + side, column : column + side].ravel()
+            patch = (patch - patch.mean()) / np.sqrt(patch.var() + 1.5e-4)
+            response = patch @ learnt.filters_ - learnt.bias_
+            for place, sign in enumerate((1, -1)):
+                quadrant = int(row >= height // 2), int(column >= width // 2), place
+                strong[quadrant].append(np.maximum(sign * response - image_features._THRESHOLD, 0))
+        for quadrant, found in strong.items():
+            expected[(number, *quadrant)] = np.mean(found, axis=0)
+    found = learnt._responses(images, np.arange(12), None)
+    np.testing.assert_allclose(found, np.sqrt(expected.reshape(12, -1)), atol=1e-4)
