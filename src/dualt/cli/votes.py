@@ -210,7 +210,7 @@ def _write_page(path: Path, found: Votes, chosen: Any, texts: list[str] | None, 
     issues = LabelIssues(
         given, right, given, right, by_pair, listed, found.class_names, matrix, found.consensus, ids=ids, texts=texts
     )
-    title = "Labels of several annotators"
+    title = "Consensus of several annotators"
     issues.to_report(path, title=title, notes=notes, second=second, votes=found, command=command)
 
 
@@ -226,11 +226,13 @@ def _content(found: Votes, chosen: Any) -> dict[str, Any]:
 
 
 def _show(found: Votes) -> None:
+    from dualt.results.claims import percent
+
     out, (low, high), ballots = console(), found.noise_rate_interval, found.ballots
-    between = f"between {low:.1%} and {high:.1%}, by {len(found.audited[0])} verified"
+    between = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
     out.print(
-        f"\n[bold]About {found.noise_rate:.1%} of the consensus looks wrong[/]"
-        f" ({f'at least {low:.1%}' if high >= 1 else between})   [dim]{len(ballots.item):,} votes of"
+        f"\n[bold]About {percent(found.noise_rate)} of the consensus looks wrong[/]"
+        f" ({f'at least {percent(low)}' if high >= 1 else between})   [dim]{len(ballots.item):,} votes of"
         f" {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
     )
     people = found.annotators.sort_values(["votes", "name"], ascending=[False, True])
