@@ -31,13 +31,13 @@ _AXES = {
 
 
 def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> list[Path]:
-    """Write tables and figures in two formats each below `out`, and return the files."""
+    """Write the tables as Markdown and CSV and the figure as SVG below `out`, and return the files."""
     folder, paths = Path(out), []
     for suffix, text in {"md": to_markdown(experiment, results), "csv": to_csv(results)}.items():
         paths.append(folder / f"{experiment.name}.{suffix}")
         with atomic_write(paths[-1]) as stream:
             stream.write(text)
-    return [*paths, *write_figures(experiment, results, folder)]
+    return [*paths, *write_figure(experiment, results, folder)]
 
 
 def to_markdown(experiment: Experiment, results: pd.DataFrame) -> str:
@@ -54,8 +54,8 @@ def _markdown_table(table: pd.DataFrame) -> list[str]:
     return [f"| {' | '.join(table.columns)} |", "|" + " --- |" * len(table.columns), *rows]
 
 
-def write_figures(experiment: Experiment, results: pd.DataFrame, folder: Path) -> list[Path]:
-    """Draw the experiment into `folder` as PNG and SVG, and return the files; none if there are no results yet."""
+def write_figure(experiment: Experiment, results: pd.DataFrame, folder: Path) -> list[Path]:
+    """Draw the experiment into `folder` and return the file; none if there are no results yet."""
     if results["mean"].isna().all():
         return []
     # A single size makes no curve.
@@ -63,14 +63,10 @@ def write_figures(experiment: Experiment, results: pd.DataFrame, folder: Path) -
     figure = _draw_bars(experiment, results) if bars else _draw_curves(experiment, results)
     title = f"{experiment.title} (profile {experiment.profile})"
     figure.suptitle(textwrap.fill(title, int(14 * figure.get_figwidth())), fontsize=10)
-    paths = [folder / f"{experiment.name}.{suffix}" for suffix in ("png", "svg")]
-    for path in paths:
-        with atomic_write(path, "wb") as stream:
-            # No date: the same results give the same file.
-            metadata = {"Date": None} if path.suffix == ".svg" else {}
-            figure.savefig(stream, format=path.suffix[1:], dpi=130, metadata=metadata)
-        figure.set_layout_engine("none")  # the other format keeps the layout: half the time
-    return paths
+    path = folder / f"{experiment.name}.svg"
+    with atomic_write(path, "wb") as stream:
+        figure.savefig(stream, format="svg", metadata={"Date": None})  # the same results give the same file
+    return [path]
 
 
 def _new_figure(n_rows: int, n_columns: int) -> tuple[Any, Any]:
