@@ -48,6 +48,21 @@ def readme_tickets(run):
     Path("suspects-review.csv").write_text("index,id,old,new\n7,T7,login,billing\n", encoding="utf-8")
 
 
+def customers(run):
+    """A table with numbers, categories and empty cells, and a review of one of its rows."""
+    rng = np.random.default_rng(0)
+    with Path("customers.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["customer", "age", "job", "risk"])
+        for row in range(200):
+            age, job = int(rng.integers(18, 80)), rng.choice(["clerk", "nurse", ""])
+            risk = "low" if (age + 20 * (job == "nurse") > 50) != (row == 7) else "high"
+            writer.writerow([f"C{row}", "" if row % 20 == 3 else age, job, risk])
+            if row == 7:
+                review = f"index,id,old,new\n7,C7,{risk},{'high' if risk == 'low' else 'low'}\n"
+    Path("suspects-review.csv").write_text(review, encoding="utf-8")
+
+
 def readme_shards(run):
     """The same probabilities and labels in parts: a folder of each, and a folder of Parquet tables."""
     import pandas as pd

@@ -82,7 +82,7 @@ def test_how_the_matrix_is_found_is_not_forgotten(true):
          "--id", "ticket", "--text", "text"]),
         (["digits"], ["digits"]),
         (["labels.txt"], ["PROBS", "labels.txt"]),
-        (["tickets.csv", "--label", "queue"], ["PROBS", "tickets.csv", "--label", "queue"]),
+        (["tickets.csv", "--label", "queue"], ["tickets.csv", "--label", "queue"]),
     ],
 )  # fmt: skip
 def test_an_audit_without_probabilities_leads_to_an_estimate(true, audited, next_step):

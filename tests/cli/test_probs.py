@@ -129,7 +129,8 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
     text = ["--text", "title"]
     assert "Did you mean 'label'" in refused("probs", "data.csv", "--label", "labl", *text, *out)
     assert "Did you mean 'title'" in refused("issues", "data.csv", "--label", "label", "--text", "titel")
-    assert "--text" in refused("probs", "data.csv", "--label", "label", *out)
+    table[["label"]].to_csv("labels.csv", index=False)
+    assert "to learn from in labels.csv" in refused("probs", "labels.csv", "--label", "label", *out)
     assert "match 'z_*'" in refused("probs", "data.csv", "--label", "label", "--features", "z_*", *out)
     assert "Ask for 30 folds" in refused("probs", "data.csv", *text, "--group", "user", "--folds", "99", *out)
     assert "two folds" in refused("probs", "data.csv", *text, "--folds", "1", *out)
@@ -148,7 +149,7 @@ def test_a_model_that_knows_nothing_says_so(table):
     table.assign(noise=np.random.default_rng(1).normal(size=120)).to_csv("noise.csv", index=False)
     result = run("issues", "noise.csv", "--label", "label", "--features", "noise", "--quick")
     assert "no better than always naming" in result.stderr
-    assert "made out of fold" in result.stderr
+    assert "rows it was not trained on" in result.stderr
     assert "No noise rate can be claimed" in result.stdout
 
 
@@ -264,7 +265,7 @@ def test_labels_that_look_alike_are_named_and_merged_and_the_review_has_them_as_
     assert "differ only by case, accents or blanks. Pass --merge-labels." in result.stderr
     assert "'n/a' (2) look like missing labels" in result.stderr
     assert "Several rows have the same id in 'sku', and are named by row number instead: '0000'" in result.stderr
-    assert result.stderr.index("differ only") < result.stderr.index("out of fold"), "before anything is estimated"
+    assert result.stderr.index("differ only") < result.stderr.index("not trained on"), "before anything is estimated"
     found = json.loads(run(*options, "--merge-labels", "--report", "page.html", "--top", "40").stdout)
     assert found["class_names"] == sorted(WORDS)
     (rows,) = numbers("page.html")["lists"]

@@ -1,5 +1,6 @@
 """Terminals as they are: narrow, no terminal at all, and interrupted."""
 
+import sys
 from io import StringIO
 
 import numpy as np
@@ -41,7 +42,8 @@ def test_sixty_columns_keep_the_rates(n_classes):
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_progress_is_a_bar_or_a_line_now_and_then(monkeypatch, capsys, is_terminal):
     monkeypatch.setattr(terminal, "_SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr(Console, "is_terminal", is_terminal)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     with terminal.progress() as advance:
         advance("folds", 1, 5)
         advance("folds", 5, 5)

@@ -423,7 +423,7 @@ def test_what_tables_and_networks_do_not_share(tmp_path):
         run(*table, "--method", "ce", "--epochs", "3")
     with pytest.raises(InputError, match="leave --network out"):
         run(*table, "--id", "id", "--network", "mlp")
-    with pytest.raises(InputError, match="--text and --features with a table"):
+    with pytest.raises(InputError, match="--features and --merge-labels with a table"):
         run("train", "digits", "--text", "t", "-o", tmp_path / "m")
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "model.json").write_text('{"rows": 3}')

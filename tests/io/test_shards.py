@@ -136,7 +136,7 @@ def write_parquet(path, probs, labels, names=NAMES, prefix="p_", **options):
 
 @pytest.mark.parametrize("kind", ["number", "text", "dictionary"])
 def test_large_parquet_is_read_in_batches(tmp_path, whole, kind, monkeypatch):
-    monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(shards, "LARGE_TABLE", 0)
     monkeypatch.setattr(shards, "_CELLS_OF_PART", 5 * 23)
     probs, labels = whole
     given = labels if kind == "number" else pa.array(np.array(NAMES)[labels])
@@ -232,7 +232,7 @@ def test_other_class_names_in_a_later_shard_are_refused(tmp_path, whole):
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 @pytest.mark.parametrize("harm", ["truncate", "vanish", "other rows"])
 def test_a_shard_that_is_cut_short_or_gone_is_named(tmp_path, whole, opening, kind, harm, monkeypatch):
-    monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(shards, "LARGE_TABLE", 0)
     probs, labels = whole
     if kind == "npy":
         patterns = write_npy(tmp_path, probs, labels)
@@ -275,7 +275,7 @@ def test_beside_other_columns_of_parquet_those_named_p_are_the_probabilities(tmp
 
 
 def test_missing_labels_of_parquet_are_left_out_and_missing_numbers_refused(tmp_path, whole, monkeypatch):
-    monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(shards, "LARGE_TABLE", 0)
     monkeypatch.setattr(shards, "_CELLS_OF_PART", 5 * 50)
     probs, labels = whole
     given = pa.array([None if row == 120 else NAMES[label] for row, label in enumerate(labels)])
@@ -305,7 +305,7 @@ def peak_bytes(function):
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(shards, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(shards, "LARGE_TABLE", 0)
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(40), 20_000).astype(np.float32)  # 3.2 MB
     labels, names = rng.integers(0, 40, 20_000), tuple(map(str, range(40)))
@@ -355,7 +355,7 @@ def opened_tables(monkeypatch):
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_tables_in_chunks_are_the_whole(tmp_path, whole, kind, kept, opened_tables, monkeypatch):
-    monkeypatch.setattr(shards, "_KEPT_BYTES", 1 << 20 if kept else 0)
+    monkeypatch.setattr(shards, "LARGE_TABLE", 1 << 20 if kept else 0)
     monkeypatch.setattr(shards, "_CELLS_OF_PART", 4 * 23)
     write_tables(tmp_path, whole, kind)
     opened = open_shards(tmp_path, label="given")

@@ -53,13 +53,12 @@ def audit(
     Labels that were checked because they looked suspect are refused: they overstate the noise.
 
     Probabilities make the audit worth more: those of --probs, else made from --text, --features or images as `dualt
-    issues` makes them, unless the draw is uniform and there is no page.
+    issues` makes them, unless the draw is uniform and there is no page. For a page, a table is learned from as it is.
 
     Example: `dualt audit data.csv --label label --text title --size 200 -o audit.csv --report audit.html`
     """
     from dualt.audit import Sheet
-    from dualt.cli.inputs import opened, warn_missing
-    from dualt.io.tables import TABLES
+    from dualt.cli.inputs import is_raw, opened, warn_missing
     from dualt.validation import check_fraction
 
     if more is not None and size is not None:
@@ -68,12 +67,13 @@ def audit(
         check_fraction(target, "--target")
     learning = options.Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
-    is_raw = bool(features or data.image_folder or (learning.text_columns and data.probs.suffix.lower() in TABLES))
-    if report is not None and probs is None and not is_raw:
-        raise InputError("Expected --probs, --text, --features or images with --report: the page shows predictions.")
+    can_learn = probs is None and (bool(features) or is_raw(data, learning))
+    asked = features or data.image_folder or learning.text_columns or report or design == "stratified"
+    has_probs = probs is not None or (can_learn and bool(asked))
+    if report is not None and not has_probs:
+        raise InputError("Expected --probs, columns or images to learn from with --report: the page shows predictions.")
     rows = _read_rows(data, learning)
     earlier = _read_earlier(output, rows.given, adding=more is not None)
-    has_probs = probs is not None or is_raw
     design = _design(design, earlier, has_probs=has_probs)
     if has_probs and not (probs is None and design == "uniform" and report is None):
         with opened(data, learning) as examples:
@@ -85,7 +85,7 @@ def audit(
     drawn = plan.draw(_total(size, more, earlier, len(rows.labelled)), random_state)
     sheet = Sheet.of_draw(rows.given, drawn._replace(rows=rows.labelled[drawn.rows]), rows.ids, rows.texts)
     sheet = sheet if earlier is None else sheet.with_true_of(earlier)
-    first, without = None if has_probs else "PROBS", ["-o", "--json"]
+    first, without = None if has_probs or can_learn else "PROBS", ["-o", "--json"]
     if data.labels is not None:  # `dualt estimate` takes files of probabilities first
         first, without = str(probs), [*without, "--probs"]
     if found is not None and report is not None:
@@ -158,10 +158,14 @@ def _read_rows(data: options.Data, learning: options.Learning) -> _Rows:
     import numpy as np
 
     from dualt import io
-    from dualt.cli.inputs import read_column, read_texts
+    from dualt.cli.inputs import read_column, read_raw, read_texts
+    from dualt.io.image_folder import FILE_COLUMN
     from dualt.labels import as_label_array, is_missing
 
     path, folder = data.labels or data.probs, data.image_folder
+    if folder is not None and data.labels is None:  # without the images that cannot be read
+        raw = read_raw(data, learning)
+        return _Rows(raw.labels, np.arange(len(raw.labels)), raw.beside[FILE_COLUMN], None)
     given = as_label_array(io.load_labels(path, column=data.label, missing=True))
     given = given.argmax(axis=1) if given.ndim == 2 else given
     labelled = np.flatnonzero(~is_missing(given))

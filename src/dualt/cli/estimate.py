@@ -23,8 +23,8 @@ def estimate(
     """Estimate how noisy the labels are: the transition matrix, with the share of wrong labels.
 
     DATA are a classifier's probabilities of the given label, best out of fold (cross-validated), and LABELS the labels
-    you were given; or a table with --text or --features, or images in a folder per class: then probabilities are made
-    as `dualt probs` makes them.
+    you were given; or a table or images in a folder per class without probabilities: then they are made as `dualt
+    probs` makes them.
 
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +21,14 @@ from numpy.typing import NDArray
 from dualt import io
 from dualt.audit import Sheet, read_sheet
 from dualt.cli.options import Data, Estimation, Learning, parse_settings
-from dualt.cli.terminal import progress
+from dualt.cli.terminal import progress, running
 from dualt.datasets.images import load_readable
-from dualt.errors import InputError, LabelsError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.io.image_folder import FILE_COLUMN, check_array_order
 from dualt.io.load import load_array
-from dualt.io.table_columns import choose_columns, label_place
+from dualt.io.shards import LARGE_TABLE
+from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place, table_parts
 from dualt.io.tables import TABLES
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import as_text_array, look_alike, merge_labels, shorten
@@ -80,9 +82,8 @@ def opened(data: Data, learning: Learning, determined: bool | None = None) -> It
 
     `determined` is whether an expert could always tell the class from the example; by default as the data suggest.
     """
-    without_probs = data.labels is None and data.columns is None and (learning.text_columns or data.image_folder)
     with progress() as advance, connected(data.dask) if data.dask else nullcontext():
-        if learning.features or learning.group or learning.model or without_probs:
+        if learning.features or learning.group or learning.model or is_raw(data, learning):
             examples = _learned(data, learning, advance)
             if determined is None and examples.posterior.determined is not None:
                 _log.warning("%s", _ASSUMED[examples.posterior.determined])
@@ -95,7 +96,34 @@ def opened(data: Data, learning: Learning, determined: bool | None = None) -> It
             _log.warning("Several rows have the same id in %s, and are named by row number instead: %s", column, shown)
         if determined is not None:
             examples = replace(examples, posterior=replace(examples.posterior, determined=determined))
-        yield examples
+        try:
+            yield examples
+        except ProbabilitiesError as error:  # rows are checked where they are summarised
+            if data.columns is not None or io.is_sharded(data.probs):
+                raise
+            instead = "--features '*'" if data.labels is None else f"{data.labels} --features {data.probs}"
+            raise ProbabilitiesError(f"{error} If these are features, not probabilities, pass {instead}.") from None
+
+
+def is_raw(data: Data, learning: Learning) -> bool:
+    """Return whether the data have no probabilities: images, texts, or one table with other columns."""
+    if data.labels is not None or data.columns is not None:
+        return False
+    if learning.text_columns or data.image_folder is not None:
+        return True
+    path = data.probs
+    if data.dask is not None or path.suffix.lower() not in TABLES or not path.is_file():
+        return False
+    named = data.label or data.id_column
+    large = path.stat().st_size > LARGE_TABLE
+    table = next(table_parts(path, 1000, named)) if large else io.open_table(path, named)
+    if table.names is None or not len(table.frame):
+        return False
+    at = label_place(table, data.label)
+    exclude = [name for name in (table.names[at], data.id_column) if name]
+    if {*table.names} <= {*exclude, *INDEX_COLUMNS}:
+        return False
+    return not has_probabilities(table, exclude, table.read_column(at))
 
 
 def known_or_estimated(examples: Examples, estimation: Estimation, transition: Path | None) -> Any:
@@ -120,7 +148,7 @@ def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionE
 
 def _listed(names: Any) -> str:
     names = list(names)
-    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+    return ", ".join(names[:_LISTED]) + (" …" if len(names) > _LISTED else "")
 
 
 def warn_missing(labelled: NDArray[Any] | None, n_rows: int) -> None:
@@ -143,11 +171,11 @@ def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
         return
     counts = Counter(labels.tolist())
     spellings, markers = look_alike(counts)
-    alike = "are taken as one class." if merged else "differ only by case, accents or blanks. Pass"
-    missing = "are taken as missing." if merged else "look like missing labels, and are taken as classes. Pass"
+    remedy = "Pass --merge-labels." if "merge_labels" in running.get().params else "Correct the table first."
+    alike = "are taken as one class." if merged else f"differ only by case, accents or blanks. {remedy}"
+    missing = "are taken as missing." if merged else f"look like missing labels, and are taken as classes. {remedy}"
     for names, notice in [*((names, alike) for names in spellings), *([(markers, missing)] if markers else [])]:
-        shown = ", ".join(f"{name!r} ({counts[name]:,})" for name in names)
-        _log.warning("The labels %s %s", shown, notice if merged else f"{notice} --merge-labels.")
+        _log.warning("The labels %s %s", ", ".join(f"{name!r} ({counts[name]:,})" for name in names), notice)
 
 
 def _given(data: Data, learning: Learning, advance: Any) -> Examples:
@@ -251,15 +279,17 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
 class Raw(NamedTuple):
     """Examples and labels as `cross_fit` takes them, with its options `kind`, `text` and `groups`.
 
-    `beside` are the columns that name the rows, the labels last; `columns` those learned from, as texts; `texts` one
-    text per row from those of `--text`; `written` the labels before some were merged.
+    `beside` are the columns that name the rows, the labels last; `columns` those learned from, as texts, and
+    `text_columns` which of them are texts; `texts` one text per row from these; `written` the labels before some were
+    merged.
     """
 
     examples: Any
-    labels: NDArray[Any]
     options: dict[str, Any]
+    labels: NDArray[Any]
     beside: dict[str, Sequence[Any]]
     columns: Mapping[str, Sequence[str]] = {}
+    text_columns: Sequence[str] = ()
     texts: Sequence[str] | None = None
     written: Sequence[str] | None = None
 
@@ -273,9 +303,9 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
         )
     raw = read_raw(data, learning)
     found = learn(raw, learning, n_jobs=data.n_jobs, on_progress=advance)
-    models = f"{len(found.members)} models" if len(found.members) > 1 else "a model"
-    made = f"in {int(found.fold.max()) + 1} folds, by {models}; they agree with {found.agreement:.0%} of the labels."
-    _log.warning("%s: no --probs were named, so they were made out of fold, %s", data.probs, made)
+    several = f"{len(found.members)} models, each judged on rows it was not trained on, agree"
+    models = several if len(found.members) > 1 else "A model, judged on rows it was not trained on, agrees"
+    _log.warning("%s with %s of the labels.", models, f"{found.agreement:.0%}")
     _log.info("Models: %s", found.model)
     if found.agreement <= most_frequent(found):
         _log.warning(
@@ -290,7 +320,7 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
     folder = data.image_folder
     ids = raw.beside.get("file" if folder else data.id_column or "")
     # A page shows a single text by itself, other columns by name.
-    shown = [name for name in raw.columns if [name] != learning.text_columns][:_LISTED]
+    shown = [name for name in raw.columns if [name] != [*raw.text_columns]][:_LISTED]
     return Examples(posterior, ids, raw.texts, folder, {name: raw.columns[name] for name in shown}, raw.written)
 
 
@@ -337,10 +367,10 @@ def read_raw(data: Data, learning: Learning) -> Raw:
         return _read_images(data.image_folder)
     if io.is_sharded(data.probs):
         raise InputError(f"Expected one table, or images in a folder per class, got {data.probs}.")
-    if not learning.text_columns and learning.features is None:
-        raise InputError(
-            f"Expected a column of {data.probs} to learn from, got none. Name it with --text, or columns of numbers"
-            " and categories with --features."
+    if data.probs.suffix.lower() not in TABLES and (learning.features or "").endswith(".npy"):
+        labels = io.load_labels(data.probs, missing=True)
+        return Raw(
+            *_as_examples({}, [], learning), labels=labels, beside={"index": range(len(labels)), "label": [*labels]}
         )
     return _read_table(data, learning)
 
@@ -356,7 +386,7 @@ def _read_images(folder: Path) -> Raw:
         counts = f"{len(skipped):,} of {len(listed):,}"
         _log.warning("%s images cannot be read and are skipped:\n  %s", counts, "\n  ".join(skipped))
     labels = as_text_array([file.partition("/")[0] for file in files])
-    return Raw(pixels, labels, {"kind": "images"}, {FILE_COLUMN: files, "label": labels.tolist()})
+    return Raw(pixels, {"kind": "images"}, labels, {FILE_COLUMN: files, "label": labels.tolist()})
 
 
 def _read_table(data: Data, learning: Learning) -> Raw:
@@ -365,9 +395,11 @@ def _read_table(data: Data, learning: Learning) -> Raw:
     at = label_place(table, data.label)
     label = table.names[at] if table.names else "label"
     features: list[str] = []
-    if chosen and not chosen.endswith(".npy"):
-        others = [name for name in (data.label, data.id_column, learning.group, *texts) if name]
-        places, _ = choose_columns(table, others, chosen)
+    others = [name for name in (label, data.id_column, learning.group, *texts) if name]
+    if not texts and not chosen:
+        texts, features = _columns_to_learn(table, others)
+    elif chosen and not chosen.endswith(".npy"):
+        places, _ = choose_columns(table, others if table.names else (), chosen)
         features = [table.names[place] for place in places if table.names and table.names[place] not in texts]
     if label in (*texts, *features):
         raise InputError(f"The features include the label column {label!r}. Choose other columns to learn from.")
@@ -386,7 +418,26 @@ def _read_table(data: Data, learning: Learning) -> Raw:
     if learning.merge_labels:
         labels, written = merge_labels(labels), beside[label]
         beside[label] = labels.tolist()
-    return Raw(examples, labels, options, beside, columns, joined, written)
+    return Raw(examples, options, labels, beside, columns, texts, joined, written)
+
+
+def _columns_to_learn(table: Table, others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the columns of texts, and the other columns, that are learned from unless the user names some."""
+    import pandas as pd
+
+    from dualt.crossfit.examples import learnable_columns
+
+    named = [name for name in table.names or () if name not in (*others, *INDEX_COLUMNS)]
+    texts, features, ids = learnable_columns(pd.DataFrame({name: table.read_features(name) for name in named}))
+    if not texts and not features:
+        raise InputError(f"Expected columns to learn from in {table.path}, got none beside {_listed(others)}.")
+    counts = f"{len(texts) + len(features)} column{'s' * (len(texts) + len(features) != 1)}"
+    shown = _listed(f"{name} (text)" if name in texts else name for name in named if name not in ids)
+    _log.warning("%s has no probabilities: learning from %s, %s", table.path, counts, shown)
+    if ids:
+        remedy = f"To name the rows by it, pass --id {shlex.quote(ids[0])}."
+        _log.warning("Not learning from %s, which is different in every row. %s", _listed(ids), remedy)
+    return texts, features
 
 
 def _as_examples(columns: Mapping[str, Sequence[str]], texts: list[str], learning: Learning) -> tuple[Any, Any]:

@@ -44,10 +44,10 @@ def issues(
     As many labels are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise;
     labels that the review of --reviewed has kept are not flagged again.
 
-    DATA without probabilities is a table with --text or --features, or images in a folder per class: probabilities are
-    made as `dualt probs` makes them.
+    DATA without probabilities is a table, or images in a folder per class: probabilities are made as `dualt probs`
+    makes them, from all columns, or those of --text and --features.
 
-    Example: `dualt issues data.csv --label label --text title --report report.html`
+    Example: `dualt issues data.csv --label label --report report.html`
 
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
     """
@@ -78,20 +78,30 @@ def issues(
         return
     out = console()
     show_issues(out, found, estimation.level)
-    steps = _next_steps(output, report, page.get("command")) if len(found.indices) else {}
+    steps = _next_steps(found, data, learning, output, report, page.get("command"))
     show_next(out, steps, output, report)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
 
 
-def _next_steps(output: Path | None, report: Path | None, command: str | None) -> dict[str, str]:
-    steps = {} if output is not None else {again(None, "-o", "issues.csv"): "all of them, as a table"}
-    if report is None:
-        steps[again(None, "--report", "report.html")] = "review them in a browser"
-    elif command is not None:
-        steps[command] = "once you have downloaded your decisions"
-    return steps
+def _next_steps(
+    found: LabelIssues, data: Data, learning: Learning, output: Path | None, report: Path | None, command: str | None
+) -> dict[str, str]:
+    """Return the commands to type next, with what each is for."""
+    from dualt.labels import look_alike
+
+    if not learning.merge_labels and look_alike(found.class_names)[0]:
+        return {again(None, "--merge-labels"): "with labels that look alike as one class"}
+    if not len(found.indices):
+        labels, probs = data.labels or data.probs, None if data.labels is None else data.probs
+        words = words_of(label=data.label, id=data.id_column, probs=probs or data.columns, classes=data.classes)
+        step = shlex.join(["dualt", "audit", str(labels), *words, "-o", "audit.csv"])
+        return {step: "draw some labels to check by hand, to be sure"}
+    if report is not None:
+        return {} if command is None else {command: "once you have downloaded your decisions"}
+    steps = {again(None, "--report", "report.html"): "review them in a browser"}
+    return steps if output is not None else steps | {again(None, "-o", "issues.csv"): "all of them, as a table"}
 
 
 def _page_options(

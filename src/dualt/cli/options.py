@@ -34,6 +34,9 @@ Text = Annotated[
 ]
 Features = Annotated[str | None, Option("--features", help="Columns of numbers, categories: 'x_*', 'a,b'; or emb.npy.")]
 Images = Annotated[Path | None, Option("--images", help="For the page: a folder of files named by id or row, or .npy.")]
+MergeLabels = Annotated[
+    bool, Option("--merge-labels", help="Merge labels that differ by case, accents or blanks; N/A is missing.")
+]
 Jobs = Annotated[int, Option("--n-jobs", help="Number of threads or processes.")]
 RandomState = Annotated[int, Option("--random-state", min=0, max=2**32 - 1, help="Seed of everything random.")]
 Json = Annotated[bool, Option("--json", help="Print JSON for machines instead.")]
@@ -168,9 +171,7 @@ class Learning:
     group: Annotated[str | None, _learning(help="Column of groups: rows of one group stay in one fold.")] = None
     model: Annotated[str | None, _learning(metavar="MODULE:FACTORY", help="Your own scikit-learn classifier.")] = None
     quick: Annotated[bool, _learning("--quick", help="Fit one plain model instead of several.")] = False
-    merge_labels: Annotated[
-        bool, _learning("--merge-labels", help="Merge labels that differ by case, accents or blanks; N/A is missing.")
-    ] = False
+    merge_labels: MergeLabels = False
 
     @property
     def text_file(self) -> Path | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from typer import Argument, Option
+from typer import Argument
 
 from dualt.cli.options import Json, output_option
 from dualt.cli.terminal import print_json, say
@@ -27,7 +27,6 @@ def predict(
     model: Annotated[Path, Argument(help="Folder that `dualt train` wrote.")],
     data: Annotated[str, Argument(help="Samples: a table, .npy, .npz (X), a folder of images, or a data set.")],
     output: Annotated[Path, output_option(help="The table with two more columns, or all probabilities as .npy.")],
-    size: Annotated[int | None, Option(help="Resize images to this many pixels a side.")] = None,
     as_json: Json = False,
 ) -> None:
     """Predict the clean class of every sample.
@@ -56,7 +55,7 @@ def predict(
         from dualt.nn.saved_model import Model
 
         network = Model.load(model)
-        samples = _read(data, network, size)
+        samples = _read(data, network)
         names, probs = network.class_names, network.predict_probs(samples.values)
     _write(output, probs, names, samples)
     chosen = probs.argmax(axis=1)
@@ -81,7 +80,7 @@ class _Samples(NamedTuple):
     files: Sequence[str] | None = None
 
 
-def _read(data: str, model: Model, size: int | None) -> _Samples:
+def _read(data: str, model: Model) -> _Samples:
     """Return the samples of a file, a folder of images or a data set, for networks."""
     import numpy as np
 
@@ -96,12 +95,12 @@ def _read(data: str, model: Model, size: int | None) -> _Samples:
     if path.suffix.lower() in TABLES:
         return _read_table(path, model.feature_names, numbers=True)
     if path.is_dir() and data not in REGISTRY:
-        return _read_images(path, model, size)
-    dataset = load_dataset(data, None, **({} if size is None else {"size": size}))
+        return _read_images(path, model)
+    dataset = load_dataset(data, None)
     return _Samples(dataset.train_x) if dataset.test_x is None else _Samples(dataset.test_x, dataset.test_y)
 
 
-def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
+def _read_images(folder: Path, model: Model) -> _Samples:
     """Return the images in a folder (or its `test/`, if there is one), in the size and mode of training."""
     import numpy as np
 
@@ -116,10 +115,10 @@ def _read_images(folder: Path, model: Model, size: int | None) -> _Samples:
     if is_class_folder(folder) and {*(given := read_class_folder(folder).labels.tolist())} <= {*model.class_names}:
         labels = np.array([model.class_names.index(name) for name in given], np.int64)
     channels, height, width = model.input_shape
-    if size is None and any(image_size_and_mode(path)[0] != (height, width) for path in paths):
-        size = min(height, width)
-    shape = (height, width) if size is None else (size, size)
-    images = LazyImages(paths, shape, mode="L" if channels == 1 else "RGB", shorter_side=size)
+    resized = any(image_size_and_mode(path)[0] != (height, width) for path in paths)
+    side = min(height, width) if resized else None
+    shape = (height, width) if side is None else (side, side)
+    images = LazyImages(paths, shape, mode="L" if channels == 1 else "RGB", shorter_side=side)
     return _Samples(images, labels, files=[path.relative_to(folder).as_posix() for path in paths])
 
 

@@ -125,17 +125,16 @@ def progress(*, shown: bool = True) -> Iterator[Callable[..., None] | None]:
 
     A new `what`, or less done than before, starts a new bar. None is yielded unless `shown`.
     """
-    err = Console(stderr=True)
     if not shown:
         yield None
-    elif err.is_terminal:
+    elif sys.stderr.isatty():  # rich also draws bars into pipes, where FORCE_COLOR is set
         from rich import progress as bars
 
         columns = (
             bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TextColumn("{task.fields[note]}"),
             bars.TimeElapsedColumn(), bars.TimeRemainingColumn(),
         )  # fmt: skip
-        with bars.Progress(*columns, console=err, transient=True) as bar:
+        with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("starting", total=None, note="")
 
             def advance(what: str, done: float, total: float, note: str = "") -> None:
@@ -188,11 +187,13 @@ def words_of(**options: Any) -> list[str]:
 
 def show_next(out: Console, steps: Mapping[str, str], *written: Path | None) -> None:
     """Print which files were written, and what to do next: commands that can be copied, with what each is for."""
-    steps = {f"Written: {path}": "" for path in written if path is not None} | {**steps}
+    files = [escape(str(path)) for path in written if path is not None]
+    if files:
+        out.print(f"\nWritten: {', '.join(files)}", soft_wrap=True)
     if steps:
         out.print("\n[bold]Next[/]")
     for step, what in steps.items():
-        out.print(f" {escape(step)}" + (f"   [dim]{what}[/]" if what else ""), soft_wrap=True)
+        out.print(f" {escape(step)}   [dim]{what}[/]", soft_wrap=True)
 
 
 def show_estimate(out: Console, estimate: TransitionEstimate, level: float = 0.95) -> None:

@@ -50,6 +50,7 @@ def train(
     features: Annotated[
         str | None, Option(help="Columns of numbers and categories. Default without --text: all.")
     ] = None,
+    merge_labels: options.MergeLabels = False,
     size: Annotated[int | None, Option(help="Resize images to this many pixels a side.")] = None,
     noise: Annotated[str | None, Option(help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = None,
     method: Annotated[str, Option("--method", "-m", help=_METHODS)] = "auto",
@@ -89,8 +90,8 @@ def train(
     from dualt.io.tables import TABLES
 
     if network is not None or Path(data).suffix.lower() not in TABLES:
-        if text is not None or features is not None:
-            raise InputError("Expected --text and --features with a table and without --network.")
+        if text is not None or features is not None or merge_labels:
+            raise InputError("Expected --text, --features and --merge-labels with a table and without --network.")
         named = options.parse_settings(settings)
         config = _config(
             named, method=method, estimator=estimator, network=network or "mlp", recipe=recipe, epochs=epochs,
@@ -110,7 +111,7 @@ def train(
         raise InputError("Expected columns for --features, got an array. Save arrays and labels as .npz for a network.")
     _check_folder(folder, {}, resume=False, overwrite=overwrite)
     table = options.Data(Path(data).expanduser(), label=label, id_column=id_column, n_jobs=n_jobs or 1)
-    learning = options.Learning(text=text, features=features or (None if text else "*"))
+    learning = options.Learning(text=text, features=features, merge_labels=merge_labels)
     _train_table(table, learning, folder, estimator, transition, random_state, as_json)
 
 
@@ -178,7 +179,7 @@ def _train_table(
     }  # fmt: skip
     label = list(raw.beside)[-1]
     rows, votes = pd.DataFrame({**raw.columns, label: labels}), (found.choices, found.weights.tolist())
-    TableModel(rows, label, learning.text_columns, *votes, random_state).save(folder)
+    TableModel(rows, label, [*raw.text_columns], *votes, random_state).save(folder)
     (folder / _MODELS[0]).unlink(missing_ok=True)  # of the run before
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     shown = {name: values for name, values in raw.columns.items() if [name] != learning.text_columns}
@@ -188,10 +189,10 @@ def _train_table(
         return
     out = console()
     _show_claim(out, estimate, distrust, "The models were fitted on the labels as they are.")
+    left_out = f" {content['n_left_out']:,} doubtful ones are left out." if content["n_left_out"] else ""
     out.print(
         f"\nModels fitted on {issues.n_labelled - content['n_left_out']:,} labels, {content['n_corrected']:,} of them"
-        f" corrected, without {content['n_left_out']:,} doubtful ones. Out of fold they agree with"
-        f" {found.agreement:.1%} of the given labels.",
+        f" corrected.{left_out} Out of fold they agree with {found.agreement:.1%} of the given labels.",
         soft_wrap=True,
     )
     _show_files(out, folder)

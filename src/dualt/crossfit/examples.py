@@ -19,6 +19,10 @@ Kind: TypeAlias = Literal["text", "table", "images", "embedding"]
 _EMBEDDING = 100
 # Boosted trees distinguish at most this many categories; rarer ones share the last code.
 _MOST_CATEGORIES = 254
+# Rows that decide what a column is, words from which on a category is a text, and rows below which any column may
+# differ in every row.
+_HEAD, _WORDS_OF_TEXT, _LEAST_IDS = 1000, 3, 20
+_NAMED_AS_ID = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|index)$|[a-z]I[dD]$")
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
 
@@ -165,6 +169,39 @@ def _encode(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float
             return np.asarray(parse(known, errors="coerce"), np.float64), False
     ranks = texts[:n_known].value_counts().rank(method="first", ascending=False) - 1
     return np.minimum(texts.map(ranks).to_numpy(np.float64), _MOST_CATEGORIES), True
+
+
+class LearnableColumns(NamedTuple):
+    """Columns of texts, columns of numbers and categories, and columns that only name the rows."""
+
+    texts: list[str]
+    features: list[str]
+    ids: list[str]
+
+
+def learnable_columns(table: Any) -> LearnableColumns:
+    """Sort the columns of a data frame of texts by what a model may learn from them; the first rows decide.
+
+    Categories are texts if they mostly differ and have three words or more on average. Ids differ in every row, and
+    are short texts, or numbers that count the rows or are called so.
+    """
+    found = LearnableColumns([], [], [])
+    for name in table.columns:
+        column = table[name].iloc[:_HEAD]
+        values, categorical = _encode(column.to_numpy(), None)
+        filled = column[column != ""]
+        n_words, differing = filled.str.split().str.len().mean(), column.nunique()
+        if categorical:
+            is_id = n_words < _WORDS_OF_TEXT
+        else:
+            is_id = bool(_NAMED_AS_ID.search(name)) or bool((np.diff(values) == 1).all())
+        if is_id and differing == len(column) >= _LEAST_IDS and table[name].is_unique:
+            found.ids.append(name)
+        elif categorical and n_words >= _WORDS_OF_TEXT and 2 * differing > len(column):
+            found.texts.append(name)
+        else:
+            found.features.append(name)
+    return found
 
 
 def _seconds(dates: Any, errors: Any = "raise") -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ from dualt.rows.posterior import Block, Rows, in_block
 from dualt.validation import check_probability_shape, check_same_length, scale_rounded
 
 # Tables of up to this many bytes together are parsed once and kept in memory; larger ones are parsed in every pass.
-_KEPT_BYTES = 1 << 29
+LARGE_TABLE = 1 << 29
 _CELLS_OF_PART = 1 << 22
 _DIVIDED_ENTRIES = 1 << 24
 _NO_PROBABILITIES = (
@@ -217,7 +217,7 @@ def open_shards(
             )
         pairs = pair_by_name(paths, label_paths)
     tables = [path for path in paths if path.suffix.lower() in TABLES and path.is_file()]
-    keep = sum(path.stat().st_size for path in tables) <= _KEPT_BYTES
+    keep = sum(path.stat().st_size for path in tables) <= LARGE_TABLE
     options = label, columns, tuple(ignored)
     opened = [FileRows(path, given, *options, kept=[] if keep else None).open() for path, given in pairs]
     first_names = opened[0][1]

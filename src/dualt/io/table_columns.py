@@ -6,7 +6,8 @@ import csv
 import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +39,8 @@ LABEL_COLUMNS = ("noisy_labels", "noisy_label", "labels", "label", "given", "cla
 # Names that data frames give to the column of their index.
 INDEX_COLUMNS = ("", "__index_level_0__")
 _CANONICAL_INTEGER, _WHOLE_FLOAT = re.compile(r"0|-?[1-9][0-9]*"), re.compile(r"(0|-?[1-9][0-9]*)\.0")
+# Rows that decide whether columns look like probabilities.
+_HEAD = 1000
 _log = logging.getLogger(__name__)
 
 
@@ -218,6 +221,32 @@ def choose_columns(
     cut = (names[place][len(before) : len(names[place]) - len(after)] if starred else "" for place in places)
     chosen = tuple(part or names[place] for part, place in zip(cut, places, strict=True))
     return places, None if chosen == tuple(map(str, range(len(places)))) else chosen
+
+
+def has_probabilities(table: Table, exclude: Collection[str], labels: NDArray[Any]) -> bool:
+    """Return whether a table has columns of probabilities, right or almost right, beside those in `exclude`.
+
+    Columns are meant as probabilities if several are called p_* or like the labels, if the fractions among them sum to
+    1, or, where labels are numbers, if all are between 0 and 1 or sum to 100. The first rows decide.
+    """
+    head = replace(table, frame=table.frame.head(_HEAD))
+    places, _ = choose_columns(head, exclude)
+    names = [head.names[place] for place in places if head.names]
+    if sum(name.startswith("p_") for name in names) > 1 or len({*names} & {*map(str, labels.tolist())}) > 1:
+        return True
+    columns = []
+    for place in places:
+        with suppress(NotNumbersError):
+            columns.append(head._numbers(place))
+    inside = [column for column in columns if ((column >= 0) & (column <= 1)).all()]
+    numbered = labels.dtype.kind not in "UO"  # labels with names are never those of columns called otherwise
+    if numbered and len(columns) == len(places) and (len(inside) == len(places) or _sum_to(100, columns)):
+        return True
+    return _sum_to(1, [column for column in inside if (column % 1 > 0).any()])
+
+
+def _sum_to(total: float, columns: Sequence[NDArray[Any]]) -> bool:
+    return len(columns) > 1 and bool(np.median(np.abs(np.sum(columns, axis=0) - total)) <= 0.02 * total)
 
 
 def label_place(table: Table, column: str | None = None) -> int:
