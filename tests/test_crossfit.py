@@ -474,6 +474,14 @@ def test_folds_that_train_on_what_they_test_are_refused():
     leaky = [(np.append(train, test[0]), test) for train, test in folds]
     with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
         cross_fit(features, labels, model=GaussianNB(), cv=leaky)
+    negative = [(train - 150 * (train == train.max()), test) for train, test in folds]
+    with pytest.raises(InputError, match="from 0 to 149 in every fold, got -"):
+        cross_fit(features, labels, model=GaussianNB(), cv=negative)
+    masks = [tuple(np.isin(np.arange(150), rows) for rows in fold) for fold in folds]
+    np.testing.assert_array_equal(
+        cross_fit(features, labels, model=GaussianNB(), cv=masks).pred_probs,
+        cross_fit(features, labels, model=GaussianNB(), cv=folds).pred_probs,
+    )
 
 
 @pytest.mark.parametrize("text", [None, ["said"]], ids=["table", "text"])

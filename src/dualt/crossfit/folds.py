@@ -48,7 +48,7 @@ def check_classifier(classifier: Any) -> Any:
     try:
         clone(classifier)
     except TypeError as error:  # a class, or an object without parameters, in scikit-learn's words
-        raise InputError(f"Expected a scikit-learn classifier. {error}") from None
+        raise InputError(f"Expected a scikit-learn classifier, got {type(classifier).__name__}. {error}") from None
     last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
     # A stacking classifier with its default last step has probabilities once it is fitted.
     stacking = hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None
@@ -163,14 +163,25 @@ def _split_by(cv: Any, labels: NDArray[np.intp], groups: Any, random_state: int 
             folds = list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
     except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
         raise InputError(f"Cannot divide the rows by cv={cv!r:.40}: {str(error).rstrip('.')}.") from None
-    for number, (train, test) in enumerate(folds):
-        both = np.intersect1d(train, test)
-        if len(both):
+    return [_checked_fold(number, fold, len(labels)) for number, fold in enumerate(folds)]
+
+
+def _checked_fold(number: int, fold: Any, n_rows: int) -> Fold:
+    """Return the rows of a user's fold as numbers, disjoint and within the data."""
+    train, test = (np.flatnonzero(rows) if rows.dtype == bool else rows for rows in map(np.asarray, fold))
+    for rows in (train, test):
+        bad = rows[(rows < 0) | (rows >= n_rows)] if rows.dtype.kind in "iu" else rows
+        if bad.size:
             raise InputError(
-                f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
-                f" {number}. Leave its test rows out of its training rows."
+                f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad[0]} in fold {number}."
             )
-    return folds
+    both = np.intersect1d(train, test)
+    if len(both):
+        raise InputError(
+            f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
+            f" {number}. Leave its test rows out of its training rows."
+        )
+    return train, test
 
 
 def _split_classes(

@@ -68,7 +68,7 @@ def connected(address: str) -> Iterator[Any]:
                 f"Expected workers at {address}, got none in {_TIMEOUT_OF_WORKERS}. Start some with"
                 f" 'dask worker {address}'."
             ) from None
-        for worker, found in client.run(_version, on_error="return").items():
+        for worker, found in client.run(_version, on_error="ignore").items():
             if found != __version__:
                 raise InputError(
                     f"Expected dualt {__version__} on every worker, got {found} on {worker}. Install the same version"
@@ -78,7 +78,11 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _version() -> str:
-    return __version__
+    try:
+        from dualt import __version__ as found
+    except ImportError:
+        return "none"
+    return found
 
 
 @dataclass(frozen=True)
