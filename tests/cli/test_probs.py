@@ -116,7 +116,7 @@ def test_a_model_of_ones_own(table, monkeypatch):
         "my_models": "module:factory",
         "no_such_models:words": "No module named",
         "my_models:missing": "has no attribute",
-        "my_models:none": "a scikit-learn classifier. Cannot clone object ''a classifier''",
+        "my_models:none": "scikit-learn classifier, got str",
         "my_models:needs": "without arguments",
         "my_models:number": "not callable",
         "my_models:GaussianNB": "could not be fitted",
