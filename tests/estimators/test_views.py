@@ -139,6 +139,8 @@ def test_the_stacked_model_is_the_one_that_labels_were_drawn_from():
     assert np.abs(found - expected).mean() < 0.02
     single = views._stacked([members[0]], given, transition)
     assert np.abs(single - expected).mean() > 0.03
+    rare = np.tile(np.float32([0.6, 0.3999, 0.0001]), (20, 1))  # a class that no row is likely to have
+    assert np.isfinite(views._stacked([rare], np.arange(20) % 2, transition)).all()
 
 
 def test_levels_of_confidence_are_equally_frequent():
