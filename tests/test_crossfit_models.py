@@ -74,7 +74,7 @@ def test_neither_texts_nor_numbers_beside_them_drown_the_other():
 
 @pytest.mark.parametrize(("value", "n_families"), [(1.0, 2), (0.0, 2), (-1.0, 1)])
 def test_only_counts_are_for_bayes(value, n_families):
-    counts = sparse.csr_array([[value, 0.0], [0.0, 2 * abs(value)]] * 5)
+    counts = sparse.csr_array([[value, 0.0], [3 * abs(value), 2 * abs(value)]] * 5)
     assert len(list(families_of(read_examples(counts), np.arange(10) % 2, 0))) == n_families
 
 
