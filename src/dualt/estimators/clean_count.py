@@ -14,7 +14,7 @@ from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rows.chunks import count_pairs, entries_at
 from dualt.rows.posterior import NoisyPosterior
-from dualt.rows.scaling import apply_power, fit_power
+from dualt.rows.scaling import apply_power
 from dualt.transition import EarlyPosterior, clean_prior
 
 # Together with TAIL in `dualt.rows.scaling` and the EM steps of `EarlyPosterior`, these are its tuned constants.
@@ -62,7 +62,7 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
         against m = 0 or m / 2, the most noise that explains the labels no worse than none or half as much.
     """
     summary = posterior.summary
-    power, few = fit_power(summary), summary.thinned(max(_ROWS, _ROWS_PER_CLASS * summary.n_classes))
+    power, few = posterior.power, summary.thinned(max(_ROWS, _ROWS_PER_CLASS * summary.n_classes))
     rows, labels = apply_power(few.sample_rows, power), few.sample_labels
     reader = EarlyPosterior(_rounds(rows, labels, posterior.n_jobs), posterior.dtype)
     counted = _count(posterior, reader, power, _full(reader.clearest(rows, posterior.n_jobs)[1]))

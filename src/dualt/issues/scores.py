@@ -21,7 +21,7 @@ from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.chunks import entries_at, surest
 from dualt.rows.dask import DaskPosterior, delayed, lazy_frame
-from dualt.rows.scaling import apply_power, fit_power
+from dualt.rows.scaling import apply_power
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
 from dualt.validation import ClassNames, check_transition, index_of
 
@@ -178,7 +178,7 @@ def second_likeliest(
     """Return the likeliest class other than the given label, and its share of what `right` leaves to other classes."""
     probs, labels = posterior.take(rows)
     clean_posterior = EarlyPosterior(found.transition, posterior.dtype)
-    weights = clean_posterior(apply_power(probs, fit_power(posterior.summary), tail=0)) * found.transition.T[labels]
+    weights = clean_posterior(apply_power(probs, posterior.power, tail=0)) * found.transition.T[labels]
     np.put_along_axis(weights, labels[:, None], 0, axis=1)
     best, largest = surest(weights)
     shares = largest / np.maximum(weights.sum(axis=1), np.finfo(weights.dtype).tiny)
@@ -215,7 +215,7 @@ def _prepare(posterior: NoisyPosterior, transition: Transition | None, estimator
     by_pair = np.asarray(label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
     if audit is None:
         tie = _TIE if (np.diagonal(matrix) == 1).all() else 0.0
-        scorer = partial(_bayes_scores, EarlyPosterior(matrix, posterior.dtype), fit_power(posterior.summary), tie)
+        scorer = partial(_bayes_scores, EarlyPosterior(matrix, posterior.dtype), posterior.power, tie)
         return _Known(matrix, estimate, scorer, by_pair)
     if estimate is None:
         raise InputError(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.labels import Codes, LabelCoder
 from dualt.rows.chunks import count_pairs, working_dtype
+from dualt.rows.scaling import fit_power
 from dualt.rows.summary import PosteriorSummary, merge, sample_rows, summarize
 from dualt.transition import chunk_rows
 from dualt.validation import ClassNames, check_n_classes, check_n_jobs
@@ -211,6 +212,11 @@ class NoisyPosterior:
     def dtype(self) -> np.dtype[Any]:
         """Float type in which rows are read."""
         return working_dtype(self.blocks[0].dtype)
+
+    @cached_property
+    def power(self) -> float:
+        """The power of the probabilities that makes the given labels likeliest: their calibration."""
+        return fit_power(self.summary)
 
     @property
     def sampled_rows(self) -> NDArray[np.int64]:
