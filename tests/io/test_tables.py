@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, UnknownNameError
 from dualt.io import save_corrected
 from dualt.io.load import load_labels
-from dualt.io.table_columns import numbers_if_all_are, open_table
+from dualt.io.table_columns import choose_columns, numbers_if_all_are, open_table
 from dualt.io.tables import guard_cell, read_table, table_chunks, unguard_cell, write_table
 
 
@@ -347,3 +347,13 @@ def test_a_text_longer_than_the_limit_of_python_is_no_reason_to_refuse_a_table(t
     path = tmp_path / "texts.csv"
     path.write_text(f"text,given,note\n{'x' * 200_000},a,\nshort,b,n\n")
     assert read_table(path)["note"].tolist() == ["", "n"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "chosen"),
+    [("x_*,y", ["x_1", "x_2", "y"]), ("y, x_?", ["y", "x_1", "x_2"]), ("x_*,x_1", ["x_1", "x_2"]), ("*,y", None)],
+)
+def test_a_list_of_columns_may_have_patterns(tmp_path, pattern, chosen):
+    (tmp_path / "t.csv").write_text("x_1,y,x_2,label\n1,2,3,a\n4,5,6,b\n")
+    _, names = choose_columns(open_table(tmp_path / "t.csv", "label"), ["label"], pattern)
+    assert list(names) == (chosen or ["x_1", "y", "x_2"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
+import fnmatch
 import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,7 +194,7 @@ def choose_columns(
 
     Columns named in `exclude`, and an index column without a name as data frames write it, are left out. With a
     `pattern` such as 'p_*', only the columns that match are taken, and what its star stands for is the name of the
-    class; or it is a list, 'cat,dog', of the columns to take, in this order. Numbers 0, 1, 2… are no names.
+    class; or it is a list, 'cat,dog' or 'x_*,y_*', of columns, in this order. Numbers 0, 1, 2… are no names.
     Without a pattern, 'p_*' is one if two columns match it and others do not, as in a table of `dualt probs`.
     """
     names, left_out = table.names, {table.position(name) for name in exclude}
@@ -208,11 +208,13 @@ def choose_columns(
         named = [name for name in names if name not in INDEX_COLUMNS]
         matching = [name for name in named if name.startswith("p_")]
         pattern = "p_*" if len({*matching} - {*exclude}) > 1 and len(matching) < len(named) else None
-    elif pattern not in names and not any(sign in pattern for sign in "*?["):
-        listed = tuple(next(csv.reader([pattern], skipinitialspace=True)))
+    elif pattern not in names and ("," in pattern or not any(sign in pattern for sign in "*?[")):
+        parts = next(csv.reader([pattern], skipinitialspace=True))
+        found = (name for part in parts for name in fnmatch.filter(names, part) or [part])
+        listed = tuple(dict.fromkeys(name for name in found if name in parts or name not in exclude))
         return [table.position(name) for name in listed], listed
     places = [place for place, name in enumerate(names) if place not in left_out and name not in INDEX_COLUMNS]
-    places = [place for place in places if pattern is None or fnmatchcase(names[place], pattern)]
+    places = [place for place in places if pattern is None or fnmatch.fnmatchcase(names[place], pattern)]
     if not places:
         wanted = "of probabilities" if pattern is None else f"that match {pattern!r}"
         raise InputError(f"Expected columns {wanted} in {table.path}, got none beside {', '.join(names)}.")
