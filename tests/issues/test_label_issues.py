@@ -20,6 +20,8 @@ def test_kept_labels_are_no_longer_flagged(issues):
     assert fewer.indices.tolist() == [issues.indices[1]]
     assert fewer.expected_count == issues.expected_count
     assert issues.without([]).indices.tolist() == issues.indices.tolist()
+    assert issues.without(np.arange(8) == issues.indices[0]).indices.tolist() == fewer.indices.tolist(), "a mask"
+    assert not len(issues.without(issues.is_issue).indices)
 
 
 def test_labels_can_be_flagged_again(issues):

@@ -148,9 +148,9 @@ class LabelIssues:
         return replace(self, is_issue=is_issue)
 
     def without(self, rows: ArrayLike) -> LabelIssues:
-        """Return the same with these rows no longer flagged, such as labels that a review has kept."""
-        is_issue = self.is_issue.copy()
-        is_issue[np.asarray(rows, np.intp)] = False
+        """Return the same with these rows (numbers, or a mask) no longer flagged, such as labels that a review kept."""
+        chosen, is_issue = np.asarray(rows), self.is_issue.copy()
+        is_issue[chosen if chosen.dtype == bool else chosen.astype(np.intp)] = False
         return replace(self, is_issue=is_issue)
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
