@@ -122,8 +122,8 @@ def hear(calibrated: Members, labels: Codes) -> Voices:
     The least rate is the rate less the mean disagreement of two models, which measures the errors they may share, and
     a sampling error.
     """
-    # Why not the EM of `dualt.votes`, with an annotator per model and level: it shrinks all annotators to one matrix and
-    # ignores the level as evidence. With three levels the error of T was .163, not .149 (bench/several_models.py).
+    # Why not the EM of `dualt.votes`, with an annotator per model and level: it shrinks all annotators to one matrix
+    # and ignores the level as evidence. With three levels the error of T was .163, not .149 (bench/several_models.py).
     n_rows, n_classes = calibrated[0].shape
     chosen = _some_rows(n_rows, n_classes)
     transition: Floats | None = None
