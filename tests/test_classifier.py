@@ -25,6 +25,7 @@ from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
 from dualt.errors import InputError, LabelsError, TransitionError, UnknownNameError
 from dualt.rows.scaling import scale_classes, share_factors
+from dualt.transition import EM_STEPS
 
 CORRECTIONS = ["reweight", "posterior", "clean"]
 
@@ -110,7 +111,7 @@ def test_importance_weights_by_hand():
     probs = out_of_fold_probabilities(GaussianNB(), features, labels)
     for p, y, weight in zip(probs, labels, Recorder.seen["weights"], strict=True):
         q = np.full(3, 1 / 3)
-        for _ in range(10):
+        for _ in range(EM_STEPS):
             q = q * (transition @ (p / (q @ transition)))
         assert weight == pytest.approx(min(10, q[y] / (q @ transition)[y]), rel=1e-6)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ _FEW_CLASSES, _MANY_CLASSES = 64, 512
 _NEWTON_STEPS = 30
 _ROUNDING = 1e-9
 _CHUNK_BYTES = 1 << 22
+# EM steps of `EarlyPosterior`.
+EM_STEPS = 8
 # Matrix entries that the steps of one prior may read: a few seconds' worth.
 _MOST_READ = 2e9
 
@@ -246,7 +249,7 @@ class EarlyPosterior:
         Number of EM steps.
     """
 
-    def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = 10) -> None:
+    def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = EM_STEPS) -> None:
         self._matrix: NDArray[Any] = np.asarray(transition, dtype)
         self._steps = steps
         self._kernel = PosteriorKernel(self._matrix, steps) if kernels.library else None
@@ -255,12 +258,12 @@ class EarlyPosterior:
         """Travel to workers as the matrix; they prepare it anew."""
         return EarlyPosterior, (self._matrix, self._matrix.dtype, self._steps)
 
-    def __call__(self, probs: NDArray[Any], n_jobs: int = 1) -> NDArray[Any]:
-        """Return the posterior (n_samples, n_classes)."""
+    def __call__(self, probs: NDArray[Any], n_jobs: int = 1, start: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the posterior (n_samples, n_classes), by steps from the uniform distribution or from `start`."""
         if not self._kernel:
-            return self._posterior(probs)
-        posterior = np.empty(probs.shape, self._matrix.dtype)
-        _in_threads(self._kernel.posterior, n_jobs, probs, posterior)
+            return self._posterior(probs, start)
+        posterior = np.empty(probs.shape, self._matrix.dtype) if start is None else start.astype(self._matrix.dtype)
+        _in_threads(partial(self._kernel.posterior, goes_on=start is not None), n_jobs, probs, posterior)
         return posterior
 
     def clearest(self, probs: NDArray[Any], n_jobs: int = 1) -> tuple[NDArray[np.intp], NDArray[Any]]:
@@ -286,7 +289,7 @@ class EarlyPosterior:
         right = np.where(ruled_out[:, 0], 0, shares[np.arange(len(labels)), labels])
         return right, *_largest(shares)
 
-    def _posterior(self, probs: NDArray[Any]) -> NDArray[Any]:
+    def _posterior(self, probs: NDArray[Any], start: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return what the kernel returns, up to rounding."""
         background, kept = split_background(self._matrix)
         entries = np.where(kept, self._matrix - background[:, None], 0)
@@ -294,7 +297,8 @@ class EarlyPosterior:
             from scipy.sparse import csr_array
 
             entries = csr_array(entries)
-        posterior = np.full(probs.shape, 1 / len(background), self._matrix.dtype)
+        uniform = np.full(probs.shape, 1 / len(background))
+        posterior = (uniform if start is None else start).astype(self._matrix.dtype)
         limits = np.finfo(posterior.dtype)
         for _ in range(self._steps):
             common = (posterior @ background)[:, None]

@@ -24,10 +24,10 @@ from dualt.rows.scaling import fit_power
 SHARES = [0, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1]
 
 
-def clean_by_loops(p, transition, steps=10):
-    """EM steps from the uniform distribution."""
+def clean_by_loops(p, transition, steps=8, start=None):
+    """EM steps from the uniform distribution, or from another."""
     n_classes = len(p)
-    q = [1 / n_classes] * n_classes
+    q = [1 / n_classes] * n_classes if start is None else start
     for _ in range(steps):
         noisy = [sum(q[i] * transition[i][j] for i in range(n_classes)) for j in range(n_classes)]
         q = [
@@ -75,9 +75,10 @@ def clean_count_by_loops(probs, labels, power, determined):
         matrix = pooled_rows(counts)
     parts = [np.eye(n_classes) + share * (matrix - np.eye(n_classes)) for share in SHARES]
     fits = np.zeros((len(SHARES), len(rows)))
-    for number, part in enumerate(parts):
-        for place, (p, y) in enumerate(zip(rows, labels, strict=True)):
-            q = clean_by_loops(p, part, 30) if number else p
+    for place, (p, y) in enumerate(zip(rows, labels, strict=True)):
+        q = p
+        for number, part in enumerate(parts):
+            q = clean_by_loops(p, part, 16, start=q) if number else p
             fits[number, place] = math.log(max(sum(q[i] * part[i, y] for i in range(n_classes)) / sum(q), 1e-12))
     best = int(np.argmax(fits.sum(axis=1)))
 

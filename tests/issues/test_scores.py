@@ -16,19 +16,19 @@ from dualt.issues.label_issues import flag
 from dualt.issues.scores import find_posterior_issues, second_likeliest
 from dualt.rows import as_posterior
 from dualt.rows.scaling import fit_power
-from dualt.transition import clean_prior, early_posterior
+from dualt.transition import EM_STEPS, clean_prior, early_posterior
 from tests.strategies import transitions
 
 
 def issues_by_loops(probs, labels, transition):
-    """Bayes' rule on calibrated probabilities, with the clean posterior after ten plain EM steps, row by row."""
+    """Bayes' rule on calibrated probabilities, with the clean posterior after plain EM steps, row by row."""
     n_classes = len(transition)
     power = fit_power(as_posterior(probs, labels, [str(k) for k in range(n_classes)]).summary)
     probs = probs**power / (probs**power).sum(axis=1, keepdims=True)
     right, best, certainty = [], [], []
     for p, y in zip(probs, labels, strict=True):
         q = [1 / n_classes] * n_classes
-        for _ in range(10):
+        for _ in range(EM_STEPS):
             noisy = [sum(q[i] * transition[i][j] for i in range(n_classes)) for j in range(n_classes)]
             q = [q[i] * sum(transition[i][j] * p[j] / max(noisy[j], 1e-300) for j in range(n_classes))
                  for i in range(n_classes)]  # fmt: skip
@@ -189,7 +189,7 @@ def test_hundreds_of_classes_are_solved_in_their_likeliest(seed):
     probs = rng.dirichlet(np.full(200, 0.02), 30) @ transition
     restricted = early_posterior(probs, transition)
     full = np.full_like(probs, 1 / 200)
-    for _ in range(10):
+    for _ in range(EM_STEPS):
         full *= (probs / (full @ transition)) @ transition.T
     np.testing.assert_array_equal(restricted.argmax(axis=1), full.argmax(axis=1))
     np.testing.assert_allclose(restricted.sum(axis=1), 1)

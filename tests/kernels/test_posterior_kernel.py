@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from dualt import estimate_transition, kernels, noise
 from dualt.kernels.posterior import PosteriorKernel, split_background
 from dualt.rows.chunks import surest
-from dualt.transition import EarlyPosterior, early_posterior
+from dualt.transition import EM_STEPS, EarlyPosterior, early_posterior
 
 compiled = pytest.mark.skipif(kernels.library is None, reason="no compiled library")
 TOLERANCE = {np.float32: 1e-4, np.float64: 1e-12}
 
 
-def plain_posterior(probs, matrix, steps=10):
+def plain_posterior(probs, matrix, steps=EM_STEPS):
     """Return the posterior as the formula says it, in float64."""
     probs, matrix = probs.astype(float), matrix.astype(float)
     posterior = np.full(probs.shape, 1 / len(matrix))
@@ -46,13 +46,24 @@ def problems(draw, most_classes=80):
 
 
 @compiled
-@given(problems(), st.integers(1, 10))
-def test_the_posterior_is_that_of_numpy_up_to_rounding(problem, steps):
+@given(problems(), st.booleans())
+def test_the_posterior_is_that_of_numpy_up_to_rounding(problem, goes_on):
     probs, matrix = problem
-    found = EarlyPosterior(matrix, probs.dtype, steps)(probs)
+    start = np.full_like(probs, 0.5) + probs if goes_on else None
+    found = EarlyPosterior(matrix, probs.dtype)(probs, start=start)
     with mock.patch.object(kernels, "library", None):
-        expected = EarlyPosterior(matrix, probs.dtype, steps)(probs)
+        expected = EarlyPosterior(matrix, probs.dtype)(probs, start=start)
     assert_allclose(found, expected, rtol=TOLERANCE[probs.dtype.type], atol=TOLERANCE[probs.dtype.type])
+
+
+@compiled
+def test_steps_that_go_on_are_the_next_steps():
+    rng = np.random.default_rng(0)
+    for n_classes in (5, 80):
+        probs, matrix = rng.dirichlet(np.ones(n_classes), 50), noise.symmetric(n_classes, 0.3)
+        first = EarlyPosterior(matrix)(probs)
+        assert_allclose(EarlyPosterior(matrix)(probs, start=first), plain_posterior(probs, matrix, 2 * EM_STEPS))
+        assert_allclose(first, plain_posterior(probs, matrix))  # it was not written over
 
 
 @compiled
@@ -60,7 +71,7 @@ def test_the_posterior_is_that_of_numpy_up_to_rounding(problem, steps):
 def test_a_row_does_not_depend_on_its_company(problem, draw):
     """As it does in matrix products, where the result would depend on how rows are cut into chunks."""
     probs, matrix = problem
-    kernel = PosteriorKernel(matrix, 10)
+    kernel = PosteriorKernel(matrix, EM_STEPS)
     whole = kernel.posterior(probs)
     cut = draw.draw(st.integers(0, len(probs) - 1))
     assert_array_equal(kernel.posterior(probs[cut:]), whole[cut:])

@@ -34,9 +34,11 @@ Members: TypeAlias = Sequence[NDArray[np.float32]]
 # A model's vote comes in this many levels of confidence, equally frequent: a sure vote counts more than an unsure one.
 LEVELS = 5
 # The matrix of a voice is smoothed by this many extra votes, whose errors are spread evenly over the other classes.
-POOLING = 3.0
-# Weight of the voices in the pooled opinion; the two opinions that use probabilities weigh 1 each.
+POOLING = 1.0
+# Weight of the voices in the pooled opinion if all models agreed on every row; the two other opinions weigh 1 each.
 VOICES_WEIGHT = 0.5
+# Several models that are not unanimous on this share of the rows say no more about T than one does.
+DISPUTED = 0.5
 # EM steps for the voices (until convergence) and for the stacked model (stopped early, since it fits noisy labels).
 _STEPS, _STACKED_STEPS, _TOLERANCE = 100, 20, 1e-4
 # These affect cost only: matrices are fitted on this many rows, or this many per class if that is more.
@@ -45,16 +47,23 @@ _LEAST = 1e-6
 
 
 class Voices(NamedTuple):
-    """The matrix of the given label, the noise rate, the least rate to claim, and P(true class): (n, n_classes)."""
+    """P(true class) by the voices, (n_samples, n_classes), and each model's prediction: (n_models, n_samples)."""
 
-    transition: Floats
-    rate: float
-    least: float
     posterior: Floats
+    named: Codes
+
+    @property
+    def agreed(self) -> float:
+        """The share of rows on which all models predict the same class."""
+        return float((self.named == self.named[0]).all(axis=0).mean())
 
 
 def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     """T̂ = P(given label | true class), where the label and several models' votes are voices about the true class.
+
+    Weak models share their errors and outvote labels that are right, and they contradict each other too. So the voices
+    are believed as far as the models agree: if they are not unanimous on a share u of the rows, `clean_count`'s matrix
+    gets the weight (u / `DISPUTED`)², at most 1.
 
     Parameters
     ----------
@@ -69,14 +78,16 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
         return clean_count(posterior, determined=False)
     calibrated, labels = _calibrated(posterior)
     heard = hear(calibrated, labels)
-    transition, least = heard.transition, heard.least
+    voices, least = _table(labels, heard.posterior), _least_rate(heard, labels)
+    weight = min(1.0, ((1 - heard.agreed) / DISPUTED) ** 2)
+    transition = (1 - weight) * voices + weight * clean_count(posterior, determined=True).transition
     if determined is None:
         overlapping = clean_count(posterior, determined=False)
         transition = (transition + overlapping.transition) / 2
         least = min(least, (overlapping.rate_interval or (0.0,))[0])
     counts = heard.posterior.T @ np.eye(posterior.n_classes)[labels]
     support = np.rint(counts.sum(axis=1)).astype(np.int64)
-    resample = partial(_resample, counts, transition - heard.transition)
+    resample = partial(_resample, counts, transition - voices)
     return Fit(transition, support, resample, rate_interval=(least, 1.0), determined=determined)
 
 
@@ -85,8 +96,7 @@ def views_scores(
 ) -> tuple[Codes, Floats, Codes, Floats]:
     """Return given labels, P(right), the likeliest class and its probability, by the pooled opinion of the models."""
     calibrated, labels = _calibrated(posterior)
-    heard = hear(calibrated, labels).posterior if determined else None
-    pooled = pooled_posterior(calibrated, labels, transition, heard)
+    pooled = pooled_posterior(calibrated, labels, transition, hear(calibrated, labels) if determined else None)
     rows, suggested = np.arange(len(labels)), pooled.argmax(axis=1)
     return labels, pooled[rows, labels], suggested, pooled[rows, suggested]
 
@@ -115,12 +125,18 @@ def _resample(counts: Floats, shift: Floats, rng: np.random.Generator) -> Floats
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
+def _least_rate(heard: Voices, labels: Codes) -> float:
+    """Return the noise rate less the mean disagreement of two models, which they may share, and a sampling error."""
+    n_rows, named = len(labels), heard.named
+    rate = float(1 - heard.posterior[np.arange(n_rows), labels].mean())
+    apart = np.mean([(a != b).mean() for place, a in enumerate(named) for b in named[:place]] or [1.0])
+    return float(max(0.0, rate - apart - 1.96 * np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)))
+
+
 def hear(calibrated: Members, labels: Codes) -> Voices:
-    """Return what the given label and the votes of calibrated models say about T, by EM.
+    """Return what the given label and the votes of calibrated models say about the true class, by EM.
 
     Votes are cast for the likeliest class, then once more for the likeliest clean class under the T that was found.
-    The least rate is the rate less the mean disagreement of two models, which measures the errors they may share, and
-    a sampling error.
     """
     # Why not the EM of `dualt.votes`, with an annotator per model and level: it shrinks all annotators to one matrix
     # and ignores the level as evidence. With three levels the error of T was .163, not .149 (bench/several_models.py).
@@ -139,12 +155,8 @@ def hear(calibrated: Members, labels: Codes) -> Voices:
             if change < _TOLERANCE:
                 break
         transition = tables[0]
-    posterior = _posterior(shares, tables, [labels, *votes])
-    rate = float(1 - posterior[np.arange(n_rows), labels].mean())
-    named = [vote % n_classes for vote in votes]
-    apart = np.mean([(a != b).mean() for place, a in enumerate(named) for b in named[:place]] or [1.0])
-    error = 1.96 * np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)
-    return Voices(_table(labels, posterior), rate, float(max(0.0, rate - apart - error)), posterior)
+    named = np.stack([probs.argmax(axis=1) for probs in calibrated])
+    return Voices(_posterior(shares, tables, [labels, *votes]), named)
 
 
 def _votes(probs: NDArray[np.float32], transition: Floats | None, chosen: Codes) -> Codes:
@@ -193,20 +205,24 @@ def _posterior(shares: Floats, tables: Sequence[Floats], voices: Sequence[Codes]
     return softmax(np.asarray(logs))
 
 
-def pooled_posterior(calibrated: Members, labels: Codes, transition: Floats, heard: Floats | None) -> Floats:
+def pooled_posterior(calibrated: Members, labels: Codes, transition: Floats, heard: Voices | None) -> Floats:
     """Return P(true class | models, given label), the log-linear pool of three opinions: (n_samples, n_classes).
 
-    Bayes' rule through T on the mean of the models; a weighted model with a matrix of its own (`_stacked`); and what
-    the voices say (`heard`), with half the weight, where the class is determined by the example.
+    Bayes' rule through T on the mean of the models; a weighted model with a matrix of its own (`_stacked`); and, where
+    the class is determined by the example, what the voices say (`heard`), weighted by how often all models agree.
     """
-    matrix = transition.astype(np.float32)
-    bayes = early_posterior(np.mean(calibrated, axis=0), matrix) * matrix.T[labels]
-    bayes /= np.maximum(bayes.sum(axis=1, keepdims=True), 1e-30)
-    opinions = [(1.0, bayes), (1.0, _stacked(calibrated, labels, transition))]
+    opinions = [(1.0, _bayes(calibrated, labels, transition)), (1.0, _stacked(calibrated, labels, transition))]
     if heard is not None:
-        opinions.append((VOICES_WEIGHT, heard))
+        opinions.append((VOICES_WEIGHT * heard.agreed, heard.posterior))
     logs = sum(weight * np.log(np.maximum(opinion, _LEAST)) for weight, opinion in opinions)
     return softmax(np.asarray(logs / sum(weight for weight, _ in opinions)))
+
+
+def _bayes(calibrated: Members, labels: Codes, transition: Floats) -> Floats:
+    """Return P(true class) by Bayes' rule through T on the mean of the models."""
+    matrix = transition.astype(np.float32)
+    weights = early_posterior(np.mean(calibrated, axis=0), matrix) * matrix.T[labels]
+    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-30), np.float64)
 
 
 def _stacked(calibrated: Members, labels: Codes, transition: Floats) -> Floats:

@@ -76,7 +76,7 @@ def find_label_issues(
 ) -> Any:
     """Find the labels that are probably wrong, and the class that each should have.
 
-    With p calibrated to the given labels by one power, q its clean posterior after ten EM steps (stopped early, it
+    With p calibrated to the given labels by one power, q its clean posterior after eight EM steps (stopped early, it
     follows the errors of p less than `dualt.clean_posterior` does), and y the given label,
     P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. The label is right with the probability of i = y, and the suggestion
     is the most probable i. As many labels are flagged as the matrix expects to be wrong, the least probable first:

@@ -24,7 +24,7 @@ class KernelsError(DualtError, ImportError):
 
 
 # Raised with every change of a function's arguments or meaning, here and in version.c: no other library is used.
-_VERSION = 8
+_VERSION = 9
 # As in rows.c: rows that are dealt with together.
 GROUP = 64
 _POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double

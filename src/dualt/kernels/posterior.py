@@ -49,6 +49,7 @@ class _Output(ctypes.Structure):
         ("best_probability", ctypes.c_void_p),
         ("labels", ctypes.c_void_p),
         ("right", ctypes.c_void_p),
+        ("goes_on", ctypes.c_int64),
     )
 
 
@@ -86,12 +87,12 @@ class PosteriorKernel:
         self._dtype = transition.dtype
         self._read = getattr(kernels.library, f"read_posterior_{kernels.TYPES[transition.dtype]}")
 
-    def posterior(self, probs: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the posterior of every row, in `out` if given: contiguous rows of the matrix's type."""
+    def posterior(self, probs: NDArray[Any], out: NDArray[Any] | None = None, goes_on: bool = False) -> NDArray[Any]:
+        """Return the posterior of every row, in `out` if given; if `goes_on`, the steps start from what it holds."""
         out = np.empty(probs.shape, self._dtype) if out is None else out
         if out.shape != probs.shape or out.dtype != self._dtype or not out.flags.c_contiguous:
             raise ValueError(f"Expected room for {probs.shape} of {self._dtype}, got {out.shape} of {out.dtype}.")
-        self._call(probs, posterior=out)
+        self._call(probs, goes_on, posterior=out)
         return out
 
     def clearest(self, probs: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -110,11 +111,11 @@ class PosteriorKernel:
         self._call(probs, best=best, best_probability=probability, labels=labels, right=right)
         return right, best, probability
 
-    def _call(self, probs: NDArray[Any], **arrays: NDArray[Any]) -> None:
+    def _call(self, probs: NDArray[Any], goes_on: bool = False, **arrays: NDArray[Any]) -> None:
         probs = np.ascontiguousarray(probs, self._dtype)
         if probs.ndim != 2 or probs.shape[1] != self._model.n_classes:
             raise ValueError(f"Expected rows of {self._model.n_classes} classes, got shape {probs.shape}.")
-        output = _Output(**{name: array.ctypes.data for name, array in arrays.items()})
+        output = _Output(**{name: array.ctypes.data for name, array in arrays.items()}, goes_on=goes_on)
         if not self._read(ctypes.byref(self._model), probs.ctypes.data, len(probs), ctypes.byref(output)):
             raise MemoryError("There is no memory for a bundle of rows.")
 

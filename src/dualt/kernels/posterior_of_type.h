@@ -1,4 +1,5 @@
-/* Rows of REAL, (n, c) and contiguous. A clean posterior q starts uniform and takes EM steps towards q @ transition = p:
+/* Rows of REAL, (n, c) and contiguous. A clean posterior q starts uniform, or as it was, and takes EM steps towards
+   q @ transition = p:
    q_i *= sum_j transition_ij p_j / max((q @ transition)_j, LEAST).
 
    Rows are worked on in bundles, one to a lane: a product with a matrix of few entries is then a few long vectors for each
@@ -68,18 +69,16 @@ TARGET ALWAYS_INLINE void NAME(combine_two)(const REAL *first, const REAL *secon
 
 /* Take the steps with every entry and no background: of few classes. */
 TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundle) * p, NAME(bundle) * q,
-                                          NAME(bundle) * ratio) {
+                                          NAME(bundle) * ratio, int64_t goes_on) {
   const REAL *by_label = model->by_label, *by_class = model->by_class, *at_start = model->at_start;
   int64_t c = model->n_classes;
   NAME(bundle) least;
   for (int v = 0; v < WIDTH; v++) least.of[v] = (NAME(lanes)){0} + LEAST;
-  for (int64_t i = 0; i < c; i++)
-    for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
   for (int64_t step = 0; step < model->steps; step++) {
     for (int64_t j = 0; j < c; j += 2) {
       int64_t second = j + 1 < c ? j + 1 : j;
       NAME(bundle) noisy[2] = {{{{0}}}};
-      if (step)
+      if (step || goes_on)
         NAME(combine_two)(by_label + j * c, by_label + second * c, c, q, noisy);
       else
         for (int v = 0; v < WIDTH; v++) noisy[0].of[v] += at_start[j], noisy[1].of[v] += at_start[second];
@@ -99,18 +98,18 @@ TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundl
 }
 
 TARGET static void NAME(take_steps)(const model_t *model, const NAME(bundle) * p, NAME(bundle) * q,
-                                    NAME(bundle) * ratio) {
+                                    NAME(bundle) * ratio, int64_t goes_on) {
   const REAL *background = model->background, *at_start = model->at_start;
   int64_t c = model->n_classes;
   NAME(bundle) common = {{{0}}}; /* sum_i q_i background_i, of which every label has its part */
-  for (int64_t i = 0; i < c; i++)
-    for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
+  for (int64_t i = 0; goes_on && i < c; i++)
+    for (int v = 0; v < WIDTH; v++) common.of[v] += q[i].of[v] * background[i];
   for (int64_t step = 0; step < model->steps; step++) {
     NAME(bundle) ratios = {{{0}}}, next = {{{0}}}, least;
     for (int v = 0; v < WIDTH; v++) least.of[v] = common.of[v] * ROUNDED + LEAST;
     for (int64_t j = 0; j < c; j++) {
       NAME(bundle) noisy = common;
-      if (step)
+      if (step || goes_on)
         NAME(add_entries)(&model->of_label, j, q, &noisy);
       else
         for (int v = 0; v < WIDTH; v++) noisy.of[v] += at_start[j];
@@ -179,10 +178,15 @@ TARGET static void NAME(read_bundle)(const model_t *model, const REAL *probs, co
   REAL probability[BUNDLE], right[BUNDLE];
   if (n == 0) return;
   NAME(transpose)(probs, numbers, n, c, p);
-  if (model->is_whole)
-    NAME(take_whole_steps)(model, p, q, ratio);
+  if (output->goes_on)
+    NAME(transpose)(output->posterior, numbers, n, c, q);
   else
-    NAME(take_steps)(model, p, q, ratio);
+    for (int64_t i = 0; i < c; i++)
+      for (int v = 0; v < WIDTH; v++) q[i].of[v] = (NAME(lanes)){0} + (REAL)1 / c;
+  if (model->is_whole)
+    NAME(take_whole_steps)(model, p, q, ratio, output->goes_on);
+  else
+    NAME(take_steps)(model, p, q, ratio, output->goes_on);
   if (output->posterior) {
     NAME(transpose_back)(q, numbers, n, c, output->posterior);
     return;
