@@ -200,9 +200,7 @@ class LabelIssues:
             with atomic_write(path) as stream:
                 stream.write(f"{json_text(self.to_dict(level))}\n")
         elif path.suffix.lower() in (".csv", ".parquet"):
-            import pandas as pd
-
-            write_table(path, pd.DataFrame(_issue_columns(self, self.indices)), guarded=True)
+            write_table(path, _listed(self, self.indices), guarded=True)
         else:
             raise FileError(f"Expected a name that ends in .csv, .json, .parquet, got {path.name!r}.")
 
@@ -225,7 +223,7 @@ class LabelIssues:
 
         finding = repr(self) if self.transition_estimate is None else self.transition_estimate.summary
         finding += f" {len(self.indices):,} labels are flagged, {int(self.probably_wrong.sum()):,} as probably wrong."
-        shown = pd.DataFrame(_issue_columns(self, self.indices[:10]))
+        shown = _listed(self, self.indices[:10])
         with pd.option_context("display.max_colwidth", 200):
             return f"<p>{escape(finding)}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
 
@@ -289,20 +287,16 @@ def issue_frame(scores: Scores, is_issue: NDArray[np.bool_], names: Sequence[str
 
 def issue_rows(issues: LabelIssues) -> list[dict[str, Any]]:
     """Return the flagged labels, most suspect first: class names, row numbers, ids, texts and images."""
-    columns = _issue_columns(issues, issues.indices)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return list(_listed(issues, issues.indices).to_dict("records"))
 
 
-def _issue_columns(issues: LabelIssues, rows: NDArray[np.intp]) -> dict[str, list[Any]]:
-    names, given, suggested = np.array(issues.class_names, dtype=object), issues.given[rows], issues.suggested[rows]
-    columns = {
-        "index": issues.row_numbers[rows],
-        "given": names[given],
-        "suggested": names[suggested],
-        "probability_right": issues.probability_right[rows].astype(np.float64).round(6),
-        "suggested_probability": issues.suggested_probability[rows].astype(np.float64).round(6),
-        "group": np.where(given == suggested, GROUPS[1], GROUPS[0]),
-    }
-    more = {"id": issues.row_ids, "text": issues.texts, "image": issues.images}
-    described = {name: [each[row] for row in rows.tolist()] for name, each in more.items() if each is not None}
-    return {name: column.tolist() for name, column in columns.items()} | described
+def _listed(issues: LabelIssues, rows: NDArray[np.intp]) -> Any:
+    """Return some rows as a data frame, with row numbers, ids, texts and images."""
+    scores = issues.given, issues.probability_right, issues.suggested, issues.suggested_probability
+    frame = issue_frame(Scores(*(column[rows] for column in scores)), issues.is_issue[rows], issues.class_names)
+    frame = frame.drop(columns="is_issue").astype({name: float for name in frame if "probability" in name}).round(6)
+    frame.insert(0, "index", issues.row_numbers[rows])
+    for name, each in (("id", issues.row_ids), ("text", issues.texts), ("image", issues.images)):
+        if each is not None:
+            frame[name] = [each[row] for row in rows.tolist()]
+    return frame
