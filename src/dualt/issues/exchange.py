@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
 from dualt.files import atomic_write, read_text
-from dualt.issues.label_issues import LabelIssues, issue_rows
+from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
 
 ANSWER = "new"
@@ -39,7 +39,7 @@ def export_issues(path: str | Path, issues: LabelIssues, tool: str, folder: Path
     """Write the flagged labels, most suspect first, as tasks for `tool`; `folder` is that of the pictures."""
     check_tool(tool, path)
     tasks = []
-    for row in issue_rows(issues):
+    for row in issues.listed().to_dict("records"):
         known = {"index": row["index"], "example": row.get("id", ""), "old": row["given"]}
         tasks.append(TOOLS[tool](row, known, folder))
     with atomic_write(path) as stream:
