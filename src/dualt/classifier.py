@@ -192,7 +192,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if verified is not None:
             audit = as_audit(verified)
             given = None if audit.given is None else self._codes_of(audit.given)
-            audit = Audit(**vars(audit) | {"true": self._codes_of(audit.true), "given": given})
+            audit = replace(audit, true=self._codes_of(audit.true), given=given)
             estimate = estimate_verified(posterior, estimate_posterior(posterior, self.estimator), audit)
             issues = find_posterior_issues(posterior, estimate)
             return issues, issues.probability_right.astype(np.float64)

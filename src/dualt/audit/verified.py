@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dualt.audit.design import Draw, Ints, Weights
 from dualt.errors import InputError, LabelsError
@@ -28,6 +28,7 @@ LEAST = 10
 _SUSPECT = 4.0
 
 
+@dataclass(eq=False, repr=False)
 class Audit:
     """Verified rows, drawn at random from all rows or from strata; an entry for each row.
 
@@ -50,26 +51,24 @@ class Audit:
     Audit(n_verified=2, drawn at random)
     """
 
-    def __init__(
-        self,
-        rows: ArrayLike,
-        true: Any,
-        strata: Ints | None = None,
-        stratum_sizes: Ints | None = None,
-        given: NDArray[Any] | None = None,
-        named: Ints | None = None,
-    ) -> None:
-        array = np.asarray(rows)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise InputError(f"Expected row numbers as a list of integers, got {array.dtype} of shape {array.shape}.")
-        if (strata is None) != (stratum_sizes is None):
+    rows: Any
+    true: Any
+    strata: Any = None
+    stratum_sizes: Any = None
+    given: NDArray[Any] | None = None
+    named: Any = None
+
+    def __post_init__(self) -> None:
+        rows = np.asarray(self.rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise InputError(f"Expected row numbers as a list of integers, got {rows.dtype} of shape {rows.shape}.")
+        if (self.strata is None) != (self.stratum_sizes is None):
             raise InputError("Expected strata and their sizes together, got one of them.")
-        self.rows, self.true = array.astype(np.intp), as_label_array(true)
-        self.strata, self.stratum_sizes, self.given = strata, stratum_sizes, given
-        self.named = self.rows if named is None else named
+        self.rows, self.true = rows.astype(np.intp), as_label_array(self.true)
+        self.named = self.rows if self.named is None else self.named
         for n_values in (len(column) for column in vars(self).values() if column is not None):
-            if n_values != len(array):
-                raise InputError(f"Expected one value per verified row, got {len(array)} rows and {n_values} values.")
+            if n_values != len(rows):
+                raise InputError(f"Expected one value per verified row, got {len(rows)} rows and {n_values} values.")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -79,15 +78,14 @@ class Audit:
 
     def weights(self, n_samples: int) -> Weights:
         """Return how much each verified row stands for, among `n_samples` rows of the data."""
-        if self.strata is None or self.stratum_sizes is None:
+        if self.strata is None:
             return Weights.uniform(len(self), n_samples)
         _, first, places = np.unique(self.strata, return_index=True, return_inverse=True)
         return Weights.stratified(places, self.stratum_sizes[first])
 
     def take(self, keep: NDArray[Any]) -> Audit:
         """Return some of the rows."""
-        columns: dict[str, Any] = {name: column[keep] for name, column in vars(self).items() if column is not None}
-        return Audit(**columns)
+        return Audit(**{name: column[keep] for name, column in vars(self).items() if column is not None})
 
     def among(self, labelled: Ints) -> Audit:
         """Return the audit with its rows counted among the `labelled` rows."""
@@ -97,7 +95,7 @@ class Audit:
                 f"Expected verified rows that have a given label, got row {self.named[bad[0]]}, which has none"
                 f"{and_more(len(bad))}. Leave it out of the audit."
             )
-        return Audit(**vars(self) | {"rows": np.searchsorted(labelled, self.rows)})
+        return replace(self, rows=np.searchsorted(labelled, self.rows))
 
 
 def as_audit(verified: Any) -> Audit:
@@ -259,7 +257,7 @@ def check_rows(
             f"Expected at least {LEAST} verified rows, got {len(audit)}. Verify {LEAST - len(audit)} more; about 100"
             " determine the noise rate to ±10 percentage points or better, 400 to ±5."
         )
-    if audit.strata is not None and audit.stratum_sizes is not None:
+    if audit.strata is not None:
         found, first = np.unique(audit.strata, return_index=True)
         n_rows = int(audit.stratum_sizes[first].sum())
         if n_rows != n_samples:
