@@ -22,7 +22,7 @@ from dualt.crossfit.folds import check_classifier, class_numbers, encode_labels,
 from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
-from dualt.issues.corrections import CORRECTIONS
+from dualt.issues.corrections import CORRECTIONS, training_set
 from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
 from dualt.rows import as_posterior
@@ -168,16 +168,15 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         # Class weights, or weights of examples, shift the probabilities from the labels' shares.
         self._factors = share_factors(probs, labels)
         issues, right = self._judge(scale_classes(probs, self._factors), labels, verified)
-        training = CORRECTIONS[self.correction](issues, labels, right)
-        texts = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bf" else self.classes_
+        rows, learned, importance = training_set(self.correction, issues, labels, right)
         issues = issues if len(kept) == n_rows else issues.spread(kept, n_rows)
-        self.label_issues_ = replace(issues, index=index, label_texts=tuple(map(str, texts.tolist())))
+        self.label_issues_ = replace(issues, index=index)
         self.transition_estimate_ = issues.transition_estimate
         self.transition_: NDArray[np.float64] = issues.transition
         self.classifier_ = base.fit(
-            X if training.rows is None else _safe_indexing(X, training.rows),
-            self.classes_[training.labels],
-            **{name: training.weighted(values) for name, values in weights.items()},
+            X if rows is None else _safe_indexing(X, rows),
+            self.classes_[learned],
+            **{name: (each if rows is None else each[rows]) * importance for name, each in weights.items()},
         )
         for name in {"n_features_in_", "feature_names_in_"} & vars(self.classifier_).keys():
             setattr(self, name, getattr(self.classifier_, name))
@@ -193,7 +192,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if verified is not None:
             audit = as_audit(verified)
             given = None if audit.given is None else self._codes_of(audit.given)
-            audit = Audit(**vars(audit) | {"true": self._codes_of(audit.true), "given": given})
+            audit = replace(audit, true=self._codes_of(audit.true), given=given)
             estimate = estimate_verified(posterior, estimate_posterior(posterior, self.estimator), audit)
             issues = find_posterior_issues(posterior, estimate)
             return issues, issues.probability_right.astype(np.float64)

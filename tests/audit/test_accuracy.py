@@ -29,7 +29,7 @@ def test_exact_counts_are_solved_exactly():
     joint = np.array([[0.3, 0.02, 0.03], [0.01, 0.28, 0.02], [0.02, 0.03, 0.29]])
     predicted, given = pairs(2000 * joint @ T)
     assert len(given) == 2000
-    assert e.accuracy_through_transition(predicted, given, T).estimate == pytest.approx(np.trace(joint), abs=1e-12)
+    assert e.accuracy_through_transition(predicted, given, T) == pytest.approx(np.trace(joint), abs=1e-12)
 
 
 def test_many_classes_do_not_bias_it():
@@ -41,54 +41,32 @@ def test_many_classes_do_not_bias_it():
         true = rng.integers(50, size=3000)
         predicted = np.where(rng.random(3000) < 0.8, true, rng.integers(50, size=3000))
         found.append(e.accuracy_through_transition(predicted, noise.corrupt(true, matrix, rng), matrix))
-    assert abs(np.mean([one.estimate for one in found]) - truth) < 0.01
-    assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.85
+    assert abs(np.mean(found) - truth) < 0.01
 
 
 def test_an_accuracy_is_at_most_one():
     """Predictions that agree with every label are all right, not more than all: the inverse would say 1.4."""
     predicted, given = pairs(np.diag([40, 30, 30]))
     assert np.trace(np.diag([0.4, 0.3, 0.3]) @ np.linalg.inv(T)) > 1.4
-    assert e.accuracy_through_transition(predicted, given, T).estimate == pytest.approx(1, abs=1e-4)
+    assert e.accuracy_through_transition(predicted, given, T) == pytest.approx(1, abs=1e-4)
 
 
 def test_clean_labels_give_the_plain_accuracy():
     predicted, given = np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2])
-    found = e.accuracy_through_transition(predicted, given, np.eye(3))
-    assert found.estimate == 0.75
-    assert found.standard_error == pytest.approx(np.sqrt(0.75 * 0.25 / 3))
+    assert e.accuracy_through_transition(predicted, given, np.eye(3)) == 0.75
 
 
-def test_intervals_through_the_matrix_hold():
+def test_the_figure_through_the_matrix_is_unbiased():
     rng = np.random.default_rng(0)
-    held, better, plain = [], [], []
-    for _ in range(200):
+    found = []
+    for _ in range(50):
         _, given, (first, second) = simulate(rng, 1000)
-        one = e.accuracy_through_transition(first, given, T)
-        both = e.accuracy_through_transition(first, given, T, rival=second)
-        truth = 0.9 + 0.1 / 3
-        held.append(one.low <= truth <= one.high)
-        better.append(both.low <= 0.1 - 0.1 / 3 <= both.high)
-        plain.append((first == given).mean())
-    assert np.mean(held) > 0.91
-    assert np.mean(better) > 0.91
-    assert np.mean(plain) < 0.8  # what the noisy labels alone would claim
-
-
-def test_draws_of_the_matrix_widen_the_interval():
-    rng = np.random.default_rng(1)
-    _, given, (first, _) = simulate(rng)
-    draws = np.array([[rng.dirichlet(50 * row) for row in T] for _ in range(30)])
-    narrow = e.accuracy_through_transition(first, given, T)
-    wide = e.accuracy_through_transition(first, given, T, transition_draws=draws)
-    assert wide.standard_error > narrow.standard_error
-    assert e.accuracy_through_transition(first, given, T, transition_draws=draws[:1]) == narrow, "one has no spread"
-
-
-def test_the_same_model_twice_is_no_better():
-    _, given, (first, _) = simulate(np.random.default_rng(2), 300)
-    found = e.accuracy_through_transition(first, given, T, rival=first)
-    assert (found.estimate, found.low, found.high) == (0, 0, 0)
+        one, lead = (e.accuracy_through_transition(first, given, T, rival) for rival in (None, second))
+        found.append((one, lead, (first == given).mean()))
+        assert e.accuracy_through_transition(first, given, T, rival=first) == 0
+    one, lead, plain = np.mean(found, axis=0)
+    assert (one, lead) == pytest.approx((0.9 + 0.1 / 3, 0.1 - 0.1 / 3), abs=0.01)
+    assert plain < 0.8  # what the noisy labels alone would claim
 
 
 def test_intervals_by_audit_hold_even_if_the_model_repeats_the_labels_errors():
@@ -105,14 +83,15 @@ def test_intervals_by_audit_hold_even_if_the_model_repeats_the_labels_errors():
         better.append(both.low <= lead <= both.high)
     assert np.mean(held) > 0.92
     assert np.mean(better) > 0.92
-    assert not e.accuracy_through_transition(first, given, T).low <= accuracy  # why the audit is needed
+    assert e.accuracy_through_transition(first, given, T) > accuracy + 0.05  # why the audit is needed
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "noise_rate", "error", "m"), [(3, 0.05, 0.1, 50), (3, 0.1, 0.07, 20), (3, 0.03, 0.3, 100)]
+    ("n_classes", "noise_rate", "error", "m"),
+    [(3, 0.05, 0.1, 50), (3, 0.1, 0.07, 20), (3, 0.03, 0.3, 100), (10, 0.1, 0.01, 50)],
 )
-def test_an_audited_interval_covers_what_counting_covers(n_classes, noise_rate, error, m):
-    """The interval was too narrow where few rows show how the label and the truth differ."""
+def test_an_audited_interval_covers_and_is_no_wider_than_that_of_counting(n_classes, noise_rate, error, m):
+    """The interval was too narrow where few rows show how the label and the truth differ, and wide for good models."""
     rng = np.random.default_rng(0)
     true = rng.integers(0, n_classes, 5000)
     shift = rng.integers(1, n_classes, (2, 5000))
@@ -123,11 +102,11 @@ def test_an_audited_interval_covers_what_counting_covers(n_classes, noise_rate, 
         rows = rng.choice(5000, m, replace=False)
         found = e.accuracy_by_audit(predicted, given, rows, true[rows], weights)
         held.append(found.low <= accuracy <= found.high)
-        share, spread = (predicted == true)[rows].mean(), 1.96**2 / m
+        share, spread = (predicted == true)[rows].mean(), 1.96**2 * (1 - m / 5000) / m
         wilson = 2 * np.sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
         widths.append((found.high - found.low) / wilson)
     assert np.mean(held) >= 0.93
-    assert np.mean(widths) <= 1.01
+    assert np.mean(widths) <= 1
 
 
 @pytest.mark.parametrize("design", ["uniform", "stratified"])
@@ -193,9 +172,9 @@ def test_the_error_of_a_lead_is_that_of_counting_where_labels_say_nothing():
     true = (rows % 4 == 0).astype(int)
     found = e.accuracy_by_audit(predicted, given, rows, true, Weights.uniform(40, 2000), rival=rival)
     assert found.estimate == pytest.approx(0.5)
-    added = 0.98 * 1.959964**2  # of 2,000 rows, 2 % are verified
-    share = (30 + added / 2) / (40 + added)
-    assert found.standard_error == pytest.approx(2 * np.sqrt(0.98 * share * (1 - share) / (40 + added)))
+    added = 1.959964**2
+    share = (30 + added) / (40 + 2 * added)
+    assert found.standard_error == pytest.approx(2 * np.sqrt(0.98 * share * (1 - share) / (40 + 2 * added)))
 
 
 def test_a_lead_that_may_be_zero_is_none():
@@ -203,12 +182,6 @@ def test_a_lead_that_may_be_zero_is_none():
     assert replace(lead, difference=lead).better is None
     assert replace(lead, difference=replace(lead, bounds=(0.01, 0.2))).better == "first"
     assert replace(lead, difference=replace(lead, bounds=(-0.2, -0.01))).better == "second"
-
-
-def test_the_normal_quantile_makes_the_interval_through_the_matrix():
-    _, given, (first, _) = simulate(np.random.default_rng(4))
-    found = e.accuracy_through_transition(first, given, T, level=0.9)
-    assert found.high - found.estimate == pytest.approx(1.645 * found.standard_error, rel=1e-3)
 
 
 def test_a_wrong_label_can_hide_a_point_of_each_model():

@@ -21,12 +21,14 @@ def problem(seed=0, n_rows=60, n_classes=3, strength=2.0):
 
 def known_of(p, given, q, transition, true, weights=None):
     weights = np.ones(len(true)) if weights is None else weights
-    return c.Known(np.log(np.maximum(q, 1e-4)), np.log(np.maximum(p, 1e-4)), given, true, weights)
+    entries = np.log(0.999 * transition + 0.001 / len(transition)).T[given]
+    columns = np.log(np.maximum(q, 1e-4)), entries, np.eye(len(transition))[given], np.log(np.maximum(p, 1e-4))
+    return np.stack(columns, axis=-1), given, true, weights
 
 
 def fitted(*problem):
     known, transition = known_of(*problem), problem[3]
-    scale = c.likely_scale(known, np.arange(len(known.true)) % 5, transition)
+    scale = c.likely_scale(known, np.arange(len(known[1])) % 5, transition)
     return scale, c.fit_calibration(known, transition, scale)
 
 
@@ -55,7 +57,7 @@ def test_posterior_is_the_formula():
     p, given, q, transition, true = problem()
     rng = np.random.default_rng(1)
     theta, offsets = rng.standard_normal(4), rng.standard_normal(transition.shape)
-    found = c.Calibration(theta, offsets, transition).posterior(*known_of(p, given, q, transition, true)[:3])
+    found = c.Calibration(theta, offsets, transition).posterior(*known_of(p, given, q, transition, true)[:2])
     np.testing.assert_allclose(found, loop_posterior(p, given, q, transition, theta, offsets), rtol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1)
 
@@ -63,7 +65,7 @@ def test_posterior_is_the_formula():
 def test_without_verified_rows_it_would_be_bayes_rule():
     p, given, q, transition, true = problem()
     bayes_rule = c.Calibration(BAYES, np.zeros_like(transition), transition)
-    found = bayes_rule.posterior(*known_of(p, given, q, transition, true)[:3])
+    found = bayes_rule.posterior(*known_of(p, given, q, transition, true)[:2])
     bayes = q * transition.T[given]
     np.testing.assert_allclose(found, bayes / bayes.sum(axis=1, keepdims=True), atol=1e-2)
 
@@ -98,7 +100,7 @@ def test_rows_that_fit_leave_the_offsets_small_and_rows_that_do_not_are_followed
     hidden = np.where((given == 0) & wrong, 1, given)
     follows, model = fitted(p, given, q, transition, hidden)
     assert fits < 0.4 < follows
-    mean = model.posterior(*known_of(*made)[:3])[given == 0].mean(axis=0)
+    mean = model.posterior(*known_of(*made)[:2])[given == 0].mean(axis=0)
     np.testing.assert_allclose(mean, np.bincount(hidden[given == 0], minlength=3) / (given == 0).sum(), atol=0.05)
 
 

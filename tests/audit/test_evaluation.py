@@ -31,8 +31,8 @@ def test_without_an_audit_only_the_bounds_are_claimed(world):
     assert found.bounds[0] <= (first == clean).mean() <= found.bounds[1]
     assert found.audited is None
     # The first model repeats the labels' errors: through T it looks better than it is, and better than the second.
-    assert found.through_transition.low > (first == clean).mean()
-    assert found.difference.through_transition.low > 0 > (first == clean).mean() - (second == clean).mean()
+    assert found.through_transition > (first == clean).mean() + 0.05
+    assert found.difference.through_transition > 0 > (first == clean).mean() - (second == clean).mean()
     assert found.better is None
     low, high = found.difference.bounds
     assert low <= (first == clean).mean() - (second == clean).mean() <= high
@@ -102,12 +102,6 @@ def test_a_table_that_holds_no_probabilities_of_these_classes_is_refused(world, 
         dualt.noisy_accuracy(probs, world[1], T)
 
 
-def test_one_row_gives_bounds_alone():
-    found = dualt.noisy_accuracy([0], [0], [[0.9, 0.1], [0.1, 0.9]])
-    assert found.bounds == (0.0, 1.0)
-    assert found.through_transition is None
-
-
 def test_an_estimate_without_an_upper_end_gives_no_bounds(world):
     clean, given, first, _ = world
     estimate = dualt.estimate_transition(T[clean] * 0.9 + 0.1 / 3, given)
@@ -149,18 +143,6 @@ def test_refusals(world):
         dualt.noisy_accuracy(first, given, verified=Audit(rows, clean[rows], given=(given[rows] + 1) % 3))
 
 
-def test_an_estimated_matrix_leaves_more_open_than_a_known_one():
-    rng = np.random.default_rng(5)
-    clean = rng.integers(0, 3, 300)
-    given = noise.corrupt(clean, T, random_state=2)
-    probs = (0.94 * np.eye(3)[clean] + 0.02) @ T
-    estimate = dualt.estimate_transition(probs, given)
-    known = dualt.noisy_accuracy(clean, given, estimate.transition).through_transition
-    estimated = dualt.noisy_accuracy(clean, given, estimate).through_transition
-    assert estimated.estimate == known.estimate
-    assert estimated.standard_error > known.standard_error
-
-
 def test_an_estimate_numbers_the_classes_in_its_own_order():
     rng = np.random.default_rng(0)
     truth = noise.pair(3, 0.3)
@@ -172,4 +154,4 @@ def test_an_estimate_numbers_the_classes_in_its_own_order():
     place = np.argsort(order)
     found = dualt.noisy_accuracy(np.eye(3)[place[clean]], place[given], estimate, class_names=["cat", "ant", "bee"])
     assert found.bounds == pytest.approx(expected.bounds)
-    assert found.through_transition.estimate == pytest.approx(expected.through_transition.estimate)
+    assert found.through_transition == pytest.approx(expected.through_transition)

@@ -95,15 +95,12 @@ def make(seed=0, n=3000, bias=0.5):
     return true, given, posterior, joint, truth
 
 
-def test_targets_agree_with_each_other():
+def test_estimates_are_in_their_intervals():
     true, given, posterior, joint, _ = make()
     rows = np.random.default_rng(1).choice(3000, 300, replace=False)
     verified = pp.Verified(given[rows], true[rows], posterior[rows], joint)
     weights = Weights.uniform(300, 3000)
-    classes, entries = pp.class_rate_intervals(verified, weights), pp.transition_intervals(verified, weights)
-    np.testing.assert_allclose(classes.estimate, 1 - np.diagonal(entries.estimate), atol=1e-9)
-    np.testing.assert_allclose(classes.low, 1 - np.diagonal(entries.high), atol=1e-9)
-    for found in (classes, entries, pp.rate_interval(verified, weights)):
+    for found in (pp.transition_intervals(verified, weights), pp.rate_interval(verified, weights)):
         assert (found.low <= found.estimate).all()
         assert (found.estimate <= found.high).all()
 
@@ -111,8 +108,7 @@ def test_targets_agree_with_each_other():
 def test_intervals_hold_whatever_the_bias_of_the_predictions():
     true, given, posterior, joint, truth = make()
     rng = np.random.default_rng(2)
-    holds = {"rate": [], "class": [], "entry": []}
-    rates = 1 - np.diagonal(truth) / truth.sum(axis=1)
+    holds = {"rate": [], "entry": []}
     matrix = truth / truth.sum(axis=1, keepdims=True)
     weights = Weights.uniform(150, 3000)
     for _ in range(300):
@@ -120,7 +116,6 @@ def test_intervals_hold_whatever_the_bias_of_the_predictions():
         verified = pp.Verified(given[rows], true[rows], posterior[rows], joint)
         for name, found, target in (
             ("rate", pp.rate_interval(verified, weights), 1 - np.trace(truth)),
-            ("class", pp.class_rate_intervals(verified, weights), rates),
             ("entry", pp.transition_intervals(verified, weights), matrix),
         ):
             holds[name].append(((found.low <= target) & (target <= found.high)).mean())
@@ -140,73 +135,58 @@ def test_rare_errors_are_held_too():
     assert np.mean(held) > 0.92
 
 
-def test_unequal_probabilities_are_weighed_without_bias():
-    rng = np.random.default_rng(4)
-    n = 4000
-    suspect = rng.random(n)
-    wrong = (rng.random(n) < suspect**2).astype(float)
-    chance = 0.02 + 0.13 * suspect
-    found = []
-    for _ in range(400):
-        rows = np.flatnonzero(rng.random(n) < chance)
-        weights = Weights.unequal(chance[rows])
-        share = pp.share_intervals((wrong[rows, None], suspect[rows, None], suspect.mean(keepdims=True)), weights)
-        found.append((share.estimate[0], share.low[0] <= wrong.mean() <= share.high[0]))
-    estimates, held = np.array(found).T
-    assert abs(estimates.mean() - wrong.mean()) < 0.004
-    assert held.mean() > 0.92
+def wilson(share, n, z2=1.959964**2):
+    """Wilson's interval of a share among n rows."""
+    root = np.sqrt(z2 * share * (1 - share) / n + z2**2 / (4 * n**2))
+    return (share + z2 / (2 * n) - root) / (1 + z2 / n), (share + z2 / (2 * n) + root) / (1 + z2 / n)
 
 
-def agresti_caffo(successes, sizes, shares, z=1.959964):
-    """The interval of Σ share · (successes / size) after adding z²/2 successes and failures in all, cell by cell."""
-    centre = variance = 0.0
-    for k, n, share in zip(successes, sizes, shares, strict=True):
-        n_added = n + z**2 / len(sizes)
-        mean = (k + z**2 / len(sizes) / 2) / n_added
-        centre, variance = centre + share * mean, variance + share**2 * mean * (1 - mean) / n_added
-    return centre - z * np.sqrt(variance), centre + z * np.sqrt(variance)
+def by_loop(successes, sizes, shares, z2=1.959964**2):
+    """Wilson's interval with the rows that counting would need for the variance of the cells, each with more rows."""
+    n, estimate, variance = sum(sizes), 0.0, 0.0
+    for k, size, share in zip(successes, sizes, shares, strict=True):
+        estimate += share * (k / size if size else sum(successes) / n)
+        mean = (k + z2 * share) / (size + 2 * z2 * share)
+        variance += share**2 * mean * (1 - mean) / (size + 2 * z2 * share)
+    plain = (sum(successes) + z2) / (n + 2 * z2)
+    return wilson(estimate, n / min(variance / (plain * (1 - plain) / (n + 2 * z2)), 1))
 
 
 @pytest.mark.parametrize(
     ("successes", "sizes", "shares"),
-    [((38, 3), (40, 10), (0.8, 0.2)), ((15,), (50,), (1.0,)), ((12, 30, 3), (30, 70, 9), (0.3, 0.6, 0.1))],
+    [
+        ((38, 3), (40, 10), (0.8, 0.2)),
+        ((15,), (50,), (1.0,)),
+        ((12, 30, 3), (30, 70, 9), (0.3, 0.6, 0.1)),
+        ((8, 0), (10, 0), (0.9, 0.1)),  # no verified row in a cell
+    ],
 )
-def test_a_post_stratified_interval_adds_two_successes_and_two_failures(successes, sizes, shares):
+def test_a_post_stratified_interval_is_wilsons_with_more_rows(successes, sizes, shares):
     cells = np.repeat(np.arange(len(sizes)), sizes)
     truth = np.concatenate([np.arange(n) < k for k, n in zip(successes, sizes, strict=True)]).astype(float)
-    estimate, low, high, error = pp.post_stratified(truth, cells, np.array(shares), Weights.uniform(len(truth), 10**9))
-    assert estimate == pytest.approx(np.divide(successes, sizes) @ shares)
-    assert (low, high) == pytest.approx(agresti_caffo(successes, sizes, shares), abs=1e-5)
-    assert high - low == pytest.approx(2 * 1.959964 * error)
+    _, low, high, _ = pp.post_stratified(truth, cells, np.array(shares), Weights.uniform(len(truth), 10**9))
+    assert (low, high) == pytest.approx(by_loop(successes, sizes, shares), abs=1e-5)
 
 
 def test_cells_that_say_nothing_change_nothing():
     """Post-stratified by cells with the same share of successes and proportional sizes, an interval is Wilson's."""
-    truth, cells = np.tile([1.0, 1, 1, 0], 20), np.repeat([0, 1], 40)
-    weights = Weights.uniform(80, 10**9)
-    by_cells = pp.post_stratified(truth, cells, np.array([0.5, 0.5]), weights)
-    counted = pp.post_stratified(truth, np.zeros(80, int), np.ones(1), weights)
-    np.testing.assert_allclose(by_cells[:3], counted[:3], atol=2e-3)
-
-
-def test_of_a_cell_without_verified_rows_nothing_is_known():
-    truth, weights = np.array([1.0] * 8 + [0] * 2), Weights.uniform(10, 10**9)
-    estimate, low, high, _ = pp.post_stratified(truth, np.zeros(10, int), np.array([0.9, 0.1]), weights)
-    assert estimate == pytest.approx(0.8)
-    assert (low, high) == pytest.approx(agresti_caffo((8, 0), (10, 0), (0.9, 0.1)), abs=1e-5)
+    truth, weights = np.tile([1.0, 1, 1, 0], 20), Weights.uniform(80, 10**9)
+    for cells, shares in ((np.repeat([0, 1], 40), [0.5, 0.5]), (np.zeros(80, int), [1.0])):
+        found = pp.post_stratified(truth, cells, np.array(shares), weights)
+        np.testing.assert_allclose(found[:3], (0.75, *wilson(0.75, 80)), atol=1e-6)
 
 
 def test_a_class_without_verified_rows_is_unknown():
     _, given, posterior, joint, _ = make()
     verified = pp.Verified(given[:20], np.zeros(20, int), posterior[:20], joint)
-    found = pp.class_rate_intervals(verified, Weights.uniform(20, 3000))
-    assert (found.low[1], found.high[1]) == (0, 1)
+    found = pp.transition_intervals(verified, Weights.uniform(20, 3000))
+    assert (found.low[1, 1], found.high[1, 1]) == (0, 1)
 
 
 @pytest.mark.parametrize(("share", "side"), [(0.0, 2), (1.0, 1)])
 def test_a_post_stratified_interval_leaves_what_nobody_found(share, side):
-    """At least as much as 50 of 60 rows, of which none is drawn with probability .025, leave open."""
+    """At least as much as 50 of 60 rows, of which none is drawn with probability .05, leave open."""
     weights = Weights.uniform(50, 60)
     found = pp.post_stratified(np.full(50, share), np.zeros(50, int), np.ones(1), weights)
-    missed = np.log(0.025) / np.log(1 - 50 / 60) / 60
+    missed = np.log(0.05) / np.log(1 - 50 / 60) / 60
     assert abs(found[side] - share) >= missed * (1 - 1e-9)

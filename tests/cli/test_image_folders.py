@@ -117,7 +117,7 @@ def test_a_review_of_other_files_is_refused(files):
     images = read_class_folder("pets")
     Path("review.csv").write_text("index,id,old,new\n0,cat/gone.png,cat,dog\n")
     refused = run("apply-review", "pets", "review.csv", "-o", "moves.csv", code=2).output
-    assert "made for others" in " ".join(refused.split())
+    assert "made for other labels" in " ".join(refused.split())
     assert read_class_folder("pets") == images
     for options in ([], ["--in-place"]):
         assert "CSV of moves" in run("apply-review", "pets", "review.csv", *options, code=2).output

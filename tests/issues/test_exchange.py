@@ -1,7 +1,7 @@
 """Issues as tasks of labelling tools, and what these export as a review.
 
 The forms were tried with the tools themselves: tasks validated by label-studio-sdk 2.1 and converted by it to JSON-MIN
-and CSV, records read and written by argilla 2.8, JSON lines by datasets 5.2. Here their exports are made by hand.
+and CSV, records read and written by argilla 2.8. Here their exports are made by hand.
 """
 
 import csv
@@ -76,32 +76,22 @@ def answered(kind):
         ]
         Path("done.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in flat))
         return "done.jsonl"
-    if kind.startswith("hf"):
-        lines = [json.loads(line) for line in Path("tasks.jsonl").read_text(encoding="utf-8").splitlines()]
-        for line in lines[:4]:
-            line["new"] = line["suggested"]
-        Path("done.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        return as_csv(lines) if kind == "hf csv" else "done.jsonl"
     tasks = label_studio(flat=kind != "label-studio")
     Path("done.json").write_text(json.dumps(tasks))
-    return as_csv(tasks) if kind == "label-studio csv" else "done.json"
+    if kind == "label-studio csv":
+        with Path("done.csv").open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, tasks[0])
+            writer.writeheader()
+            writer.writerows(tasks)
+    return "done.csv" if kind == "label-studio csv" else "done.json"
 
 
-def as_csv(rows):
-    with Path("done.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    return "done.csv"
-
-
-KINDS = ["label-studio", "label-studio min", "label-studio csv", "argilla", "argilla flat", "hf", "hf csv"]
+KINDS = ["label-studio", "label-studio min", "label-studio csv", "argilla", "argilla flat"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_from_a_table_through_a_tool_to_the_corrected_table(table, kind):
-    tool = kind.split()[0]
-    export(tool, "tasks.jsonl" if tool == "hf" else "tasks.json")
+    export(kind.split()[0], "tasks.json")
     review = answered(kind)
     decisions = read_review(review)
     assert len(decisions) == 4
@@ -159,7 +149,7 @@ def test_other_files_are_refused(tmp_path, content, message):
     ("arguments", "message"),
     [
         (["--export", "excel", "-o", "x.json"], "Unknown labelling tool"),
-        (["--export", "hf", "-o", "x.json"], r"ends in .jsonl"),
+        (["--export", "argilla", "-o", "x.jsonl"], "ends in .json for argilla, got 'x.jsonl'"),
         (["--export", "argilla"], "ends in .json for argilla, got none"),
     ],
 )

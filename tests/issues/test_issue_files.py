@@ -6,7 +6,6 @@ import pytest
 
 import dualt
 from dualt.errors import FileError
-from dualt.issues import issue_rows
 
 NAMES = ["cat", "=dog()"]
 
@@ -31,7 +30,7 @@ def test_json_holds_everything_and_parquet_the_table(issues, tmp_path):
     issues.save(tmp_path / "issues.json")
     content = json.loads((tmp_path / "issues.json").read_text())
     assert content == issues.to_dict()
-    assert content["issues"] == list(issue_rows(issues))
+    assert content["issues"] == issues.listed().to_dict("records")
     assert (content["n_samples"], content["flagged"]) == (10, len(issues.indices))
     np.testing.assert_allclose(content["by_pair"], issues.by_pair)
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -101,7 +101,7 @@ def test_a_review_is_put_into_the_series_it_was_made_for(table):
     corrected = pd.Series(apply_review(labels, decisions), labels.index)
     assert corrected[[decision.index for decision in decisions]].tolist() == [decision.new for decision in decisions]
     assert (corrected != labels).sum() == sum(decision.new != decision.old for decision in decisions)
-    with pytest.raises(LabelsError, match="made for others"):
+    with pytest.raises(LabelsError, match="made for other labels"):
         apply_review(labels.to_numpy(), decisions)
     with pytest.raises(LabelsError, match=r"example 17 .* 'no such row'"):
         apply_review(labels, [replace(decisions[0], index=17)])

@@ -13,20 +13,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from dualt.audit.design import Floats, Ints, Weights
-from dualt.audit.intervals import Verified, class_rate_intervals, rate_interval, transition_intervals
+from dualt.audit.intervals import Verified, rate_interval, transition_intervals
 from dualt.audit.verified import Audit, check_drawn_at_random, check_rows
 from dualt.labels import Codes
 from dualt.results.fit import Fit
-from dualt.rows.chunks import normalize_counts
+from dualt.rows.chunks import entries_at, normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.transition import early_posterior
+
+# Verified rows: features, given labels, true classes, and weights, of which only the ratios matter.
+Known: TypeAlias = tuple[Floats, Codes, Codes, Floats]
 
 # Bayes' rule, and how firmly it is believed: a ridge of 2/m on the mean loss of m rows.
 _BAYES = np.array([1.0, 1.0, 0.0, 0.0])
@@ -50,14 +53,11 @@ class Calibration:
 
     def predict(self, probs: NDArray[Any], given: Codes) -> Floats:
         """Return P(true class | x, given label) of a chunk of rows, (n_rows, n_classes)."""
-        return self.posterior(_log(early_posterior(probs, self.transition)), _log(probs), given)
+        return self.posterior(features_of(probs, given, self.transition), given)
 
-    def posterior(self, log_clean: Floats, log_probs: Floats, given: Codes) -> Floats:
-        """Return the same from log q and log p, which several models share."""
-        # The terms that depend on the pair of classes alone are one table, looked up by the given label.
-        pairs = self.theta[1] * _log_transition(self.transition) + self.offsets
-        pairs[np.diag_indices_from(pairs)] += self.theta[2]
-        return np.asarray(softmax(self.theta[0] * log_clean + self.theta[3] * log_probs + pairs.T[given], axis=1))
+    def posterior(self, features: Floats, given: Codes) -> Floats:
+        """Return the same from `features_of` the rows, which several models share."""
+        return np.asarray(softmax(features @ self.theta + self.offsets.T[given], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +105,6 @@ class AuditResult:
         found = transition_intervals(self.verified, self.weights, level)
         return found.low, found.high
 
-    def support(self) -> NDArray[np.int64]:
-        """Return how many labels, counted at random, would determine the noise rate of each class as well."""
-        found = class_rate_intervals(self.verified, self.weights)
-        counted = np.bincount(self.verified.true, minlength=len(self.joint))
-        cautious = (counted * found.estimate + 0.5) / (counted + 1)
-        variance = np.maximum(found.standard_error**2, np.finfo(np.float64).tiny)
-        worth = np.minimum(cautious * (1 - cautious) / variance, self.joint.sum(axis=1))
-        return np.rint(np.where(counted > 0, np.maximum(counted, worth), 0)).astype(np.int64)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
         interval = list(self.noise_rate_interval())
@@ -127,14 +118,15 @@ def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit
     check_drawn_at_random(posterior, audit)
     weights = audit.weights(n_samples)
     probs, given = posterior.take(audit.rows)
-    known = Known(_log(early_posterior(probs, transition)), _log(probs), given, true, weights.weight)
+    features = features_of(probs, given, transition)
+    known = features, given, true, weights.weight
     # Folds are drawn anew for every audit, yet the same for the same one.
     folds = assign_folds(weights.strata, np.random.default_rng([7, *audit.rows.tolist()]))
     scale = likely_scale(known, folds, transition)
     full = fit_calibration(known, transition, scale)
     # Intervals need predictions that did not see the truth they are compared with; see `intervals`.
-    models = [fit_calibration(known.take(folds != fold), transition, scale) for fold in range(folds.max() + 1)]
-    by_model = np.stack([model.posterior(*known[:3]) for model in models])
+    models = [fit_calibration(_take(known, folds != fold), transition, scale) for fold in range(folds.max() + 1)]
+    by_model = np.stack([model.posterior(features, given) for model in models])
     unseen = by_model[folds, np.arange(len(folds))]
     predicted, joint = np.zeros((2, n_classes, n_classes))
     for labels, by_folds, by_all in posterior.map(partial(_sum_chunk, models, full)):
@@ -142,58 +134,46 @@ def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit
         joint[:, labels] += by_all.T
     # Verified rows enter by the model that has not seen them; in the joint they are known.
     np.add.at(predicted.T, given, unseen - by_model.mean(axis=0))
-    np.add.at(joint.T, given, np.eye(n_classes)[true] - full.posterior(*known[:3]))
+    np.add.at(joint.T, given, np.eye(n_classes)[true] - full.posterior(features, given))
     verified = Verified(given, true, unseen, np.maximum(predicted, 0) / n_samples)
     return AuditResult(audit.rows, verified, weights, full, np.maximum(joint, 0))
 
 
 def corrected_fit(result: AuditResult) -> Fit:
-    """Return the fit of the calibrated matrix."""
-    transition, support = result.transition, result.support()
-    return Fit(transition, support, partial(_draw, transition, support), audit=result)
+    """Return the fit of the calibrated matrix; its rows rest on the verified rows of each class."""
+    transition, support = result.transition, np.bincount(result.verified.true, minlength=len(result.joint))
+    return Fit(transition, support, partial(_draw, support[:, None] * transition + 1e-9), audit=result)
 
 
-def _draw(transition: Floats, support: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-    """Draw each row from a Dirichlet distribution around it, with the weight of its support."""
-    # The small constant keeps a row defined if its support is 0 or every draw underflows.
-    drawn = rng.standard_gamma(support[:, None] * transition) + 1e-9
-    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+def _draw(counts: Floats, rng: np.random.Generator) -> Floats:
+    return np.stack([rng.dirichlet(row) for row in counts])
 
 
-class Known(NamedTuple):
-    """Verified rows: log q, log p, given labels, true classes, and weights, of which only the ratios matter."""
-
-    log_clean: Floats
-    log_probs: Floats
-    given: Codes
-    true: Codes
-    weights: Floats
-
-    def take(self, keep: NDArray[np.bool_]) -> Known:
-        """Return some of the rows."""
-        columns: list[Any] = [column[keep] for column in self]
-        return Known(*columns)
+def features_of(probs: NDArray[Any], given: Codes, transition: Floats) -> Floats:
+    """Return log q_i, log T_ij, 1[i=j] and log p_i of rows with given label j, (n_rows, n_classes, 4)."""
+    clean, n_classes = early_posterior(probs, transition), len(transition)
+    log_clean, log_probs = (np.log(np.maximum(each, _SMALLEST), dtype=np.float64) for each in (clean, probs))
+    log_transition = np.log((1 - _UNSEEN) * transition + _UNSEEN / n_classes)
+    return np.stack((log_clean, log_transition.T[given], np.eye(n_classes)[given], log_probs), axis=-1)
 
 
 def fit_calibration(known: Known, transition: Floats, scale: float) -> Calibration:
     """Minimise −Σ w·log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2τ² over θ and r."""
     from scipy.optimize import minimize
 
-    n_rows, n_classes = known.log_probs.shape
-    weights = known.weights * (n_rows / known.weights.sum())
-    by_label, is_given = _log_transition(transition).T[known.given], np.eye(n_classes)[known.given]
-    features = np.stack((known.log_clean, by_label, is_given, known.log_probs), axis=-1)
+    features, given, true, weights = known
+    n_rows, n_classes = features.shape[:2]
+    weights = weights * (n_rows / weights.sum())
     # Offsets of labels that no row has stay zero. The others are scaled by τ, so that all parameters are of one size.
-    labels, columns = np.unique(known.given, return_inverse=True)
+    labels, columns = np.unique(given, return_inverse=True)
     members, rows = np.eye(len(labels))[columns], np.arange(n_rows)
 
     def loss(point: Floats) -> tuple[float, Floats]:
         theta, offsets = point[:4], point[4:].reshape(len(labels), n_classes)
-        posterior = softmax(features @ theta + scale * offsets[columns], axis=1)
-        surprise = weights[:, None] * posterior
-        surprise[rows, known.true] -= weights
-        likelihood = weights @ np.log(np.maximum(posterior[rows, known.true], np.finfo(np.float64).tiny))
-        value = -likelihood + _RIDGE * ((theta - _BAYES) ** 2).sum() + (offsets**2).sum() / 2
+        log_posterior = log_softmax(features @ theta + scale * offsets[columns], axis=1)
+        surprise = weights[:, None] * np.exp(log_posterior)
+        surprise[rows, true] -= weights
+        value = -weights @ log_posterior[rows, true] + _RIDGE * ((theta - _BAYES) ** 2).sum() + (offsets**2).sum() / 2
         by_theta = np.einsum("kc,kcf->f", surprise, features) + 2 * _RIDGE * (theta - _BAYES)
         return value, np.r_[by_theta, (scale * members.T @ surprise + offsets).ravel()]
 
@@ -206,13 +186,18 @@ def fit_calibration(known: Known, transition: Floats, scale: float) -> Calibrati
 
 def likely_scale(known: Known, folds: Ints, transition: Floats) -> float:
     """Return exp of the mean of log τ, each scale weighed by its likelihood for the rows of the fold left out."""
-    scores, weights = np.zeros(len(_SCALES)), known.weights * (len(folds) / known.weights.sum())
+    scores, weights = np.zeros(len(_SCALES)), known[3] * (len(folds) / known[3].sum())
     for fold in range(folds.max() + 1):
-        kept, out = known.take(folds != fold), known.take(folds == fold)
+        kept, (features, given, true, _) = _take(known, folds != fold), _take(known, folds == fold)
         for place, scale in enumerate(_SCALES.tolist()):
-            right = fit_calibration(kept, transition, scale).posterior(*out[:3])[np.arange(len(out.true)), out.true]
+            right = entries_at(fit_calibration(kept, transition, scale).posterior(features, given), true)
             scores[place] += weights[folds == fold] @ np.log(np.maximum(right, np.finfo(np.float64).tiny))
     return float(np.exp(softmax(scores) @ np.log(_SCALES)))
+
+
+def _take(known: Known, keep: NDArray[np.bool_]) -> Known:
+    features, given, true, weights = known
+    return features[keep], given[keep], true[keep], weights[keep]
 
 
 def assign_folds(strata: Ints, rng: np.random.Generator) -> Ints:
@@ -230,16 +215,8 @@ def _sum_chunk(
     models: Sequence[Calibration], full: Calibration, probs: NDArray[Any], given: Codes
 ) -> tuple[Codes, Floats, Floats]:
     """Return the labels in a chunk, and Σ P(Y | x, ỹ) over the rows of each: the mean of the models, and the full."""
-    rows = _log(early_posterior(probs, full.transition)), _log(probs), given
     order = np.argsort(given, kind="stable")
-    labels, starts = np.unique(given[order], return_index=True)
-    *sums, by_all = (np.add.reduceat(model.posterior(*rows)[order], starts) for model in (*models, full))
+    given = given[order]
+    features, (labels, starts) = features_of(probs[order], given, full.transition), np.unique(given, return_index=True)
+    *sums, by_all = (np.add.reduceat(model.posterior(features, given), starts) for model in (*models, full))
     return labels, np.mean(sums, axis=0), by_all
-
-
-def _log(values: NDArray[Any]) -> Floats:
-    return np.asarray(np.log(np.maximum(values, _SMALLEST), dtype=np.float64))
-
-
-def _log_transition(transition: Floats) -> Floats:
-    return np.asarray(np.log((1 - _UNSEEN) * transition + _UNSEEN / len(transition)))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.labels import Codes, LabelCoder, as_label_array, shorten, whole_values
 from dualt.results.estimate import TransitionEstimate
 from dualt.rows.chunks import surest, working_dtype
-from dualt.transition import NEAR_SINGULAR, clean_prior
+from dualt.transition import NEAR_SINGULAR, clean_prior, match_transition
 from dualt.validation import (
     align_labels,
     as_array,
@@ -40,7 +39,6 @@ ASSUMPTION = (
     "within a true class, the model's errors are independent of the label's. A model that was trained on labels with"
     " the same noise repeats some of their errors, and the figure is then too high"
 )
-_DRAWS = 50
 
 
 class Accuracy(NamedTuple):
@@ -65,8 +63,8 @@ class NoisyAccuracy:
         What follows from the share of wrong labels alone, at the level; None if nothing bounds that share.
     audited : Accuracy, optional
         Measured on the verified rows, without any assumption.
-    through_transition : Accuracy, optional
-        What T implies under `ASSUMPTION`; None if T is near singular or there is only one row.
+    through_transition : float, optional
+        What T implies under `ASSUMPTION`; None if T is near singular.
     difference : NoisyAccuracy, optional
         First model minus second, if there are two.
     """
@@ -77,7 +75,7 @@ class NoisyAccuracy:
     agreement: float
     bounds: tuple[float, float] | None
     audited: Accuracy | None
-    through_transition: Accuracy | None
+    through_transition: float | None
     difference: NoisyAccuracy | None = None
 
     @property
@@ -104,7 +102,7 @@ class NoisyAccuracy:
             "interval": self.interval and list(self.interval),
             "bounds": self.bounds and list(self.bounds),
             "audited": self.audited and self.audited._asdict(),
-            "through_transition": through and through._asdict() | {"assumes": ASSUMPTION},
+            "through_transition": None if through is None else {"estimate": through, "assumes": ASSUMPTION},
             **({} if self.difference is None else {"difference": self.difference.to_dict(), "better": self.better}),
         }
 
@@ -157,20 +155,15 @@ def noisy_accuracy(
     if verified is not None:
         audit, true = check_rows(as_audit(verified), len(given), coder, given.take)
         checked = audit.rows, true, audit.weights(len(given))
-    if estimate is not None and estimate.class_names != coder.names and {*estimate.class_names} == {*coder.names}:
-        order = np.array([estimate.class_names.index(name) for name in coder.names])  # as the estimate numbers them
-        given, codes = order[given], [order[model] for model in codes]
-        checked = checked and (checked[0], order[checked[1]], checked[2])
-    rate = None if matrix is None else largest_rate(matrix, given, level)
-    invertible = matrix is not None and len(given) > 1 and np.linalg.cond(matrix) <= NEAR_SINGULAR
-    draws: list[Floats] = []
+    rate = None
+    if matrix is not None:
+        matrix = match_transition(matrix, None if estimate is None else estimate.class_names, coder.names)
+        rate = largest_rate(matrix, given, level)
     if rate is not None and estimate is not None:
-        highest, counts = estimate.noise_rate_interval(level)[1], estimate.diagnostics.label_counts
-        if not np.array_equal(np.bincount(given, minlength=len(counts)), counts):
+        highest, counts = estimate.noise_rate_interval(level)[1], np.bincount(given, minlength=coder.n_classes)
+        if sorted(counts) != sorted(estimate.diagnostics.label_counts):
             highest = max(highest, rate)  # other labels with the same noise
-        rate, rng = None if highest >= 1 else highest, np.random.default_rng(0)
-        drawn = (estimate.fit.resample(rng) for _ in range(_DRAWS))
-        draws = [one for one in drawn if np.linalg.cond(one) <= NEAR_SINGULAR] if invertible else []
+        rate = None if highest >= 1 else highest
 
     def judged(model: Codes, rival: Codes | None = None) -> NoisyAccuracy:
         agreement, bounds = float(_lead(model, rival, given).mean()), None
@@ -180,8 +173,8 @@ def noisy_accuracy(
             bounds = max(agreement - reach, 0.0 if rival is None else -most), min(agreement + reach, most)
         audited = checked and accuracy_by_audit(model, given, *checked, rival, level)
         through = None
-        if invertible and matrix is not None:
-            through = accuracy_through_transition(model, given, matrix, rival, level, draws)
+        if matrix is not None and np.linalg.cond(matrix) <= NEAR_SINGULAR:
+            through = accuracy_through_transition(model, given, matrix, rival)
         n_verified = 0 if checked is None else len(checked[0])
         return NoisyAccuracy(len(given), n_verified, level, agreement, bounds, audited, through)
 
@@ -214,26 +207,12 @@ def accuracy_by_audit(
 
 
 def accuracy_through_transition(
-    predicted: Codes, given: Codes, transition: Floats,
-    rival: Codes | None = None, level: float = 0.95, transition_draws: Sequence[Floats] = (),
-) -> Accuracy:  # fmt: skip
-    """Return the mean of T⁻¹[given, predicted], or the lead over a `rival`: unbiased under `ASSUMPTION`.
-
-    The spread of `transition_draws`, resampled matrices, widens the interval.
-    """
-    least = 0.0 if rival is None else -1.0
-
-    def per_row(matrix: Floats) -> Floats:
-        inverse = np.linalg.inv(matrix)
-        return np.asarray(inverse[given, predicted] - (0 if rival is None else inverse[given, rival]))
-
-    rows = per_row(transition)
-    variance = rows.var(ddof=1) / len(rows)
-    if len(transition_draws) > 1:
-        variance += np.var([np.clip(per_row(matrix).mean(), least, 1) for matrix in transition_draws], ddof=1)
-    estimate, error = float(np.clip(rows.mean(), least, 1)), float(np.sqrt(variance))
-    half = NormalDist().inv_cdf((1 + level) / 2) * error
-    return Accuracy(estimate, max(estimate - half, least), min(estimate + half, 1.0), error)
+    predicted: Codes, given: Codes, transition: Floats, rival: Codes | None = None
+) -> float:
+    """Return the mean of T⁻¹[given, predicted], or the lead over a `rival`: unbiased under `ASSUMPTION`."""
+    inverse = np.linalg.inv(transition)
+    lead = inverse[given, predicted] - (0 if rival is None else inverse[given, rival])
+    return float(np.clip(lead.mean(), 0 if rival is None else -1, 1))
 
 
 def largest_rate(matrix: Floats, given: Codes, level: float = 0.95) -> float:

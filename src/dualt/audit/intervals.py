@@ -2,19 +2,17 @@
 
 - Shares and rates, with predicted probabilities for all rows: the difference estimator of prediction-powered inference
   (PPI++), λ · (mean prediction over all rows) + weighted mean over the verified rows of (truth − λ · prediction), with
-  the λ of least variance. Its interval is Wilson's, with the number of rows that plain counting would need for the same
-  variance and a t quantile.
+  the λ of least variance.
 - Accuracies, with cells of known size (whether prediction and given label agree): post-stratification, Σ_h F_h · (mean
-  truth in cell h). Its interval is Agresti and Caffo's: two more successes and failures, spread over the cells.
+  truth in cell h).
 
-All data are a finite population: only the rows that are not verified are uncertain.
+Both have Wilson's interval, with the number of rows that plain counting would need for the same variance. All data are
+a finite population: only the rows that are not verified are uncertain.
 
 References
 ----------
 Angelopoulos, Duchi, Zrnic, "PPI++: efficient prediction-powered inference", 2023. Zrnic, Candès,
 "Cross-prediction-powered inference", 2024. Särndal, Swensson, Wretman, "Model assisted survey sampling", 1992.
-Agresti, Caffo, "Simple and effective confidence intervals for proportions and differences of proportions result from
-adding two successes and two failures", 2000.
 """
 
 from __future__ import annotations
@@ -64,16 +62,6 @@ def rate_interval(verified: Verified, weights: Weights, level: float = 0.95) -> 
     return share_intervals((wrong, predicted, np.array([1 - np.trace(verified.joint)])), weights, level)
 
 
-def class_rate_intervals(verified: Verified, weights: Weights) -> Intervals:
-    """Return P(ỹ ≠ i | Y = i) for every class i."""
-    n_classes = len(verified.joint)
-    is_class = np.eye(n_classes)[verified.true]
-    is_other = 1 - np.eye(n_classes)[verified.given]
-    of_class = verified.joint.sum(axis=1)
-    part = is_class * is_other, verified.posterior * is_other, of_class - np.diagonal(verified.joint)
-    return ratio_intervals(part, (is_class, verified.posterior, of_class), weights)
-
-
 def transition_intervals(verified: Verified, weights: Weights, level: float = 0.95) -> Intervals:
     """Return T[i, j] = P(ỹ=j | Y=i), (n_classes, n_classes)."""
     n_classes = len(verified.joint)
@@ -114,13 +102,11 @@ def ratio_intervals(part: Target, whole: Target, weights: Weights, level: float 
     plain = unseen * cautious * (1 - cautious) / np.maximum(counted, 1)
     rarer = np.minimum(_kish(part[0], weights), _kish(whole[0] - part[0], weights))
     gain = (rarer * variance / np.maximum(plain, _TINY) + _DOUBT) / (rarer + _DOUBT)
-    # Wilson's interval: {s : (share − s)² ≤ spread · s(1 − s)}.
     n_class, found = whole[0].sum(axis=0), part[0].sum(axis=0)
     quantile = stdtrit(np.maximum(n_class - len(np.unique(weights.strata)), 1), (1 + level) / 2)
     spread = quantile**2 * np.maximum(gain * unseen, np.finfo(np.float64).eps) / np.where(counted > 0, counted, 1)
-    centre, half = share + spread / 2, np.sqrt(spread * share * (1 - share) + spread**2 / 4)
-    low, high = np.clip((centre - half) / (1 + spread), 0, share), np.clip((centre + half) / (1 + spread), share, 1)
-    missed = _missed(counted, weights, level)
+    low, high = _wilson(share, spread)
+    missed = _missed(counted, weights, (1 - level) / 2)
     # What no verified row has shown may not exist at all.
     low = np.where(found == 0, 0.0, np.where(found < n_class, low, np.minimum(low, 1 - missed)))
     high = np.where(found == n_class, 1.0, np.where(found > 0, high, np.maximum(high, missed)))
@@ -133,29 +119,39 @@ def post_stratified(
     """Return estimate, low, high and standard error of Σ_h F_h · (mean truth in cell h).
 
     `truth` has values in 0..1, `cells` the cell of each verified row (−1 for rows that do not count), and `shares` F_h,
-    the share of each cell among all rows that count.
+    the share of each cell among all rows that count. The interval is Wilson's, with as many rows as plain counting
+    would need for the same variance, and at least the verified ones: it is no wider than that of counting them.
     """
     member = (cells[:, None] == np.flatnonzero(shares)).astype(np.float64)
-    shares = shares[shares > 0]
-    unseen, quantile, counted = _unseen(weights), float(ndtri((1 + level) / 2)), _kish(member, weights)
-    # z²/2 successes and as many failures in all. A census needs none.
-    added = unseen * quantile**2 / (2 * len(shares))
-    size, total = np.maximum(counted + 2 * added, _TINY), weights.weight @ member
-    raw, square = (_ratio(values * weights.weight @ member, total) for values in (truth, truth**2))
-    mean = (counted * raw + added) / size
-    variance = ((counted * square + added) / size - mean**2) * unseen / size
-    error = float(np.sqrt(shares**2 @ variance))
-    low, high = max(float(shares @ mean) - quantile * error, 0.0), min(float(shares @ mean) + quantile * error, 1.0)
-    found, missed = float((truth @ member).sum()), float(_missed(member.sum(), weights, level))
-    low = min(low, 1 - missed) if found == member.sum() else low
-    high = max(high, missed) if found == 0 else high
-    return float(np.average(raw, weights=shares * (counted > 0))), low, high, error
+    shares, unseen, square = shares[shares > 0], _unseen(weights), float(ndtri((1 + level) / 2)) ** 2
+    by_cell, counted = _kish(member, weights), float(_kish(member.sum(axis=1), weights))
+    total = weights.weight @ member
+    mean, mean_square = (_ratio(values * weights.weight @ member, total) for values in (truth, truth**2))
+    estimate = float(np.average(mean, weights=shares * (by_cell > 0)))
+    # Few rows say little about the variance in a cell: z² successes and as many failures are added, by its share.
+    added = square * shares
+    cautious, size = (by_cell * mean + added) / (by_cell + 2 * added), by_cell + 2 * added
+    variance = ((by_cell * mean_square + added) / size - cautious**2) @ (shares**2 / size)
+    share = (counted * (mean @ total) / total.sum() + square) / (counted + 2 * square)
+    gain = min(float(variance / (share * (1 - share)) * (counted + 2 * square)), 1.0)
+    low, high = map(float, _wilson(np.float64(estimate), square * gain * unseen / counted))
+    # What no verified row has shown may be among the rest; the other end is closed.
+    missed = float(_missed(member.sum(), weights, 1 - level))
+    low = min(low, 1 - missed) if estimate > 1 - _ROUNDING else low
+    high = max(high, missed) if estimate < _ROUNDING else high
+    return estimate, low, high, float(np.sqrt(unseen * variance))
 
 
-def _missed(counted: Floats, weights: Weights, level: float) -> Floats:
-    """Return the share of rows of which none may be among those counted: (1 − m/N)^K = (1 − level)/2."""
+def _wilson(share: Floats, spread: Floats | float) -> tuple[Floats, Floats]:
+    """Return Wilson's interval, {s : (share − s)² ≤ spread · s(1 − s)}."""
+    centre, half = share + spread / 2, np.sqrt(spread * share * (1 - share) + spread**2 / 4)
+    return np.clip((centre - half) / (1 + spread), 0, share), np.clip((centre + half) / (1 + spread), share, 1)
+
+
+def _missed(counted: Floats, weights: Weights, tail: float) -> Floats:
+    """Return the share of rows of which none may be among those counted: (1 − m/N)^K = tail."""
     unseen = _unseen(weights)
-    n_missed = (1 - unseen) * np.log((1 - level) / 2) / np.log(unseen) if unseen > _ROUNDING else 0.0
+    n_missed = (1 - unseen) * np.log(tail) / np.log(unseen) if unseen > _ROUNDING else 0.0
     return np.asarray(np.minimum(n_missed / np.maximum(counted, 1), 1))
 
 

@@ -1,7 +1,7 @@
 """Verified labels: the table that a person fills in, the rows that were, and the checks before they are used.
 
-The table is ``index[,id][,text],given,true,probability,stratum,stratum_size``. Columns are found by name, in any order,
-and others are ignored. A file with ``index,given,true`` alone is a simple random sample.
+The table is ``index[,id][,text],given,true,stratum,stratum_size``. Columns are found by name, in any order, and others
+are ignored. A file with ``index,given,true`` alone is a simple random sample.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dualt.audit.design import Draw, Floats, Ints, Weights
+from dualt.audit.design import Draw, Ints, Weights
 from dualt.errors import InputError, LabelsError
 from dualt.labels import Codes, LabelCoder, as_label_array, as_text_array, shorten
 from dualt.rows.chunks import entries_at
@@ -26,12 +26,11 @@ _NEEDED = ("index", "given", "true")
 LEAST = 10
 # Standard deviations by which a random sample may look more suspect than all examples.
 _SUSPECT = 4.0
-# Inclusion probabilities that differ by more than this factor say nothing about such a sample.
-_UNEQUAL = 10.0
 
 
+@dataclass(eq=False, repr=False)
 class Audit:
-    """Verified rows, drawn at random unless strata or inclusion probabilities say otherwise; an entry for each row.
+    """Verified rows, drawn at random from all rows or from strata; an entry for each row.
 
     Attributes
     ----------
@@ -39,8 +38,6 @@ class Audit:
         Row positions, counted from 0, in the order of the probabilities (or predictions) that they are passed with.
     true
         Their true labels, of the same kind as the given ones or as class names.
-    probability
-        Inclusion probability of each row.
     strata, stratum_sizes
         The stratum that each row was drawn from at random, and how many rows of the data are in it.
     given
@@ -54,53 +51,41 @@ class Audit:
     Audit(n_verified=2, drawn at random)
     """
 
-    def __init__(
-        self,
-        rows: ArrayLike,
-        true: Any,
-        probability: ArrayLike | None = None,
-        strata: Ints | None = None,
-        stratum_sizes: Ints | None = None,
-        given: NDArray[Any] | None = None,
-        named: Ints | None = None,
-    ) -> None:
-        array = np.asarray(rows)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise InputError(f"Expected row numbers as a list of integers, got {array.dtype} of shape {array.shape}.")
-        if (strata is None) != (stratum_sizes is None):
+    rows: Any
+    true: Any
+    strata: Any = None
+    stratum_sizes: Any = None
+    given: NDArray[Any] | None = None
+    named: Any = None
+
+    def __post_init__(self) -> None:
+        rows = np.asarray(self.rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise InputError(f"Expected row numbers as a list of integers, got {rows.dtype} of shape {rows.shape}.")
+        if (self.strata is None) != (self.stratum_sizes is None):
             raise InputError("Expected strata and their sizes together, got one of them.")
-        self.rows, self.true = array.astype(np.intp), as_label_array(true)
-        self.probability = None if probability is None else np.asarray(probability, np.float64)
-        self.strata, self.stratum_sizes, self.given = strata, stratum_sizes, given
-        self.named = self.rows if named is None else named
+        self.rows, self.true = rows.astype(np.intp), as_label_array(self.true)
+        self.named = self.rows if self.named is None else self.named
         for n_values in (len(column) for column in vars(self).values() if column is not None):
-            if n_values != len(array):
-                raise InputError(f"Expected one value per verified row, got {len(array)} rows and {n_values} values.")
-        if self.probability is not None:
-            check_probability(self.probability)
+            if n_values != len(rows):
+                raise InputError(f"Expected one value per verified row, got {len(rows)} rows and {n_values} values.")
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        by_chance = "at random" if self.probability is None else "by known probabilities"
-        return f"Audit(n_verified={len(self)}, drawn {by_chance if self.strata is None else 'by strata'})"
+        return f"Audit(n_verified={len(self)}, drawn {'at random' if self.strata is None else 'by strata'})"
 
     def weights(self, n_samples: int) -> Weights:
         """Return how much each verified row stands for, among `n_samples` rows of the data."""
-        if self.strata is not None and self.stratum_sizes is not None:
-            found, places = np.unique(self.strata, return_inverse=True)
-            sizes = np.zeros(len(found), np.intp)
-            sizes[places] = self.stratum_sizes
-            return Weights.stratified(places, sizes)
-        if self.probability is not None:
-            return Weights.unequal(self.probability)
-        return Weights.uniform(len(self), n_samples)
+        if self.strata is None:
+            return Weights.uniform(len(self), n_samples)
+        _, first, places = np.unique(self.strata, return_index=True, return_inverse=True)
+        return Weights.stratified(places, self.stratum_sizes[first])
 
     def take(self, keep: NDArray[Any]) -> Audit:
         """Return some of the rows."""
-        columns: dict[str, Any] = {name: column[keep] for name, column in vars(self).items() if column is not None}
-        return Audit(**columns)
+        return Audit(**{name: column[keep] for name, column in vars(self).items() if column is not None})
 
     def among(self, labelled: Ints) -> Audit:
         """Return the audit with its rows counted among the `labelled` rows."""
@@ -110,7 +95,7 @@ class Audit:
                 f"Expected verified rows that have a given label, got row {self.named[bad[0]]}, which has none"
                 f"{and_more(len(bad))}. Leave it out of the audit."
             )
-        return Audit(**vars(self) | {"rows": np.searchsorted(labelled, self.rows)})
+        return replace(self, rows=np.searchsorted(labelled, self.rows))
 
 
 def as_audit(verified: Any) -> Audit:
@@ -134,7 +119,6 @@ class Sheet:
     rows: Ints
     given: NDArray[np.str_]
     true: NDArray[np.str_]
-    probability: Floats | None = None
     strata: Ints | None = None
     stratum_sizes: Ints | None = None
     ids: Sequence[str] | None = None
@@ -147,7 +131,7 @@ class Sheet:
         """Return the empty sheet of rows that were drawn; `labels`, `ids` and `texts` are those of all rows."""
         named = (None if column is None else [column[row] for row in drawn.rows.tolist()] for column in (ids, texts))
         given, empty = labels[drawn.rows].astype(str), np.full(len(drawn.rows), "", dtype="U1")
-        return cls(drawn.rows, given, empty, drawn.probability, drawn.strata, drawn.sizes[drawn.strata], *named)
+        return cls(drawn.rows, given, empty, drawn.strata, drawn.sizes[drawn.strata], *named)
 
     @property
     def filled(self) -> NDArray[np.intp]:
@@ -175,8 +159,7 @@ class Sheet:
         given, true = numbers_if_all_are(self.given), self.true[self.filled]
         # If the given labels are names, a true '3' is a name too.
         true = true if given.dtype.kind == "U" else numbers_if_all_are(true)
-        drawn: list[Any] = [self.probability, self.strata, self.stratum_sizes, given]
-        drawn = [column if column is None else column[self.filled] for column in drawn]
+        drawn = [None if column is None else column[self.filled] for column in (self.strata, self.stratum_sizes, given)]
         return Audit(self.rows[self.filled], true, *drawn)
 
     def save(self, path: str | Path) -> None:
@@ -189,14 +172,9 @@ class Sheet:
         known = {name: column for name, column in columns.items() if column is not None}
         write_table(path, pd.DataFrame({**known, **self.how_drawn()}), guarded=True)
 
-    def how_drawn(self) -> dict[str, list[Any]]:
+    def how_drawn(self) -> dict[str, Any]:
         """Return the columns that say how each row was drawn, by name."""
-        columns: dict[str, list[Any]] = {}
-        if self.probability is not None:
-            columns["probability"] = [f"{value:.6g}" for value in self.probability.tolist()]
-        if self.strata is not None and self.stratum_sizes is not None:
-            columns |= {"stratum": self.strata.tolist(), "stratum_size": self.stratum_sizes.tolist()}
-        return columns
+        return {} if self.strata is None else {"stratum": self.strata, "stratum_size": self.stratum_sizes}
 
 
 def read_audit(path: str | Path) -> Audit:
@@ -213,8 +191,8 @@ def read_sheet(path: str | Path) -> Sheet:
     header = ",".join(frame.columns)
     if not frame.columns.is_unique or not {*_NEEDED} <= {*frame.columns}:
         raise InputError(f"Expected the header {','.join(_NEEDED)} in {path}, each column once, got {header!r}.")
-    if ("stratum" in frame) != ("stratum_size" in frame):
-        raise InputError(f"Expected the columns stratum and stratum_size of {path} together, got one of them.")
+    if len(drawn := {"stratum", "stratum_size"} & {*frame.columns}) == 1 or ("probability" in frame and not drawn):
+        raise InputError(f"Expected the columns stratum and stratum_size of {path} together, got {header!r}.")
     frame = frame.apply(lambda column: column.str.strip())
     frame = frame[(frame != "").any(axis=1)].drop_duplicates(["index", "true"])
     # An empty copy of a row that was verified adds nothing; two true labels stay, to be refused where they are counted.
@@ -222,38 +200,16 @@ def read_sheet(path: str | Path) -> Sheet:
     if frame.empty:
         raise InputError(f"Expected the rows of an audit below the header of {path}, got none.")
 
-    def numbers(name: str, pattern: str = "[0-9]{1,15}", expected: str = "a whole number") -> Floats:
-        cells = frame[name].str.replace(",", ".")  # spreadsheets in many countries write a decimal comma
-        bad = cells[~cells.str.fullmatch(pattern)]
+    def numbers(name: str) -> Ints:
+        bad = frame[name][~frame[name].str.fullmatch("[0-9]{1,15}")]
         if len(bad):
-            raise InputError(
-                f"Expected {expected} as {name} in line {bad.index[0] + 2} of {path}, got {bad.iloc[0]!r}."
-            )
-        return np.asarray(cells.to_numpy(np.float64))
+            at = bad.index[0] + 2
+            raise InputError(f"Expected a whole number as {name} in line {at} of {path}, got {bad.iloc[0]!r}.")
+        return np.asarray(frame[name].to_numpy(np.intp))
 
-    rows, probability, strata, sizes = numbers("index").astype(np.intp), None, None, None
-    if "probability" in frame:
-        probability = numbers("probability", r"[-+]?[0-9.]+(e-?[0-9]+)?|nan", "a number")
-        check_probability(probability)
-    if "stratum" in frame:
-        strata, sizes = numbers("stratum").astype(np.intp), numbers("stratum_size").astype(np.intp)
     given, true = (as_text_array(frame[name].tolist()) for name in ("given", "true"))
-    sheet = Sheet(rows, given, true, probability, strata, sizes, frame["id"].tolist() if "id" in frame else None)
-    if probability is not None and strata is not None and sizes is not None:
-        # The inclusion probability is (rows drawn) / (rows) of the stratum, unless rows were added or removed.
-        places = np.unique(strata, return_inverse=True)[1]
-        counts = np.bincount(np.unique(np.stack((places, rows)), axis=1)[0])[places]
-        expected = counts / np.maximum(sizes, 1)
-        bad = np.flatnonzero(~np.isclose(probability, expected, rtol=1e-3))
-        if len(bad):
-            at = bad[0]
-            raise InputError(
-                f"Expected the inclusion probability {expected[at]:.4g} in stratum {strata[at]} ({counts[at]:,} of"
-                f" {sizes[at]:,} rows are in the file), got {probability[at]:g} for row {rows[at]}{and_more(len(bad))}:"
-                " rows were added, removed or changed. Restore them (those not checked yet stay, with 'true' empty), or"
-                " draw again."
-            )
-    return sheet
+    strata, sizes = (numbers(name) if drawn else None for name in ("stratum", "stratum_size"))
+    return Sheet(numbers("index"), given, true, strata, sizes, frame["id"].tolist() if "id" in frame else None)
 
 
 def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> None:
@@ -301,13 +257,14 @@ def check_rows(
             f"Expected at least {LEAST} verified rows, got {len(audit)}. Verify {LEAST - len(audit)} more; about 100"
             " determine the noise rate to ±10 percentage points or better, 400 to ±5."
         )
-    if audit.strata is not None and audit.stratum_sizes is not None:
+    if audit.strata is not None:
         found, first = np.unique(audit.strata, return_index=True)
-        n_missing = n_samples - int(audit.stratum_sizes[first].sum())
-        if n_missing > 0:
+        n_rows = int(audit.stratum_sizes[first].sum())
+        if n_rows != n_samples:
             raise InputError(
-                f"Expected verified rows of every stratum, got some of {', '.join(map(str, found.tolist()))} only:"
-                f" {n_missing:,} rows of the data are in others. Check at least one row of each missing stratum."
+                f"Expected verified rows of every stratum, {n_samples:,} rows in all, got some of"
+                f" {', '.join(map(str, found.tolist()))} only, {n_rows:,} rows. Check at least one row of each missing"
+                " stratum, and pass the data that were audited."
             )
     return audit, true
 
@@ -328,11 +285,8 @@ def _encode(coder: LabelCoder, labels: NDArray[Any], rows: Ints, what: str) -> C
 def check_drawn_at_random(posterior: NoisyPosterior, audit: Audit) -> None:
     """Refuse verified rows that look chosen for being suspect: their given labels are less probable than most.
 
-    In a random sample, the mean rank of p[given label] among all rows is one half. Very unequal inclusion probabilities
-    cannot be checked: rows with a large weight are rare.
+    In a random sample, the mean rank of p[given label] among all rows is one half.
     """
-    if audit.probability is not None and audit.probability.max() > _UNEQUAL * audit.probability.min():
-        return
     summary = posterior.summary
     everyone = np.sort(entries_at(summary.sample_rows, summary.sample_labels))
     audited = entries_at(*posterior.take(audit.rows))
@@ -344,16 +298,6 @@ def check_drawn_at_random(posterior: NoisyPosterior, audit: Audit) -> None:
             f"Expected a random sample of the rows to be verified, got {len(audited):,} rows whose given labels are"
             f" less probable than those of {1 - share:.0%} of all rows: they look chosen for being suspect, and"
             " would overstate the noise. Draw the rows to verify at random."
-        )
-
-
-def check_probability(probability: Floats) -> None:
-    """Refuse inclusion probabilities that are not above 0 and at most 1."""
-    bad = np.flatnonzero(~((probability > 0) & (probability <= 1)))
-    if len(bad):
-        raise InputError(
-            f"Expected inclusion probabilities above 0 and at most 1, got {probability[bad[0]]:g} at position {bad[0]}"
-            f"{and_more(len(bad))}. Use the probabilities of the draw."
         )
 
 

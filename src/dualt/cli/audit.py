@@ -82,7 +82,11 @@ def audit(
     else:
         warn_missing(rows.labelled, len(rows.given))
         plan, found, reached = _plan(rows, design, earlier)
-    drawn = plan.draw(_total(size, more, earlier, len(rows.labelled)), random_state)
+    drawn = plan.draw(
+        _total(size, more, earlier, len(rows.labelled)),
+        random_state,
+        None if earlier is None else rows.labelled.searchsorted(earlier.rows),
+    )
     sheet = Sheet.of_draw(rows.given, drawn._replace(rows=rows.labelled[drawn.rows]), rows.ids, rows.texts)
     sheet = sheet if earlier is None else sheet.with_true_of(earlier)
     first, without = None if has_probs or can_learn else "PROBS", ["-o", "--json"]
@@ -232,9 +236,8 @@ def _plan(
     found = None if posterior is None else find_posterior_issues(posterior)
     given = rows.given[rows.labelled]
     plan = Plan.of(len(given), design, None if found is None else 1 - found.probability_right.astype(float))
-    if earlier is None or (strata := earlier.strata) is None or earlier.stratum_sizes is None:
+    if earlier is None or (strata := earlier.strata) is None:
         return plan, found, None
-    plan = plan.after(rows.labelled.searchsorted(earlier.rows), strata, earlier.stratum_sizes)
     if len(earlier.filled) < LEAST or {*strata[earlier.filled]} < {*strata}:  # no interval yet
         return plan, found, None
     verified = earlier.audit().among(rows.labelled)
@@ -264,15 +267,13 @@ def _progress(
         )
     if target is None:
         return known, sentences
-    wish, (needed, most), counted = f"±{100 * target:g} percentage points", plan.needed(target), 0
+    needed, wish = plan.needed(target, half_width, n_verified), f"±{100 * target:g} percentage points"
+    missing = needed if half_width is None else max(needed - n_verified, 0)
     if half_width is None:
-        least = f"{needed:,} if the predictions are right, " if needed < most else ""
-        sentences.append(f"{wish} need {least}at most {most:,} verified labels. The first batch will show.")
+        sentences.append(f"{wish} need at most {needed:,} verified labels. The first batch will show.")
+    elif half_width <= target:
+        sentences.append(f"{wish} are reached.")
     else:
-        needed = most = plan.needed_after(half_width, target, n_verified)
-        counted = n_verified
-    missing = max(most - counted, 0)
-    if half_width is not None:
-        need = f"need about {most:,} verified labels: {missing:,} {'is' if missing == 1 else 'are'} missing."
-        sentences.append(f"{wish} {'are reached.' if half_width <= target else need}")
-    return known | {"target": {"half_width": target, "needed": needed, "at_most": most, "missing": missing}}, sentences
+        be = "is" if missing == 1 else "are"
+        sentences.append(f"{wish} need about {needed:,} verified labels: {missing:,} {be} missing.")
+    return known | {"target": {"half_width": target, "needed": needed, "missing": missing}}, sentences

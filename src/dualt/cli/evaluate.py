@@ -131,8 +131,7 @@ def _show(found: NoisyAccuracy) -> None:
         say(f"Accuracy between {low:.1%} and {high:.1%}, if the matrix is right: all that follows without an audit.")
     say(f"Agreement with the given labels: {found.agreement:.1%} of {found.n_samples:,}.")
     if found.through_transition is not None:
-        through = found.through_transition
-        say(f"Through the matrix: {through.estimate:.1%} ({through.low:.1%} to {through.high:.1%}), if {ASSUMPTION}.")
+        say(f"Through the matrix: {found.through_transition:.1%}, if {ASSUMPTION}.")
     if found.difference is not None and found.difference.interval is not None:
         low, high = (round(100 * limit, 1) + 0.0 for limit in found.difference.interval)  # no -0.0
         verdicts = {"first": "The first model is better", "second": "The second model is better"}

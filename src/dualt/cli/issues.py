@@ -32,7 +32,7 @@ def issues(
     top: Annotated[int | None, Option(help="Flag this many labels.")] = None,
     threshold: Annotated[float | None, Option(help="Flag labels that are right with less probability.")] = None,
     output: Annotated[Path | None, output_option(help="Write the flagged labels as .csv, .json or .parquet.")] = None,
-    export: Annotated[str | None, Option(help="Write -o as tasks for label-studio, argilla or hf (datasets).")] = None,
+    export: Annotated[str | None, Option(help="Write -o as tasks for label-studio or argilla.")] = None,
     report: Annotated[Path | None, _page(help="Write a page to review the labels in a browser: report.html.")] = None,
     images: Images = None,
     show: Annotated[str | None, _page(help="Columns to show on the page. Default: those learned from.")] = None,

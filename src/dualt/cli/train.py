@@ -153,7 +153,7 @@ def _train_table(
     from dualt import find_label_issues, io
     from dualt.cli.inputs import learn, read_raw, warn_missing
     from dualt.crossfit.table_model import TableModel
-    from dualt.issues.corrections import CORRECTIONS
+    from dualt.issues.corrections import training_set
     from dualt.results.claims import doubt
     from dualt.transition import match_transition
 
@@ -167,13 +167,13 @@ def _train_table(
     estimate = issues.transition_estimate
     distrust = None if estimate is None else doubt(estimate)
     right = issues.probability_right.astype(np.float64)
-    learned = CORRECTIONS["clean" if distrust is None else "posterior"](issues, found.given, right)
-    kept = np.arange(len(found)) if learned.rows is None else learned.rows
+    rows, learned, _ = training_set("clean" if distrust is None else "posterior", issues, found.given, right)
+    kept = np.arange(len(found)) if rows is None else rows
     labels = np.full(len(found), "", dtype=object)
-    labels[kept] = np.array([*found.class_names, ""], dtype=object)[learned.labels]  # -1: without a label
+    labels[kept] = np.array([*found.class_names, ""], dtype=object)[learned]  # -1: without a label
     content = {
         "data": str(data.probs), "n_samples": issues.n_labelled, "models": found.model, "agreement": found.agreement,
-        "distrust": distrust, "n_corrected": int((learned.labels != found.given[kept]).sum()),
+        "distrust": distrust, "n_corrected": int((learned != found.given[kept]).sum()),
         "n_left_out": len(found) - len(kept), "transition": issues.transition.tolist(), "random_state": random_state,
         "estimate": None if estimate is None else estimate.to_dict(),
     }  # fmt: skip

@@ -5,7 +5,6 @@ Each task carries what a review needs: `index`, `example` (its id) and `old` (th
 
 - Label Studio: a list of tasks with predictions (labelstud.io/guide/predictions), answers in ``annotations``.
 - Argilla 2: a list of records with suggestions (``Dataset.records.from_json``), answers in ``responses``.
-- Hugging Face `datasets`: JSON lines (``load_dataset("json", ...)``), answers in the column `new`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
 from dualt.files import atomic_write, read_text
-from dualt.issues.label_issues import LabelIssues, issue_rows
+from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
 
 ANSWER = "new"
@@ -27,29 +26,24 @@ _ANY_SIZE = 1 << 40
 Row = Mapping[str, Any]
 
 
-def check_tool(tool: str, path: str | Path | None) -> str:
-    """Return the ending of a tool's tasks, if there is such a tool and they can be written to `path`."""
+def check_tool(tool: str, path: str | Path | None) -> None:
+    """Refuse an unknown tool, and a `path` that is not for its tasks."""
     if tool not in TOOLS:
         raise UnknownNameError("labelling tool", tool, TOOLS)
-    ending = ".jsonl" if tool == "hf" else ".json"
-    if path is None or Path(path).suffix.lower() != ending:
+    if path is None or Path(path).suffix.lower() != ".json":
         got = "none" if path is None else repr(Path(path).name)
-        raise FileError(f"Expected an output that ends in {ending} for {tool}, got {got}.")
-    return ending
+        raise FileError(f"Expected an output that ends in .json for {tool}, got {got}.")
 
 
 def export_issues(path: str | Path, issues: LabelIssues, tool: str, folder: Path | None = None) -> None:
     """Write the flagged labels, most suspect first, as tasks for `tool`; `folder` is that of the pictures."""
-    ending = check_tool(tool, path)
+    check_tool(tool, path)
     tasks = []
-    for row in issue_rows(issues):
+    for row in issues.listed().to_dict("records"):
         known = {"index": row["index"], "example": row.get("id", ""), "old": row["given"]}
         tasks.append(TOOLS[tool](row, known, folder))
     with atomic_write(path) as stream:
-        if ending == ".jsonl":
-            stream.writelines(f"{json.dumps(task, ensure_ascii=False)}\n" for task in tasks)
-        else:
-            json.dump(tasks, stream, ensure_ascii=False, indent=1)
+        json.dump(tasks, stream, ensure_ascii=False, indent=1)
 
 
 def label_studio_interface(issues: LabelIssues, *, pictures: bool) -> str:
@@ -88,16 +82,9 @@ def _argilla(row: Row, known: Row, folder: Path | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _hugging_face(row: Row, known: Row, folder: Path | None) -> dict[str, Any]:
-    scores = {name: row[name] for name in ("suggested", "suggested_probability", "probability_right", "text")
-              if name in row}  # fmt: skip
-    return {**known, ANSWER: None, **scores, **({} if folder is None else {"file_name": _picture(row)})}
-
-
 TOOLS: dict[str, Callable[[Row, Row, Path | None], dict[str, Any]]] = {
     "label-studio": _label_studio,
     "argilla": _argilla,
-    "hf": _hugging_face,
 }
 
 
@@ -105,8 +92,8 @@ def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each answered task, from 1, and its `index`, `example`, `old` and `new`."""
     text = read_text(path, limit=_ANY_SIZE)
     try:
-        lines = [json.loads(line) for line in text.split("\n") if line.strip()] if path.suffix != ".json" else None
-        tasks = json.loads(text) if lines is None else lines
+        is_list = path.suffix.lower() == ".json"
+        tasks = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
     except (ValueError, RecursionError) as error:
         raise FileError(f"Cannot read {path} as JSON: {error}.") from None
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):

@@ -67,8 +67,6 @@ class LabelIssues:
         What the examples are called, what they say and the files of their pictures, for the tables that are written.
     labelled : (n_samples,) or None
         Which rows have a label at all; None if all have. The probabilities of the others are NaN.
-    label_texts : tuple of str or None
-        What the label of each class looks like in the data, where that is not its name.
     """
 
     given: NDArray[Any]
@@ -85,7 +83,6 @@ class LabelIssues:
     texts: Sequence[str] | None = None
     images: Sequence[str] | None = None
     labelled: NDArray[np.bool_] | None = None
-    label_texts: tuple[str, ...] | None = None
 
     @cached_property
     def ranking(self) -> NDArray[np.intp]:
@@ -166,11 +163,25 @@ class LabelIssues:
 
     def to_frame(self) -> Any:
         """Return every label as a row of a pandas data frame, in the order of the data and with its index."""
-        scores = Scores(self.given, self.probability_right, self.suggested, self.suggested_probability)
-        frame = issue_frame(scores, self.is_issue, self.class_names)
+        frame = self._frame(slice(None))
         if self.labelled is not None:
             frame.loc[~self.labelled, ["given", "suggested"]] = None
         return frame if self.index is None else frame.set_index(self.index)
+
+    def listed(self, most: int | None = None) -> Any:
+        """Return the flagged labels, most suspect first, with row numbers, ids, texts and images, as a data frame."""
+        rows = self.indices[:most]
+        frame = self._frame(rows).drop(columns="is_issue")
+        frame = frame.astype({name: np.float64 for name in frame if "probability" in name}).round(6)
+        frame.insert(0, "index", self.row_numbers[rows])
+        for name, each in (("id", self.row_ids), ("text", self.texts), ("image", self.images)):
+            if each is not None:
+                frame[name] = [each[row] for row in rows.tolist()]
+        return frame
+
+    def _frame(self, rows: NDArray[np.intp] | slice) -> Any:
+        scores = self.given, self.probability_right, self.suggested, self.suggested_probability
+        return issue_frame(Scores(*(column[rows] for column in scores)), self.is_issue[rows], self.class_names)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return plain numbers, strings and lists: what is claimed, the counts, the flagged labels, most suspect first.
@@ -190,7 +201,7 @@ class LabelIssues:
             "probably_wrong": int(self.probably_wrong.sum()),
             "class_names": list(self.class_names),
             **({"by_pair": self.by_pair.tolist()} if len(self.class_names) <= _MATRIX_CLASSES else {}),
-            "issues": issue_rows(self),
+            "issues": self.listed().to_dict("records"),
         }
 
     def save(self, path: str | Path, level: float = 0.95) -> None:
@@ -200,9 +211,7 @@ class LabelIssues:
             with atomic_write(path) as stream:
                 stream.write(f"{json_text(self.to_dict(level))}\n")
         elif path.suffix.lower() in (".csv", ".parquet"):
-            import pandas as pd
-
-            write_table(path, pd.DataFrame(_issue_columns(self, self.indices)), guarded=True)
+            write_table(path, self.listed(), guarded=True)
         else:
             raise FileError(f"Expected a name that ends in .csv, .json, .parquet, got {path.name!r}.")
 
@@ -225,9 +234,8 @@ class LabelIssues:
 
         finding = repr(self) if self.transition_estimate is None else self.transition_estimate.summary
         finding += f" {len(self.indices):,} labels are flagged, {int(self.probably_wrong.sum()):,} as probably wrong."
-        shown = pd.DataFrame(_issue_columns(self, self.indices[:10]))
         with pd.option_context("display.max_colwidth", 200):
-            return f"<p>{escape(finding)}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
+            return f"<p>{escape(finding)}</p>{self.listed(10).to_html(index=False, float_format='{:.3f}'.format)}"
 
 
 def check_cut(threshold: float | None, top: int | None) -> None:
@@ -285,24 +293,3 @@ def issue_frame(scores: Scores, is_issue: NDArray[np.bool_], names: Sequence[str
         },
         index=pd.RangeIndex(start, start + len(is_issue)),
     )
-
-
-def issue_rows(issues: LabelIssues) -> list[dict[str, Any]]:
-    """Return the flagged labels, most suspect first: class names, row numbers, ids, texts and images."""
-    columns = _issue_columns(issues, issues.indices)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _issue_columns(issues: LabelIssues, rows: NDArray[np.intp]) -> dict[str, list[Any]]:
-    names, given, suggested = np.array(issues.class_names, dtype=object), issues.given[rows], issues.suggested[rows]
-    columns = {
-        "index": issues.row_numbers[rows],
-        "given": names[given],
-        "suggested": names[suggested],
-        "probability_right": issues.probability_right[rows].astype(np.float64).round(6),
-        "suggested_probability": issues.suggested_probability[rows].astype(np.float64).round(6),
-        "group": np.where(given == suggested, GROUPS[1], GROUPS[0]),
-    }
-    more = {"id": issues.row_ids, "text": issues.texts, "image": issues.images}
-    described = {name: [each[row] for row in rows.tolist()] for name, each in more.items() if each is not None}
-    return {name: column.tolist() for name, column in columns.items()} | described

@@ -64,15 +64,14 @@ def read_review(path: str | Path) -> list[Decision]:
     return list(decisions.values())
 
 
-def _table_rows(path: Path) -> list[dict[str, Any]]:
-    frame = read_table(path, guarded=True).fillna("")
-    frame.columns = [str(name).strip().lower() for name in frame.columns]
+def _table_rows(path: Path) -> list[dict[Any, Any]]:
+    frame = read_table(path, guarded=True).fillna("").rename(columns=lambda name: str(name).strip().lower())
     if not {*HEADER} <= {*frame.columns}:
         raise InputError(
             f"Expected the header {','.join(HEADER)} in {path}, got {','.join(frame.columns)!r}. Pass the file that the"
             " report page's download button gave."
         )
-    return [{str(name): cell for name, cell in row.items()} for row in frame.to_dict("records")]
+    return list(frame.to_dict("records"))
 
 
 def decided_labels(
@@ -86,14 +85,17 @@ def decided_labels(
     for decision, row in zip(decisions, _locate(decisions, len(given), ids).tolist(), strict=True):
         if row < 0 and ids is not None and decision.id:
             continue
-        now = given[row] if row >= 0 else "no such row"
-        if now not in (decision.old, decision.new):
-            raise LabelsError(
-                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} or {decision.new!r},"
-                f" as in {decision.where} of the review, got {now!r}. The review was made for other labels."
-            )
+        if row < 0 or given[row] not in (decision.old, decision.new):
+            raise _other_labels(decision, given[row] if row >= 0 else "no such row")
         found[row] = decision.new
     return found
+
+
+def _other_labels(decision: Decision, now: str) -> LabelsError:
+    return LabelsError(
+        f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} as in {decision.where} of"
+        f" the review, got {now!r}. The labels have changed, or it was made for other labels. Nothing was changed."
+    )
 
 
 def apply_review(
@@ -123,7 +125,8 @@ def apply_review(
     there = ~is_missing(array)
     if not there.any():
         raise LabelsError("Expected at least one label, got none.")
-    coder = _coder(array[there], class_names)
+    class_names = _names_in(array[there]) if class_names is None else class_names
+    coder = LabelCoder.for_labels(array[there], len(class_names), class_names)
     # A review has truth values as True and False, or as 1 and 0, like the data that it was made from.
     codes = {name: code for names in (coder.numbers or (), coder.names) for code, name in enumerate(names)}
     current = np.full(len(array), -1, np.intp)
@@ -138,11 +141,7 @@ def apply_review(
                 )
         if row < 0 or current[row] != codes[decision.old]:
             now = "no such row" if row < 0 else "no label" if current[row] < 0 else coder.names[current[row]]
-            raise LabelsError(
-                f"Expected example {decision.id or decision.index} to be labelled {decision.old!r} as in"
-                f" {decision.where} of the review, got {now!r}. The labels changed since the review, or it was made for"
-                " others. Nothing was changed."
-            )
+            raise _other_labels(decision, now)
     new = np.array([codes[decision.new] for decision in decisions], dtype=np.intp)
     values: NDArray[Any] = np.array(coder.label_texts)[new]
     if array.ndim == 2:
@@ -182,13 +181,9 @@ def _locate(
     return rows
 
 
-def _coder(array: NDArray[Any], class_names: Sequence[Any] | None) -> LabelCoder:
-    """Return the coder of the named classes, or of those that occur."""
-    if class_names is not None:
-        return LabelCoder.for_labels(array, len(class_names), class_names)
+def _names_in(array: NDArray[Any]) -> Sequence[Any]:
+    """Return the classes that occur, in sorted order."""
     if array.ndim == 2:
-        return LabelCoder.for_labels(array, array.shape[1])
-    if array.dtype.kind == "b":
-        return LabelCoder.for_labels(array, 2, ("False", "True"))
-    found = whole_values(array) if array.dtype.kind == "f" else np.unique(array)
-    return LabelCoder(tuple(map(str, found.tolist())), by_name=True)
+        return range(array.shape[1])
+    found: list[Any] = (np.unique(array) if array.dtype.kind == "U" else whole_values(array)).tolist()
+    return ("False", "True") if array.dtype.kind == "b" else found

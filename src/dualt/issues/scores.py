@@ -130,7 +130,6 @@ def find_label_issues(
                     " dynamics are in sample, and no matrix is estimated from them."
                 )
             return rank_dynamics(pred_probs, noisy_labels, threshold, top, class_names)
-        class_names = pred_probs.class_names if class_names is None else class_names
         pred_probs = pred_probs.mean_probs
     check_order(verified, pred_probs, noisy_labels)
     posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs, determined=determined)
@@ -159,7 +158,7 @@ def find_posterior_issues(
 ) -> LabelIssues:
     """Find label issues in a `NoisyPosterior`; see `find_label_issues`."""
     check_cut(threshold, top)
-    known, coder = _prepare(posterior, transition, estimator), posterior.coder
+    known = _prepare(posterior, transition, estimator)
     if posterior.members is not None and not known.is_calibrated:
         chunks: Iterable[Any] = [views_scores(posterior, known.matrix, posterior.determined)]
     else:
@@ -168,9 +167,7 @@ def find_posterior_issues(
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
     is_issue = flag(scores.right, scores.suggested != scores.given, threshold, top)
-    return LabelIssues(
-        *scores, known.by_pair, is_issue, coder.names, known.matrix, known.estimate, label_texts=coder.label_texts
-    )
+    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
 
 
 def second_likeliest(

@@ -11,16 +11,7 @@ from dualt.errors import InputError, ProbabilitiesError
 from dualt.issues.label_issues import LabelIssues, check_cut, flag
 from dualt.labels import LabelCoder, as_label_array
 from dualt.rows.chunks import count_pairs, normalize_counts
-from dualt.validation import (
-    ClassNames,
-    as_array,
-    check_class_names,
-    check_count,
-    check_indices,
-    check_same_length,
-    index_of,
-    most_by_rounding,
-)
+from dualt.validation import as_array, check_count, check_indices, check_same_length, index_of, most_by_rounding
 
 
 class TrainingDynamics:
@@ -28,7 +19,7 @@ class TrainingDynamics:
 
     A network learns common patterns before it memorises single labels: a label that it doubted during most of the
     training is probably wrong. `dualt.find_label_issues(dynamics, labels)` ranks labels by their mean margin. Only
-    running sums are kept, two numbers per example and class; `class_names` are in the order of the outputs.
+    running sums are kept, two numbers per example and class.
 
     >>> import dualt
     >>> dynamics = dualt.TrainingDynamics(n_samples=2)
@@ -38,11 +29,10 @@ class TrainingDynamics:
     array([1])
     """
 
-    def __init__(self, n_samples: int, class_names: ClassNames | None = None) -> None:
+    def __init__(self, n_samples: int) -> None:
         self.n_samples = check_count(n_samples, "a number of examples (n_samples)", least=1)
         self.n_recorded = np.zeros(self.n_samples, np.int32)
         self.n_epochs = 0
-        self._names = class_names
         self._last = np.full(self.n_samples, -1)
         self._probs = self._margins = np.zeros((self.n_samples, 0), np.float32)
 
@@ -71,12 +61,6 @@ class TrainingDynamics:
         self._margins[rows] += margins
 
     @property
-    def class_names(self) -> tuple[str, ...]:
-        """Class names, in the order of the outputs."""
-        n_classes = self._probs.shape[1]
-        return tuple(map(str, range(n_classes))) if self._names is None else check_class_names(self._names, n_classes)
-
-    @property
     def mean_probs(self) -> NDArray[np.float32]:
         """Mean probability of each class: (n_samples, n_classes)."""
         return self._mean(self._probs)
@@ -102,8 +86,8 @@ def rank_dynamics(
     check_cut(threshold, top)
     right, labels = (1 + dynamics.mean_margins) / 2, as_label_array(noisy_labels)
     check_same_length(len(right), len(labels))
-    n_classes, names = right.shape[1], dynamics.class_names if class_names is None else class_names
-    coder = LabelCoder.for_labels(labels, n_classes, names)
+    n_classes = right.shape[1]
+    coder = LabelCoder.for_labels(labels, n_classes, class_names)
     given, suggested = coder.encode_small(labels), right.argmax(axis=1).astype(np.min_scalar_type(n_classes - 1))
     by_pair, rows = count_pairs([given.astype(np.intp) * n_classes + suggested], n_classes), np.arange(len(right))
     score, is_issue = right[rows, given], suggested != given
@@ -111,7 +95,7 @@ def rank_dynamics(
         is_issue = flag(score, is_issue, threshold, top)
     return LabelIssues(
         given, score, suggested, right[rows, suggested], by_pair.astype(np.float64), is_issue,
-        coder.names, normalize_counts(by_pair.T), None, index_of(noisy_labels), label_texts=coder.label_texts,
+        coder.names, normalize_counts(by_pair.T), None, index_of(noisy_labels),
     )  # fmt: skip
 
 
