@@ -101,20 +101,13 @@ def test_a_picture_belongs_to_the_row_of_its_name(tmp_path, names, ids):
     assert previews.names == {2: names[2], 0: names[0]}
 
 
-def test_a_mere_count_of_files_is_not_enough(tmp_path):
-    fill(tmp_path, ["b.png", "a.png"])
-    with pytest.raises(InputError, match=r"named by their rows, got 'a\.png'\. Name the rows by their files"):
+@pytest.mark.parametrize(
+    "names", [["b.png", "a.png"], ["cat/0.png", "cat/x.png"], ["0.png"], ["0.png", "1.png", "2.png"]]
+)
+def test_without_ids_files_are_named_by_rows(tmp_path, names):
+    fill(tmp_path, names)
+    with pytest.raises(InputError, match=r"2 image files in .*, named by their rows .*, got \d, the first .*\(ids\)"):
         image_previews(tmp_path, [0], n_samples=2)
-
-
-def test_class_folders_must_have_the_labels(tmp_path):
-    names = ["cat/b.png", "dog/a.png", "cat/a.png"]
-    pictures = fill(tmp_path, names)
-    found = image_previews(tmp_path, range(3), n_samples=3, labels=["cat", "cat", "dog"])
-    assert colours(found) == {0: pictures["cat/a.png"], 1: pictures["cat/b.png"], 2: pictures["dog/a.png"]}
-    for labels in (["cat", "dog", "cat"], ["dog", "dog", "cat"], None):
-        with pytest.raises(InputError, match="class folders"):
-            image_previews(tmp_path, range(3), n_samples=3, labels=labels)
 
 
 def test_an_id_without_a_file_or_with_two_is_refused(tmp_path):
