@@ -21,7 +21,6 @@ _STYLES = (
     ("#a05ab5", "-", "v"), ("#e6ab02", "--", "P"), ("#17899c", ":", "X"), ("#8c564b", "-.", "<"),
     ("#7f7f7f", "--", ">"), ("#c2185b", "-", "*"),
 )  # fmt: skip
-_FACTORS = {"T": "T (= T♣)", "DT": "dual-T (= T♣ T♠)"}
 _AXES = {
     "posterior": "mean |P − P̂|",
     "errors": "Σ|T − T̂| / C",
@@ -32,12 +31,12 @@ _AXES = {
 
 def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> list[Path]:
     """Write the tables as Markdown and CSV and the figure as SVG below `out`, and return the files."""
-    folder, paths = Path(out), []
-    for suffix, text in {"md": to_markdown(experiment, results), "csv": to_csv(results)}.items():
-        paths.append(folder / f"{experiment.name}.{suffix}")
-        with atomic_write(paths[-1]) as stream:
+    texts = {"md": to_markdown(experiment, results), "csv": to_csv(results)}
+    for suffix, text in texts.items():
+        with atomic_write(Path(out) / f"{experiment.name}.{suffix}") as stream:
             stream.write(text)
-    return [*paths, *write_figure(experiment, results, folder)]
+    paths = [Path(out) / f"{experiment.name}.{suffix}" for suffix in texts]
+    return [*paths, *write_figure(experiment, results, Path(out))]
 
 
 def to_markdown(experiment: Experiment, results: pd.DataFrame) -> str:
@@ -97,9 +96,7 @@ def _draw_curves(axis: Any, results: pd.DataFrame, quantity: str) -> None:
     """Draw a line per estimator or quantity over the number of samples, with a band of one standard deviation."""
     known = results[results["mean"].notna()].astype({"n_samples": float}).fillna({"sd": 0}).sort_values("n_samples")
     for (name, curve), (colour, line, marker) in zip(known.groupby("row", sort=False), cycle(_STYLES)):
-        # Beside T♠, show that T is the other factor of dual-T.
-        label = _FACTORS.get(name, name) if (known.row == "T♠").any() else name
-        axis.plot("n_samples", "mean", line, data=curve, color=colour, marker=marker, markersize=3.5, label=label)
+        axis.plot("n_samples", "mean", line, data=curve, color=colour, marker=marker, markersize=3.5, label=name)
         low, high = curve["mean"] - curve.sd, curve["mean"] + curve.sd
         axis.fill_between(curve.n_samples, low, high, color=colour, alpha=0.2, linewidth=0)
     axis.set_ylim(bottom=0)

@@ -1,9 +1,8 @@
 """What a run measures: matrices and their errors, accuracies, curves, Δ1, Δ2, Δ3.
 
-The appendix defines Δ1 = |P(Ȳ=j | x) − P̂(Ȳ=j | x)|, Δ2 = |P(Ȳ=j | Y'=l) − P̂(Ȳ=j | Y'=l)| and
-Δ3 = |P(Ȳ=j | Y'=l, Y=i, x) − P(Ȳ=j | Y'=l, x)|, computed on the training set. Given x, Y' is certain, so the last
-would not depend on the network, although it should vanish when Y' is the noisy label. We count it as the proof of
-Theorem 1 uses it: without x, weighted with P(Y'=l | Y=i).
+Given x, Y' is certain, so the appendix's Δ3 = |P(Ȳ=j | Y'=l, Y=i, x) − P(Ȳ=j | Y'=l, x)| would not depend on the
+network, although it should vanish when Y' is the noisy label. We count it as the proof of Theorem 1 uses it: without x,
+weighted with P(Y'=l | Y=i).
 """
 
 from __future__ import annotations
@@ -56,8 +55,11 @@ class Posterior:
                 total -= round(spec.validation_fraction * total)
             n_samples = round(spec.size * total) if spec.size < 1 else min(int(spec.size), total)
             options["n_train" if spec.whole_validation else "n_samples"] = n_samples
+        transition = None if spec.matrix is None else check_transition(spec.matrix, dataset.n_classes)
+        if spec.matrix is None and spec.noise != GIVEN:
+            transition = from_name(spec.noise, dataset.n_classes, random_state=spec.seed)
         self.spec = spec
-        self.split = split_dataset(dataset, _transition(spec, dataset.n_classes), **options)
+        self.split = split_dataset(dataset, transition, **options)
         config = _config(spec, n_jobs)
         data = training_data(self.split, dataset, config.device)
         kept = None if folder is None else make_folder(folder)
@@ -177,12 +179,6 @@ def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
         return nn.Sequential(NETWORKS[network](input_shape, 1, **options), nn.ConstantPad1d((1, 0), 0.0))
 
     return build
-
-
-def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
-    if spec.matrix is not None:
-        return check_transition(spec.matrix, n_classes)
-    return None if spec.noise == GIVEN else from_name(spec.noise, n_classes, random_state=spec.seed)
 
 
 def _load(spec: PosteriorSpec) -> Dataset:

@@ -42,7 +42,7 @@ _LEGENDS = {
 }
 _COLUMNS = [
     "dataset", "noise", "size", "n_samples", "quantity", "estimator", "method", "mean", "sd", "n_seeds", "failed",
-    "total_error", "paper_mean", "paper_sd", "difference",
+    "paper_mean", "paper_sd", "difference",
 ]  # fmt: skip
 # What a table shows where there is no value.
 _NOTHING = "–"
@@ -61,9 +61,9 @@ def published_values() -> pd.DataFrame:
 def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Return what the experiment shows, in the order of its grid: mean and standard deviation (n − 1) over the seeds.
 
-    The quantity is `accuracy` (percent), `error` (Σ|T − T̂|/C, with the `total_error` Σ|T − T̂|), `posterior error`,
-    `delta1`, `delta2` or `delta3`; `estimator` and `method` are empty where there is none. `n_seeds` and `failed` count
-    runs, `row` is what the paper calls the row, and `difference` is our mean minus the paper's.
+    The quantity is `accuracy` (percent), `error` (Σ|T − T̂|/C), `posterior error`, `delta1`, `delta2` or `delta3`;
+    `estimator` and `method` are empty where there is none. `n_seeds` and `failed` count runs, `row` is what the paper
+    calls the row, and `difference` is our mean minus the paper's.
     """
     shown = {"errors": (None,), "accuracies": experiment.methods}.get(experiment.shows, ("ce",))
     measured = []
@@ -79,7 +79,6 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
                 "row": _row_name(run.estimator or "", run.method or "", quantity),
                 "value": record[key] * (100 if quantity == "accuracy" else 1) if done else np.nan,
                 "n_samples": record["n_samples"] if done else None,
-                "total_error": record["l1_error"] if done and quantity == "error" else np.nan,
                 "failed": record.get("status") == "failed",
             })  # fmt: skip
     cell = ["dataset", "noise", "size", "quantity", "estimator", "method", "row"]
@@ -90,7 +89,6 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
         sd=("value", "std"),
         n_seeds=("value", "count"),
         failed=("failed", "sum"),
-        total_error=("total_error", "mean"),
     ).reset_index()
     printed = published_values() if experiment.shows == "accuracies" else published_values()[:0]
     results = results.merge(printed, "left", ["dataset", "noise", "estimator", "method"])
@@ -170,13 +168,10 @@ def _seeds(counts: pd.Series) -> str:
 def about(experiment: Experiment) -> str:
     """Return how the experiment was run and what its numbers are."""
     seeds = f"up to {experiment.seeds} seeds" if experiment.seeds > 1 else "one seed"
-    epochs = "epochs as published" if experiment.epochs is None else f"{experiment.epochs} epochs for the posterior"
-    if experiment.shows == "accuracies" and experiment.method_epochs is not None:
-        epochs += f" and {experiment.method_epochs} for the other methods"
     networks = ", ".join(f"{network} for {dataset}" for dataset, network in experiment.network.items())
     changed = ", ".join(deviations(experiment))
     differs = f" Not as the authors ran it: {changed}. Compare rows, not levels." if changed else ""
-    return f"Profile `{experiment.profile}`, {seeds}; {epochs}; {networks}.{differs} {_LEGENDS[experiment.shows]}"
+    return f"Profile `{experiment.profile}`, {seeds}; {networks}.{differs} {_LEGENDS[experiment.shows]}"
 
 
 def deviations(experiment: Experiment) -> list[str]:
