@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ class PosteriorSpec(TrainingSpec):
     matrix: tuple[tuple[float, ...], ...] | None = None
     augment: str | None = None
 
-    @cached_property
+    @property
     def identity(self) -> str:
         """A hash of everything that the posterior depends on."""
         return _hash(self.to_dict())
@@ -72,15 +71,14 @@ class RunSpec:
     estimator_options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def identity(self) -> str:
         """A hash of everything that the result depends on."""
         return _hash(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and tables."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**own, "posterior": self.posterior.to_dict()}
+        return {**vars(self), "posterior": self.posterior.to_dict()}
 
     def __str__(self) -> str:
         posterior = self.posterior
