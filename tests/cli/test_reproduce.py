@@ -60,9 +60,6 @@ def test_other_matrices_and_methods(tmp_path):
     records = read_records(tmp_path).values()
     assert {record["status"] for record in records} == {"done"}
     assert {record["n_samples"] for record in records} == {120}, "there are no more"
-    learned = next(record for record in records if record["spec"]["method"] == "volminnet")
-    assert len(learned["learned_transition"]) == 10
-    assert learned["learned_l1_error"] > 0
     assert next(record for record in records if record["spec"]["estimator"] == "true")["l1_error"] == 0
 
 
@@ -116,7 +113,7 @@ def test_every_setting_can_be_changed(tmp_path):
     changes = ("momentum=0.5", "schedule=one-cycle", "width=0.5", "batch_norm=true", "whole_validation=true",
                "pool=100", "recipes.forward.momentum=0.9", "estimator_options.t.anchor=quantile")  # fmt: skip
     result = run("figure2", tmp_path, *SMALL, "noise=sym-20", "estimators=t", "methods=forward", *changes)
-    assert "momentum (0.5)" in result.stdout
+    assert "momentum=0.5" in result.stdout
     records = read_records(tmp_path).values()
     assert {record["status"] for record in records} == {"done"}
     by_method = {record["spec"]["method"]: record for record in records}

@@ -42,12 +42,34 @@ def make_page(*options):
     return json.loads(result.stdout)["indices"]
 
 
+@pytest.fixture
+def open_page(browser, folder):
+    """Open a page that was made, in a fresh profile."""
+    context = browser.new_context()
+    page = context.new_page()
+    yield lambda name: page.goto((folder / name).as_uri()) and page
+    context.close()
+
+
+def verified(page, folder):
+    """Return the sheet that the page gives to download."""
+    with page.expect_download() as event:
+        page.get_by_role("button", name="Download verified labels").click()
+    assert event.value.suggested_filename == "audit-review.csv"
+    event.value.save_as(folder / "audit-review.csv")
+    return read_sheet(folder / "audit-review.csv")
+
+
+def the_list(page):
+    (rows,) = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))["lists"]
+    return rows
+
+
 def test_the_sample_is_a_list_of_its_own(folder):
     probs, labels = np.load("probs.npy"), np.load("labels.npy")
     issues = dualt.find_label_issues(probs, labels)
     page = render_report(issues.transition_estimate, issues, audit=sheet_of([7, 3, 5], labels))
-    numbers = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))
-    (audit,) = numbers["lists"]  # beside suspects with suggestions the sample would not be blind
+    audit = the_list(page)  # beside suspects with suggestions the sample would not be blind
     assert (audit["key"], audit["columns"]) == ("audit", ["index", "given", "true"])
     assert audit["index"] == [7, 3, 5]
     np.testing.assert_array_equal(audit["given"], labels[[7, 3, 5]])
@@ -64,12 +86,10 @@ def test_a_page_needs_probabilities(folder):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("options", [[], ["--classes", "names.txt"]])
-def test_what_is_verified_in_the_browser_corrects_the_estimate(browser, folder, options):
+def test_what_is_verified_in_the_browser_corrects_the_estimate(open_page, folder, options):
     rows = make_page(*options)
     clean, labels = np.load("clean.npy"), np.load("labels.npy")
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto((folder / "a.html").as_uri())
+    page = open_page("a.html")
     section = page.locator("#audit")
     seen = []
     section.locator(".list").focus()
@@ -81,11 +101,7 @@ def test_what_is_verified_in_the_browser_corrects_the_estimate(browser, folder, 
     assert set(seen) <= set(rows)
     assert seen != sorted(seen), "in random order, so that the first thirty are a random sample too"
     assert page.locator("#suspects").count() == 0, "suggestions beside it would not leave the sample blind"
-    with page.expect_download() as event:
-        page.get_by_role("button", name="Download verified labels").click()
-    assert event.value.suggested_filename == "audit-review.csv"
-    event.value.save_as(folder / "audit-review.csv")
-    context.close()
+    verified(page, folder)
     found = read_audit(folder / "audit-review.csv")
     assert found.rows.tolist() == sorted(seen)
     if not options:
@@ -99,13 +115,11 @@ def test_what_is_verified_in_the_browser_corrects_the_estimate(browser, folder, 
 
 
 @pytest.mark.browser
-def test_the_page_asks_for_the_class_before_it_shows_the_label(browser, folder):
+def test_the_page_asks_for_the_class_before_it_shows_the_label(open_page, folder):
     make_page("--classes", "names.txt")
     labels = np.load("labels.npy")
     names = ["cat", "dog", "cow"]
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto((folder / "a.html").as_uri())
+    page = open_page("a.html")
     section = page.locator("#audit")
     card = section.locator(".card")
     index = int(card.locator(".head span").first.inner_text().removeprefix("Example "))
@@ -127,11 +141,10 @@ def test_the_page_asks_for_the_class_before_it_shows_the_label(browser, folder):
     page.keyboard.press("k")
     assert card.locator(".labels").is_visible()
     assert names[labels[index]] in card.locator(".labels").inner_text()
-    context.close()
 
 
 @pytest.mark.browser
-def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(browser, folder):
+def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(open_page, folder):
     make_page()
     sheet = read_sheet("audit.csv")
     true = sheet.true.astype(object)
@@ -140,17 +153,11 @@ def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(browser,
     more = ["--probs", "probs.npy", "--more", 15, "-o", "audit.csv", "--report", "b.html"]
     result = run("audit", "labels.npy", *more)
     assert result.exit_code == 0, result.output
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto((folder / "b.html").as_uri())
+    page = open_page("b.html")
     section = page.locator("#audit")
     assert page.locator(".progress span").first.inner_text().startswith("20 of 75 reviewed")
     section.get_by_role("group", name="Choose a class").get_by_role("button").first.click()
-    with page.expect_download() as event:
-        page.get_by_role("button", name="Download verified labels").click()
-    event.value.save_as(folder / "audit-review.csv")
-    context.close()
-    found = read_sheet("audit-review.csv")
+    found = verified(page, folder)
     assert (len(found.rows), len(found.filled)) == (75, 21)
     assert set(found.rows) == set(read_sheet("audit.csv").rows)
 
@@ -159,6 +166,6 @@ def test_ids_travel_with_the_sample(folder):
     issues = dualt.find_label_issues(np.load("probs.npy"), np.load("labels.npy"))
     named = replace(issues, ids=[f"sku-{row}" for row in range(N_SAMPLES)])
     page = render_report(None, named, audit=sheet_of([7, 3], np.load("labels.npy")))
-    audit = json.loads(re.search('id="numbers">(.*)</script>', page).group(1))["lists"][0]
+    audit = the_list(page)
     assert audit["columns"] == ["index", "id", "given", "true"]
     assert audit["ids"] == ["sku-7", "sku-3"]

@@ -1,3 +1,5 @@
+"""What a row looks like on the page: texts, arrays, files of any kind as small pictures that browsers show."""
+
 import base64
 import io
 
@@ -8,6 +10,8 @@ from report_samples import report, texts
 
 from dualt.errors import FileError, InputError
 from dualt.report import image_previews, render_report, text_previews
+
+RNG = np.random.default_rng(0)
 
 
 def decoded(uri):
@@ -101,20 +105,13 @@ def test_a_picture_belongs_to_the_row_of_its_name(tmp_path, names, ids):
     assert previews.names == {2: names[2], 0: names[0]}
 
 
-def test_a_mere_count_of_files_is_not_enough(tmp_path):
-    fill(tmp_path, ["b.png", "a.png"])
-    with pytest.raises(InputError, match=r"named by their rows, got 'a\.png'\. Name the rows by their files"):
+@pytest.mark.parametrize(
+    "names", [["b.png", "a.png"], ["cat/0.png", "cat/x.png"], ["0.png"], ["0.png", "1.png", "2.png"]]
+)
+def test_without_ids_files_are_named_by_rows(tmp_path, names):
+    fill(tmp_path, names)
+    with pytest.raises(InputError, match=r"2 image files in .*, named by their rows .*, got \d, the first .*\(ids\)"):
         image_previews(tmp_path, [0], n_samples=2)
-
-
-def test_class_folders_must_have_the_labels(tmp_path):
-    names = ["cat/b.png", "dog/a.png", "cat/a.png"]
-    pictures = fill(tmp_path, names)
-    found = image_previews(tmp_path, range(3), n_samples=3, labels=["cat", "cat", "dog"])
-    assert colours(found) == {0: pictures["cat/a.png"], 1: pictures["cat/b.png"], 2: pictures["dog/a.png"]}
-    for labels in (["cat", "dog", "cat"], ["dog", "dog", "cat"], None):
-        with pytest.raises(InputError, match="class folders"):
-            image_previews(tmp_path, range(3), n_samples=3, labels=labels)
 
 
 def test_an_id_without_a_file_or_with_two_is_refused(tmp_path):
@@ -157,3 +154,57 @@ def test_texts_of_another_number_or_kind_are_refused(tmp_path):
         text_previews(path, [0], n_samples=2)
     with pytest.raises(FileError, match="No such file"):
         text_previews(tmp_path / "nothing.txt", [0], n_samples=2)
+
+
+def shown(folder, file="0.png"):
+    """Return the kind and the picture that a page shows of the only file of a folder."""
+    head, body = decoded(image_previews(folder, [0], n_samples=1, ids=[file]).content[0])
+    return head.removeprefix("data:image/").removesuffix(";base64"), Image.open(io.BytesIO(body))
+
+
+def noise(height, width, channels=3):
+    return Image.fromarray(RNG.integers(0, 256, (height, width, channels), dtype=np.uint8))
+
+
+def test_a_photograph_is_made_smaller(tmp_path):
+    noise(900, 1200).save(tmp_path / "0.png")
+    kind, picture = shown(tmp_path)
+    assert (kind, picture.size, picture.mode) == ("jpeg", (800, 600), "RGB")
+
+
+@pytest.mark.parametrize("ending", ["bmp", "tiff", "ppm", "pgm", "tif", "png"])
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_small_images_are_shown_pixel_by_pixel(tmp_path, ending, mode):
+    image = noise(9, 7).convert(mode)
+    image.save(tmp_path / f"0.{ending}")
+    kind, picture = shown(tmp_path, f"0.{ending}")
+    assert kind == "png"
+    np.testing.assert_array_equal(np.asarray(picture.convert("RGB")), np.asarray(image.convert("RGB")))
+
+
+def test_a_picture_is_turned_as_its_camera_was_held(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter turn
+    noise(900, 1200).save(tmp_path / "0.png", exif=exif)
+    assert shown(tmp_path)[1].size == (600, 800)
+
+
+def test_a_page_of_many_pictures_has_smaller_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("dualt.report.previews.TOTAL_LIMIT", 100_000)
+    for number in range(10):
+        noise(150, 150).save(tmp_path / f"{number}.png")
+    many, few = (image_previews(tmp_path, range(number), n_samples=10).content for number in (10, 2))
+    assert sum(map(len, many.values())) <= 100_000 * 4 / 3 + 1000  # in base64
+    assert len(few[0]) > 1.5 * len(many[0])
+
+
+def test_a_file_that_is_cut_off_or_a_bomb_is_one_clear_error(tmp_path, monkeypatch):
+    noise(1000, 1000).save(tmp_path / "0.bmp")
+    whole = (tmp_path / "0.bmp").read_bytes()
+    (tmp_path / "0.bmp").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FileError, match=r"Cannot read the image .*0\.bmp: .*truncated.*Replace or remove it"):
+        shown(tmp_path, "0.bmp")
+    (tmp_path / "0.bmp").write_bytes(whole)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    with pytest.raises(FileError, match=r"0\.bmp: .*decompression bomb"):
+        shown(tmp_path, "0.bmp")

@@ -66,10 +66,12 @@ def test_unusable_values_are_refused(change, words):
 
 
 def test_changes_are_read_as_toml_or_else_as_text():
-    assert parse_changes(["sizes=[100, 0.5]", "loss = logistic"]) == {"sizes": [100, 0.5], "loss": "logistic"}
-    assert parse_changes(["sizes=100", "estimators=t,true"]) == {"sizes": [100], "estimators": ["t", "true"]}
-    nested = parse_changes(["recipes.forward.momentum=0.9", "recipes.forward.epochs=3", "noise=sym-20, pair-45"])
-    assert nested == {"recipes": {"forward": {"momentum": 0.9, "epochs": 3}}, "noise": ["sym-20", "pair-45"]}
+    texts = ["sizes=[100, 0.5]", "loss = logistic", "estimators=t, true", "epochs=3", "batch_norm=true", "stem=none",
+             "recipes.forward.momentum=0.9", "recipes.forward.schedule=steps"]  # fmt: skip
+    found = load_experiment("table1", "paper", parse_changes(texts))
+    assert (found.sizes, found.loss, found.estimators) == ((100.0, 0.5), "logistic", ("t", "true"))
+    assert (found.epochs, found.batch_norm, found.stem) == (3, True, None)
+    assert found.recipes == {"forward": {"momentum": 0.9, "schedule": "steps"}}
     for text in ("epochs", "=3"):
         with pytest.raises(InputError, match="field=value"):
             parse_changes([text])

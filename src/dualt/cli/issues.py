@@ -142,7 +142,7 @@ def _with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
 
     if images is None or not images.is_dir():
         return found
-    files = match_files(images, len(found), found.ids, found.given_names)
+    files = match_files(images, len(found), found.ids)
     return replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
 
 

@@ -66,6 +66,7 @@ def _experiments(name: str, profile: str, datasets: str | None, texts: list[str]
     from dualt.reproduce.experiments import parse_changes
 
     changes = parse_changes(texts)
+    datasets = changes.get("datasets") if datasets is None else datasets
     if datasets is not None:
         changes["datasets"] = [dataset.strip() for dataset in datasets.split(",") if dataset.strip()]
     if name != "all":

@@ -26,7 +26,8 @@ Floats = NDArray[np.float64]
 _N_ANNOTATORS, _N_SEEN = 5, 10
 _STRENGTH = 5.0  # inverse ridge penalty of an annotator, for features with a mean square norm of one
 _LARGEST_LIFT = 100.0  # in log odds: beyond it a label is never, or always, wrong
-_RATE_SPREAD = 0.1  # standard deviation of the rates of part-dependent noise, as published
+# Of part-dependent noise: standard deviation of the rates, as published, and how strongly features choose the class.
+_RATE_SPREAD, _SHARPNESS = 0.1, 2.0
 
 
 class InstanceNoise(NamedTuple):
@@ -42,12 +43,11 @@ class InstanceNoise(NamedTuple):
 def weak_annotators(
     features: ArrayLike, clean_labels: Any, rate: float, random_state: RandomState = 0
 ) -> InstanceNoise:
-    """Draw labels from five weak annotators, who err most on hard examples.
+    """Draw labels from five weak annotators, who err most on hard examples, with labels that these resemble.
 
     Each annotator is a logistic regression trained on ten clean examples per class, and labels a random fifth of the
-    rows. It gives row x of true class y the label j with probability ∝ P(j | x) · exp(λ·1[j = y]), where one λ for all
-    rows makes `rate` the mean probability of a wrong label. Hard examples are wrong more often than easy ones, and the
-    wrong label is one that the example resembles.
+    rows: j with probability ∝ P(j | x) · exp(λ·1[j = y]) for true class y, with one λ that makes `rate` the mean
+    probability of a wrong label.
 
     Parameters
     ----------
@@ -96,31 +96,17 @@ def weak_annotators(
     return _drawn(np.asarray(softmax(beliefs, axis=1)), array, coder, rng)
 
 
-def part_dependent(
-    features: ArrayLike,
-    clean_labels: Any,
-    rate: float,
-    random_state: RandomState = 0,
-    *,
-    sharpness: float = 2.0,
-) -> InstanceNoise:
+def part_dependent(features: ArrayLike, clean_labels: Any, rate: float, random_state: RandomState = 0) -> InstanceNoise:
     """Draw labels with part-dependent noise: each example has its own rate, its features choose the wrong class.
 
     For example x of true class y, with W_1 … W_C of independent standard normal entries,
 
-        q ~ N(rate, 0.1²) truncated;  p_j ∝ exp(sharpness · (x W_y)_j / √d) for j ≠ y;
+        q ~ N(rate, 0.1²) truncated;  p_j ∝ exp(2 (x W_y)_j / √d) for j ≠ y;
         P(given = y) = 1 − q,  P(given = j) = q · p_j.
 
     Two things differ from the published algorithm. The rate is truncated symmetrically, so that its mean stays `rate`.
-    Features are standardised and x W is divided by √d, so that `sharpness` means the same for any number of features;
-    the published noise is sharper, nearly a function of x and y.
-
-    Parameters
-    ----------
-    features, clean_labels, rate, random_state
-        As in `weak_annotators`.
-    sharpness
-        How strongly the features determine the wrong class; 0: uniform over the other classes.
+    Features are standardised and x W is divided by √d, so that the noise is as sharp for any number of features; the
+    published one is sharper, nearly a function of x and y. Parameters are those of `weak_annotators`.
 
     References
     ----------
@@ -139,8 +125,6 @@ def part_dependent(
     from scipy.special import ndtr, ndtri, softmax
 
     array, coder, codes, scaled = _checked(features, clean_labels, rate)
-    if not (isinstance(sharpness, (int, float, np.number)) and 0 <= sharpness < np.inf):
-        raise InputError(f"Expected sharpness, a number of at least 0, got {sharpness!r}.")
     rng = noise_generator(random_state, "parts", codes)
     # Truncated symmetrically to [0, 1]; clipped because of rounding errors.
     reach = ndtr(min(rate, 1 - rate) / _RATE_SPREAD)
@@ -149,7 +133,7 @@ def part_dependent(
     distributions = np.empty((len(codes), coder.n_classes))
     for label, own in enumerate(weights):
         members = np.flatnonzero(codes == label)
-        logits = scaled[members] @ own * (sharpness / np.sqrt(scaled.shape[1]))
+        logits = scaled[members] @ own * (_SHARPNESS / np.sqrt(scaled.shape[1]))
         logits[:, label] = -np.inf
         distributions[members] = rates[members, None] * softmax(logits, axis=1)
         distributions[members, label] = 1 - rates[members]
@@ -157,9 +141,9 @@ def part_dependent(
 
 
 def expected_transition(distributions: ArrayLike, clean_labels: Any) -> Floats:
-    """Return the matrix that the labels were drawn with: `distributions` averaged over each true class.
+    """Return the matrix to compare an estimate with: the mean of `distributions` over each true class.
 
-    Compare an estimate of T with it. A class without examples gets the row of the identity.
+    A class without examples gets the row of the identity.
 
     Examples
     --------

@@ -61,13 +61,7 @@ def asymmetric(
 ) -> NDArray[np.float64]:
     """Return the matrix of a mapping class → class → rate; labels that are not mentioned stay.
 
-    Parameters
-    ----------
-    flips
-        `{"cat": {"dog": 0.3}}`: three in ten cats are labelled dog. Keys are class numbers, or names if
-        `class_names` is given.
-    n_classes, class_names
-        Give one of them: it determines the number of classes.
+    Keys are class numbers, or names if `class_names` is given; one of `n_classes` and `class_names` must be.
 
     Examples
     --------
@@ -89,9 +83,11 @@ def asymmetric(
                 raise InputError(f"Expected flips to another class, got {source!r} → {target!r}.")
             transition[row, column] = check_fraction(rate, f"rate of {source!r} → {target!r}", inclusive=True)
             transition[row, row] -= rate
-            if transition[row, row] < -1e-12:
-                got = 1 - transition[row, row]
-                raise InputError(f"Expected rates that sum to at most 1, got {got:.6g} for {source!r}.")
+    if transition.min() < -1e-12:
+        row = int(transition.min(axis=1).argmin())
+        raise InputError(
+            f"Expected rates that sum to at most 1, got {1 - transition[row, row]:.6g} for {names[row]!r}."
+        )
     return np.clip(transition, 0, 1)
 
 
@@ -115,9 +111,9 @@ def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomSt
 
 
 def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArray[np.float64]:
-    """Return the matrix of a name like `sym-0.2`, `pair-45` (percent), `random-0.3` or `clean`.
+    """Return the matrix of a name like `sym-0.2`, `pair-45`, `random-0.3` or `clean`.
 
-    A rate is a fraction up to 1, and percent from 2 or with the sign: `sym-1.5%`. Between 1 and 2 it is refused.
+    A rate up to 1 is a fraction, a larger one is percent, as is one with the sign: `sym-0.5%`.
 
     Examples
     --------
@@ -140,11 +136,6 @@ def parse_name(name: str) -> tuple[str, float]:
         rate = float(amount.rstrip("%"))
     except ValueError:
         raise InputError(f"Expected noise like 'sym-0.2', 'pair-45', 'random-0.3' or 'clean', got {name!r}.") from None
-    if 1 < rate < 2 and not amount.endswith("%"):
-        raise InputError(
-            f"Expected a rate of at most 1, or percent, got {name!r}, which could be either. For {rate:g} percent write"
-            f" '{kind}-{rate:g}%' or '{kind}-{rate / 100:g}'."
-        )
     kind = "sym" if kind == "symmetric" else kind
     if kind not in ("sym", "pair", "random"):
         raise UnknownNameError("noise", kind, ["sym", "pair", "random", "clean"])
@@ -170,8 +161,7 @@ def corrupt(
     random_state
         Seed or generator.
     exact
-        Round each row's counts to whole labels (largest remainder) instead of drawing them; which labels
-        change is still random.
+        Round the counts of each row (largest remainder) instead of drawing them; which labels change is still random.
     class_names
         In the order of the rows of `transition`; sorted by default.
 

@@ -107,21 +107,16 @@ def render_report(
         Several estimates, shown side by side.
     audit
         The sheet of `dualt audit`: listed instead of the suspects, and the label is shown once the class was chosen.
-    images
-        What the examples look like: an array or folder as `image_previews` takes it.
-    texts
-        What the examples say, one per row, or a file with one per line; by default `issues.texts`.
+    images, texts
+        What the examples look like, as `image_previews` takes it, or what they say: one text per row, or a file with
+        one per line. Default: `issues.texts`.
     columns
         Other columns to show beside each example, by name: one value per row.
-    notes
-        Short remarks on single rows, such as who gave which label, by position in the data.
-    second
-        The likeliest other class of doubtful labels, and its probability, by position in the data. Default: the class
-        that the label most often hides.
-    command
-        What to run on the download, shown below the list. Default: the command without the user's own names.
-    written
-        The labels as they are in the user's file, for the download, where they are not the names of their classes.
+    notes, second
+        By position in the data: short remarks, such as who gave which label; and the likeliest other class of doubtful
+        labels with its probability. Default: the class that the label most often hides.
+    command, written
+        What to run on the download, and the labels as they are in the user's file, where they are not class names.
     votes
         Adds a table of annotators, with their matrices.
     reviewed
@@ -139,15 +134,29 @@ def render_report(
         wrong = _off_diagonal(issues.by_pair)
         # Beside suspects and suggestions an audit's sample would not be blind.
         rows, chosen = _suspects(issues, reviewed) if audit is None else _audit(audit, issues)
-        shown_list = _review_list(issues, rows, wrong, second) | _previews(issues, rows, images, texts)
-        lists = [shown_list | _beside(rows, len(issues), columns, notes, written) | chosen]
-    classes = _shown_classes(wrong)
+        listed = _review_list(issues, rows, wrong, second, columns or {})
+        listed["notes"] = [list(map(str, notes.get(row, ()))) for row in rows] if notes else None
+        listed["old"] = None if written is None else [str(written[row]) for row in rows]
+        lists = [listed | _previews(issues, rows, images, texts) | chosen]
+    classes, elsewhere = _shown_classes(wrong), _off_diagonal(shown.transition)
+    part = np.ix_(classes, classes)
+    matrix = {"classes": classes.tolist(), "value": _rounded(shown.transition[part]), "others": None}
+    for name, bound in zip(
+        ("low", "high"), estimate.confidence_interval(level) if estimate else (None, None), strict=True
+    ):
+        matrix[name] = None if bound is None else _rounded(bound[part])
+    if len(classes) < len(shown.transition):
+        matrix["others"] = _rounded(np.maximum(0.0, 1 - shown.transition[part].sum(axis=1)))
     content = {
         "names": list(shown.class_names),
         "shown": list(map(visible_name, shown.class_names)),
         "level": level,
-        "matrix": _matrix(shown.transition, classes, None if estimate is None else estimate.confidence_interval(level)),
-        "rates": _rates(shown.transition),
+        "matrix": matrix,
+        "rates": {
+            "value": _rounded(1 - np.diagonal(shown.transition)),
+            "mostly": elsewhere.argmax(axis=1).tolist(),
+            "share": _rounded(elsewhere.max(axis=1)),
+        },
         "methods": [{"name": other.estimator, "rates": _rounded(other.noise_rates, 4)} for other in comparison],
         "likely": _likely(lists, wrong),
         "lists": lists,
@@ -245,12 +254,17 @@ def _audit(audit: Sheet, issues: LabelIssues) -> tuple[list[int], dict[str, Any]
 
 
 def _review_list(
-    issues: LabelIssues, rows: Sequence[int], wrong: NDArray[Any], second: Mapping[int, tuple[int, float]] | None
+    issues: LabelIssues,
+    rows: Sequence[int],
+    wrong: NDArray[Any],
+    second: Mapping[int, tuple[int, float]] | None,
+    columns: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
-    """Return what is known of each row, in this order."""
+    """Return what is known of each row, in this order, with values of other columns cut to a readable length."""
     ids, given, suggested = issues.row_ids, issues.given[rows].tolist(), issues.suggested[rows].tolist()
-    if ids is not None and len(ids) != len(issues):
-        raise InputError(f"Expected {len(issues):,} ids, one per label, got {len(ids):,}.")
+    for what, values in {"ids": ids, **{f"values of {name!r}": values for name, values in columns.items()}}.items():
+        if values is not None and len(values) != len(issues):
+            raise InputError(f"Expected {len(issues):,} {what}, one per label, got {len(values):,}.")
     probability = _rounded(issues.suggested_probability[rows], 3)
     doubtful = [int(one == other) for one, other in zip(given, suggested, strict=True)]
     for place in np.flatnonzero(doubtful).tolist():
@@ -265,6 +279,8 @@ def _review_list(
         "doubtful": doubtful,
         "right": _rounded(issues.probability_right[rows], 3),
         "probability": probability,
+        "fields": list(map(str, columns)),
+        "cells": [[cut(str(values[row]), _CELL) for values in columns.values()] for row in rows] if columns else None,
     }
 
 
@@ -275,7 +291,7 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
     found, texts = None, issues.texts if texts is None else texts
     if images is not None:
         names = issues.row_ids if issues.images is None else issues.images
-        found = image_previews(images, rows, n_samples=len(issues), ids=names, labels=issues.given_names)
+        found = image_previews(images, rows, n_samples=len(issues), ids=names)
     elif texts is not None:
         found = text_previews(texts, rows, n_samples=len(issues))
     return {
@@ -286,40 +302,6 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
     }
 
 
-def _beside(
-    rows: Sequence[int],
-    n_samples: int,
-    columns: Mapping[str, Sequence[Any]] | None,
-    notes: Mapping[int, Sequence[str]] | None,
-    written: Sequence[str] | None,
-) -> dict[str, Any]:
-    """Return the values of other columns, cut to a readable length, the remarks and the labels in the user's file."""
-    for name, values in (columns or {}).items():
-        if len(values) != n_samples:
-            raise InputError(f"Expected {n_samples:,} values of {name!r}, one per label, got {len(values):,}.")
-    cells = [[cut(str(values[row]), _CELL) for values in (columns or {}).values()] for row in rows]
-    return {
-        "fields": list(map(str, columns or {})),
-        "cells": cells if columns else None,
-        "notes": [list(map(str, notes.get(row, ()))) for row in rows] if notes else None,
-        "old": None if written is None else [str(written[row]) for row in rows],
-    }
-
-
-def _matrix(
-    transition: NDArray[Any], classes: NDArray[Any], interval: tuple[NDArray[Any], NDArray[Any]] | None
-) -> dict[str, Any]:
-    part = np.ix_(classes, classes)
-    values = transition[part]
-    return {
-        "classes": classes.tolist(),
-        "value": _rounded(values),
-        "low": interval and _rounded(interval[0][part]),
-        "high": interval and _rounded(interval[1][part]),
-        "others": _rounded(np.maximum(0.0, 1 - values.sum(axis=1))) if len(classes) < len(transition) else None,
-    }
-
-
 def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
     """Return the classes of the heatmap: all, or those of the largest confusions."""
     if len(wrong) <= _MATRIX_CLASSES:
@@ -327,15 +309,6 @@ def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
     order = np.stack(np.divmod(np.argsort(wrong, axis=None)[::-1], len(wrong)), axis=1).ravel()
     _, first = np.unique(order, return_index=True)
     return np.sort(order[np.sort(first)[:_MATRIX_CLASSES]])
-
-
-def _rates(transition: NDArray[Any]) -> dict[str, Any]:
-    elsewhere = _off_diagonal(transition)
-    return {
-        "value": _rounded(1 - np.diagonal(transition)),
-        "mostly": elsewhere.argmax(axis=1).tolist(),
-        "share": _rounded(elsewhere.max(axis=1)),
-    }
 
 
 def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, list[int]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.files import read_text
@@ -25,10 +24,6 @@ _SIDES = (800, 400, 200, 100)
 # Up to this side pictures keep every pixel; JPEG would blur digits and icons.
 _EXACT_SIDE = 128
 _PIXELATED_BELOW = 65
-_REMEDY = (
-    "Name the rows by their files (ids), name the files by their row numbers (0.png, 1.png, ...), or pass the images"
-    " as one array."
-)
 
 
 class Previews(NamedTuple):
@@ -41,18 +36,12 @@ class Previews(NamedTuple):
 
 
 def image_previews(
-    source: Any,
-    indices: Iterable[int],
-    *,
-    n_samples: int,
-    ids: Sequence[Any] | None = None,
-    labels: Sequence[str] | None = None,
+    source: Any, indices: Iterable[int], *, n_samples: int, ids: Sequence[Any] | None = None
 ) -> Previews:
     """Return a picture for each row of `indices`, at most 800 pixels wide and high, smaller where there are many.
 
     `source` is a uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3), one image for each of the `n_samples`
-    rows; an .npy file of one; or a folder of image files, which belong to the rows by their names: see `match_files`
-    for `ids` and `labels`.
+    rows; an .npy file of one; or a folder of image files, which belong to the rows by their names: see `match_files`.
     """
     from PIL import Image
 
@@ -61,7 +50,7 @@ def image_previews(
     rows = [int(index) for index in indices]
     allowed = min(PICTURE_LIMIT, TOTAL_LIMIT // max(len(rows), 1))
     if isinstance(source, (str, Path)) and Path(source).is_dir():
-        files, content = match_files(Path(source), n_samples, ids, labels), {}
+        files, content = match_files(Path(source), n_samples, ids), {}
         for row in rows:
             with opened_image(files[row]) as image:
                 content[row] = _data_uri(image, allowed)
@@ -71,7 +60,17 @@ def image_previews(
             raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
         source = load_array(Path(source))
     pixels = np.asanyarray(source)
-    _check_pixels(pixels, n_samples)
+    shaped = pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (1, 3))
+    if not shaped or 0 in pixels.shape[1:]:
+        hint = " Move the channels last: np.moveaxis(images, 1, -1)." if pixels.ndim == 4 else ""
+        raise InputError(f"Expected images of shape (n, H, W) or (n, H, W, 3), got {pixels.shape}.{hint}")
+    if pixels.dtype != np.uint8:
+        raise InputError(
+            f"Expected images as uint8 from 0 to 255, got {pixels.dtype}."
+            " For values from 0 to 1 pass (images * 255).astype('uint8')."
+        )
+    if len(pixels) != n_samples:
+        raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
     pixels = pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels
     content = {row: _data_uri(Image.fromarray(pixels[row]), allowed) for row in rows}
     return Previews("image", content, pixelated=max(pixels.shape[1:3]) < _PIXELATED_BELOW)
@@ -97,14 +96,11 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def match_files(
-    folder: Path, n_samples: int, ids: Sequence[Any] | None = None, labels: Sequence[str] | None = None
-) -> Mapping[int, Path]:
+def match_files(folder: Path, n_samples: int, ids: Sequence[Any] | None = None) -> Mapping[int, Path]:
     """Return the file of each row, by name: the order of files says nothing about the order of the labels.
 
     With `ids`, a row's file is the one whose path inside the folder, whose name or whose stem is its id; other files
-    are left alone. Without, the files must be named by the row numbers 0 to n - 1, or be in a folder per class such
-    that the sorted classes, and the sorted files in each, have the given `labels` in their order.
+    are left alone. Without, the files must be named by the row numbers 0 to n - 1.
     """
     files: list[Path] = []
     try:
@@ -118,22 +114,14 @@ def match_files(
     if ids is not None:
         names = [file.relative_to(folder).as_posix() for file in files]
         return {row: files[place] for row, place in enumerate(match_names(folder, names, list(map(str, ids))))}
-    if len(files) != n_samples:
-        raise InputError(
-            f"Expected {n_samples:,} image files in {folder}, one per label, got {len(files):,}. {_REMEDY}"
-        )
     by_number = {int(file.stem): file for file in files if file.stem.isascii() and file.stem.isdigit()}
-    if by_number.keys() == set(range(n_samples)):
-        return by_number
-    classes = [file.relative_to(folder).parts[0] for file in files if file.parent != folder]
-    if labels is not None and classes == list(labels):
-        return dict(enumerate(files))
-    if len(classes) == n_samples:
+    if len(files) != n_samples or by_number.keys() != set(range(n_samples)):
         raise InputError(
-            f"Expected the class folders of {folder} as labels, in sorted order, got other labels or another order."
-            f" {_REMEDY}"
+            f"Expected {n_samples:,} image files in {folder}, named by their rows (0.png, 1.png, ...), got"
+            f" {len(files):,}, the first {files[0].name!r}. Rename them, name the rows by their files (ids), or pass"
+            " the images as one array."
         )
-    raise InputError(f"Expected files in {folder} named by their rows, got {files[0].name!r}. {_REMEDY}")
+    return by_number
 
 
 def _data_uri(image: Any, allowed: int) -> str:
@@ -159,17 +147,3 @@ def _data_uri(image: Any, allowed: int) -> str:
         if stream.tell() <= allowed:
             break
     return f"data:image/{kind};base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
-
-
-def _check_pixels(pixels: NDArray[Any], n_samples: int) -> None:
-    shaped = pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (1, 3))
-    if not shaped or 0 in pixels.shape[1:]:
-        hint = " Move the channels last: np.moveaxis(images, 1, -1)." if pixels.ndim == 4 else ""
-        raise InputError(f"Expected images of shape (n, H, W) or (n, H, W, 3), got {pixels.shape}.{hint}")
-    if pixels.dtype != np.uint8:
-        raise InputError(
-            f"Expected images as uint8 from 0 to 255, got {pixels.dtype}."
-            " For values from 0 to 1 pass (images * 255).astype('uint8')."
-        )
-    if len(pixels) != n_samples:
-        raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")

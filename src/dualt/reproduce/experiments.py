@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib.resources import files
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -19,7 +20,6 @@ else:
 EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
 PROFILES = ("smoke", "laptop", "paper-text", "paper")
 
-_LISTS = ("datasets", "noise", "estimators", "methods", "sizes")
 # TOML has no null: this word removes a value that a lower layer has set.
 _NONE = "none"
 
@@ -76,8 +76,8 @@ class Experiment(TrainingSpec):
     sizes: tuple[float, ...] = (1.0,)
     seeds: int = 5
     method_epochs: int | None = None
-    recipes: Mapping[str, Mapping[str, Any]]
-    estimator_options: Mapping[str, Mapping[str, Any]]
+    recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    estimator_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for size in self.sizes:
@@ -91,13 +91,13 @@ class Experiment(TrainingSpec):
 
 
 def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, Any] | None = None) -> Experiment:
-    """Return the experiment `name` with the settings of a profile, and `changes` on top.
+    """Return the experiment `name` with the settings of a profile, and `changes` on top, as values or as texts.
 
     Examples
     --------
-    >>> experiment = load_experiment("figure2", "paper", {"seeds": 2})
-    >>> experiment.noise, experiment.seeds
-    (('sym-20', 'pair-45'), 2)
+    >>> experiment = load_experiment("figure2", "paper", {"seeds": 2, "sizes": "500, 1000"})
+    >>> experiment.noise, experiment.seeds, experiment.sizes
+    (('sym-20', 'pair-45'), 2, (500.0, 1000.0))
     """
     check_names("experiment", (name,), (*EXPERIMENTS, "all"))
     check_names("profile", (profile,), PROFILES)
@@ -105,32 +105,39 @@ def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, An
     own = preset.pop("profiles", {}).get(profile, {})
     hints = get_type_hints(Experiment)
     check_names(f"setting of {name}", changes or (), hints.keys() - {"name", "profile"})
-    content = merge_tables(merge_tables(preset, own), changes or {})
+    content = _merged(_merged(preset, own), changes or {})
+    datasets = _converted(content["datasets"], hints["datasets"], "datasets")
     for key in ("network", "width", "augment"):
         given = content.get(key, {})
-        content[key] = given if isinstance(given, Mapping) else dict.fromkeys(content["datasets"], given)
-    content = {"recipes": {}, "estimator_options": {}, **content, "name": name, "profile": profile}
+        named = given if isinstance(given, Mapping) else dict.fromkeys(datasets, given)
+        content[key] = {dataset: named[dataset] for dataset in datasets if dataset in named}
+    content |= {"name": name, "profile": profile}
     return Experiment(**{key: _converted(value, hints[key], key) for key, value in content.items()})
 
 
-def merge_tables(below: Any, above: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(below: Any, above: Mapping[str, Any]) -> dict[str, Any]:
     """Return `below` updated with `above`, recursively."""
     if not isinstance(below, Mapping):
         return dict(above)
-    both = {key: merge_tables(below.get(key), own) for key, own in above.items() if isinstance(own, Mapping)}
+    both = {key: _merged(below.get(key), own) for key, own in above.items() if isinstance(own, Mapping)}
     return {**below, **above, **both}
 
 
 def _converted(value: Any, hint: Any, name: str) -> Any:
-    """Return a setting in the type of its field, or raise `InputError`."""
+    """Return a setting, or the text of one, in the type of its field; a text is TOML, and a list needs commas only."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):  # X | None
         return None if value == _NONE else _converted(value, arguments[0], name)
     if origin is tuple:
-        items = value if isinstance(value, (list, tuple)) else [value]
+        items = value if isinstance(value, (list, tuple)) else str(value).strip("[] ").split(",")
         return tuple(_converted(item, arguments[0], name) for item in items)
     if origin is Mapping and isinstance(value, Mapping):
         return {key: _converted(own, arguments[1], f"{name}.{key}") for key, own in value.items() if own != _NONE}
+    if isinstance(value, str):
+        value = value.strip()
+        if hint is not str:
+            with suppress(ValueError, RecursionError):
+                value = tomllib.loads(f"x = {value}")["x"]
     if origin is Literal:
         expected, fits = " or ".join(map(repr, arguments)), value in arguments
     elif hint is int:
@@ -153,12 +160,12 @@ def check_names(kind: str, given: Iterable[str], known: Collection[str]) -> None
 
 
 def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
-    """Return the settings of texts like `epochs=20`. A value is TOML, else a string; lists need commas only.
+    """Return the settings of texts like `epochs=20`, for `load_experiment`.
 
     Examples
     --------
     >>> parse_changes(["epochs=20", "network.mnist=lenet", "sizes=0.1,1.0"])
-    {'epochs': 20, 'network': {'mnist': 'lenet'}, 'sizes': [0.1, 1.0]}
+    {'epochs': '20', 'network': {'mnist': 'lenet'}, 'sizes': '0.1,1.0'}
     """
     changes: dict[str, Any] = {}
     for text in texts:
@@ -166,20 +173,8 @@ def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
         path = [part.strip() for part in key.split(".")]
         if not equals or not all(path):
             raise InputError(f"Expected field=value after --set, got {text!r}.")
-        parsed: Any
-        if path[0] in _LISTS and not value.lstrip().startswith("["):
-            parsed = [part.strip() for part in value.split(",") if part.strip()]
-            parsed = [*map(_parse_value, parsed)] if path == ["sizes"] else parsed
-        else:
-            parsed = _parse_value(value)
+        setting: Any = value
         for name in reversed(path):
-            parsed = {name: parsed}
-        changes = merge_tables(changes, parsed)
+            setting = {name: setting}
+        changes = _merged(changes, setting)
     return changes
-
-
-def _parse_value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"x = {text}")["x"]
-    except (ValueError, RecursionError):
-        return text.strip()

@@ -21,7 +21,6 @@ _STYLES = (
     ("#a05ab5", "-", "v"), ("#e6ab02", "--", "P"), ("#17899c", ":", "X"), ("#8c564b", "-.", "<"),
     ("#7f7f7f", "--", ">"), ("#c2185b", "-", "*"),
 )  # fmt: skip
-_FACTORS = {"T": "T (= T♣)", "DT": "dual-T (= T♣ T♠)"}
 _AXES = {
     "posterior": "mean |P − P̂|",
     "errors": "Σ|T − T̂| / C",
@@ -32,12 +31,12 @@ _AXES = {
 
 def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> list[Path]:
     """Write the tables as Markdown and CSV and the figure as SVG below `out`, and return the files."""
-    folder, paths = Path(out), []
-    for suffix, text in {"md": to_markdown(experiment, results), "csv": to_csv(results)}.items():
-        paths.append(folder / f"{experiment.name}.{suffix}")
-        with atomic_write(paths[-1]) as stream:
+    texts = {"md": to_markdown(experiment, results), "csv": to_csv(results)}
+    for suffix, text in texts.items():
+        with atomic_write(Path(out) / f"{experiment.name}.{suffix}") as stream:
             stream.write(text)
-    return [*paths, *write_figure(experiment, results, folder)]
+    paths = [Path(out) / f"{experiment.name}.{suffix}" for suffix in texts]
+    return [*paths, *write_figure(experiment, results, Path(out))]
 
 
 def to_markdown(experiment: Experiment, results: pd.DataFrame) -> str:
@@ -55,12 +54,36 @@ def _markdown_table(table: pd.DataFrame) -> list[str]:
 
 
 def write_figure(experiment: Experiment, results: pd.DataFrame, folder: Path) -> list[Path]:
-    """Draw the experiment into `folder` and return the file; none if there are no results yet."""
+    """Draw the experiment into `folder` and return the file; none if there are no results yet.
+
+    Rows are noises and columns data sets, as in the paper; Figure 1 has all noises in one, and a single data set is
+    drawn from left to right.
+    """
     if results["mean"].isna().all():
         return []
+    with naming_extra("Drawing figures"):
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    mpl.rcParams["svg.hashsalt"] = "dualt"
+    one = experiment.shows == "posterior"
+    noises, datasets = ["all"] if one else results.noise.unique(), results.dataset.unique()
+    n_rows, n_columns = (1, len(noises)) if len(datasets) == 1 else (len(noises), len(datasets))
+    figure = Figure(figsize=(max(3.4 * n_columns, 4.5), 2.8 * n_rows + 0.5), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False)
     # A single size makes no curve.
     bars = experiment.shows == "accuracies" or (experiment.shows == "errors" and len(experiment.sizes) == 1)
-    figure = _draw_bars(experiment, results) if bars else _draw_curves(experiment, results)
+    for axis, (noise, dataset) in zip(axes.flat, product(noises, datasets), strict=True):
+        own = results[(results.dataset == dataset) & (one | (results.noise == noise))]
+        axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
+        axis.tick_params(labelsize=7)
+        if bars:
+            _draw_bars(axis, own, _AXES[experiment.shows])
+        else:
+            _draw_curves(axis, own.assign(row=own.noise) if one else own, _AXES[experiment.shows])
+    # One legend for all panels, beside none of the curves.
+    legends = (axis.get_legend_handles_labels() for axis in figure.axes)
+    known = {label: handle for legend in legends for handle, label in zip(*legend, strict=True)}
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     title = f"{experiment.title} (profile {experiment.profile})"
     figure.suptitle(textwrap.fill(title, int(14 * figure.get_figwidth())), fontsize=10)
     path = folder / f"{experiment.name}.svg"
@@ -69,68 +92,28 @@ def write_figure(experiment: Experiment, results: pd.DataFrame, folder: Path) ->
     return [path]
 
 
-def _new_figure(n_rows: int, n_columns: int) -> tuple[Any, Any]:
-    with naming_extra("Drawing figures"):
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    mpl.rcParams["svg.hashsalt"] = "dualt"
-    figure = Figure(figsize=(max(3.4 * n_columns, 4.5), 2.8 * n_rows + 0.5), layout="constrained")
-    return figure, figure.subplots(n_rows, n_columns, squeeze=False)
+def _draw_curves(axis: Any, results: pd.DataFrame, quantity: str) -> None:
+    """Draw a line per estimator or quantity over the number of samples, with a band of one standard deviation."""
+    known = results[results["mean"].notna()].astype({"n_samples": float}).fillna({"sd": 0}).sort_values("n_samples")
+    for (name, curve), (colour, line, marker) in zip(known.groupby("row", sort=False), cycle(_STYLES)):
+        axis.plot("n_samples", "mean", line, data=curve, color=colour, marker=marker, markersize=3.5, label=name)
+        low, high = curve["mean"] - curve.sd, curve["mean"] + curve.sd
+        axis.fill_between(curve.n_samples, low, high, color=colour, alpha=0.2, linewidth=0)
+    axis.set_ylim(bottom=0)
+    axis.set_xscale("log")
+    axis.set_xticks(known.n_samples.unique(), [f"{size:,.0f}" for size in known.n_samples.unique()], rotation=30)
+    axis.minorticks_off()
+    axis.grid(alpha=0.3, linewidth=0.5)
+    axis.set_xlabel("samples", fontsize=8)
+    axis.set_ylabel(quantity, fontsize=8)
 
 
-def _draw_curves(experiment: Experiment, results: pd.DataFrame) -> Any:
-    """Rows are noises and columns data sets, as in the paper; Figure 1 has all noises in one."""
-    one = experiment.shows == "posterior"
-    noises, datasets = ["all"] if one else results.noise.unique(), results.dataset.unique()
-    # A single data set reads better from left to right.
-    shape = (1, len(noises)) if len(datasets) == 1 else (len(noises), len(datasets))
-    figure, axes = _new_figure(*shape)
-    for axis, (noise, dataset) in zip(axes.flat, product(noises, datasets), strict=True):
-        own = results[(results.dataset == dataset) & (one | (results.noise == noise)) & results["mean"].notna()]
-        curves = dict([*own.groupby("noise" if one else "row", sort=False)])
-        for (name, curve), (colour, line, marker) in zip(curves.items(), cycle(_STYLES)):
-            # Beside T♠, show that T is the other factor of dual-T.
-            label = _FACTORS.get(name, name) if "T♠" in curves else name
-            x, mean, sd = curve.sort_values("n_samples")[["n_samples", "mean", "sd"]].fillna(0).to_numpy(float).T
-            axis.plot(x, mean, line, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=label)
-            axis.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
-        top = (own["mean"] + own.sd.fillna(0)).max()
-        axis.set_ylim(0, 1.08 * top if top > 0 else 1.0)
-        axis.grid(alpha=0.3, linewidth=0.5)
-        axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
-        axis.set_xlabel("samples", fontsize=8)
-        sizes = sorted(own.n_samples.unique())
-        if len(sizes) > 1:
-            axis.set_xscale("log")
-        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
-        axis.minorticks_off()
-        axis.set_ylabel(_AXES[experiment.shows], fontsize=8)
-        axis.tick_params(labelsize=7)
-    # One legend for all panels, beside none of the curves.
-    legends = (axis.get_legend_handles_labels() for axis in figure.axes)
-    known = {label: handle for legend in legends for handle, label in zip(*legend, strict=True)}
-    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    return figure
-
-
-def _draw_bars(experiment: Experiment, results: pd.DataFrame) -> Any:
-    """One panel per data set and noise: ours as bars, the paper's as marks."""
-    datasets, noises = results.dataset.unique(), results.noise.unique()
-    figure, axes = _new_figure(len(datasets), len(noises))
-    for axis, (dataset, noise) in zip(axes.flat, product(datasets, noises), strict=True):
-        own = results[(results.dataset == dataset) & (results.noise == noise)][::-1]
-        shown = pd.concat([own["mean"], own.paper_mean]).dropna()
-        if experiment.shows == "accuracies" and len(shown):
-            low, high = shown.min(), shown.max()  # bars need not begin at zero
-            margin = max(0.1 * (high - low), 0.5)
-            axis.set_xlim(max(0.0, low - margin), min(100.0, high + margin))
-        means, errors = own["mean"].fillna(0), own.sd.fillna(0)
-        axis.barh(own.row, means, xerr=errors, color="#8fa8c8", error_kw={"linewidth": 0.8})
-        printed = own[own.paper_mean.notna()]
-        if len(printed):
-            axis.plot(printed.paper_mean, printed.row, "D", color="#222222", markersize=3.5, label="paper")
-            axis.legend(fontsize=6, loc="lower left")
-        axis.set_title(f"{DATASET_NAMES.get(dataset, dataset)}, {noise}", fontsize=9)
-        axis.set_xlabel(_AXES[experiment.shows], fontsize=8)
-        axis.tick_params(labelsize=6)
-    return figure
+def _draw_bars(axis: Any, results: pd.DataFrame, quantity: str) -> None:
+    """Draw ours as bars, the paper's as marks."""
+    own = results[::-1]
+    shown = pd.concat([own["mean"], own.paper_mean]).dropna()
+    if own.paper_mean.notna().any():  # bars of accuracies need not begin at zero
+        axis.set_xlim(max(0, shown.min() - 2), min(100, shown.max() + 2))
+        axis.plot(own.paper_mean, own.row, "D", color="#222222", markersize=3.5, label="paper")
+    axis.barh(own.row, own["mean"].fillna(0), xerr=own.sd.fillna(0), color="#8fa8c8", error_kw={"linewidth": 0.8})
+    axis.set_xlabel(quantity, fontsize=8)

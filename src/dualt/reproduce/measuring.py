@@ -1,9 +1,8 @@
 """What a run measures: matrices and their errors, accuracies, curves, Δ1, Δ2, Δ3.
 
-The appendix defines Δ1 = |P(Ȳ=j | x) − P̂(Ȳ=j | x)|, Δ2 = |P(Ȳ=j | Y'=l) − P̂(Ȳ=j | Y'=l)| and
-Δ3 = |P(Ȳ=j | Y'=l, Y=i, x) − P(Ȳ=j | Y'=l, x)|, computed on the training set. Given x, Y' is certain, so the last
-would not depend on the network, although it should vanish when Y' is the noisy label. We count it as the proof of
-Theorem 1 uses it: without x, weighted with P(Y'=l | Y=i).
+Given x, Y' is certain, so the appendix's Δ3 = |P(Ȳ=j | Y'=l, Y=i, x) − P(Ȳ=j | Y'=l, x)| would not depend on the
+network, although it should vanish when Y' is the noisy label. We count it as the proof of Theorem 1 uses it: without x,
+weighted with P(Y'=l | Y=i).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS, predict_probs
 from dualt.nn.run import OnStage, Stages, check_labels_possible, posterior_of, training_data
 from dualt.noise import from_name
-from dualt.reproduce.runs import GIVEN, HELD_OUT, TRUE, PosteriorSpec, RunSpec, Settings, base_name
+from dualt.reproduce.runs import GIVEN, TRUE, PosteriorSpec, RunSpec, base_name
 from dualt.transition import l1_error
 from dualt.validation import check_transition
 
@@ -57,15 +55,17 @@ class Posterior:
                 total -= round(spec.validation_fraction * total)
             n_samples = round(spec.size * total) if spec.size < 1 else min(int(spec.size), total)
             options["n_train" if spec.whole_validation else "n_samples"] = n_samples
+        transition = None if spec.matrix is None else check_transition(spec.matrix, dataset.n_classes)
+        if spec.matrix is None and spec.noise != GIVEN:
+            transition = from_name(spec.noise, dataset.n_classes, random_state=spec.seed)
         self.spec = spec
-        self.split = split_dataset(dataset, _transition(spec, dataset.n_classes), **options)
+        self.split = split_dataset(dataset, transition, **options)
         config = _config(spec, n_jobs)
         data = training_data(self.split, dataset, config.device)
         kept = None if folder is None else make_folder(folder)
         self._stages = Stages(data, dataset.class_names, config, kept, kept is not None, on_epoch)
-        # The methods that are trained through the matrix of an estimator start from one another.
-        self._branches: dict[str, Stages] = {}
-        self._estimates: dict[tuple[str, Settings], dict[str, Any]] = {}
+        # By estimator: what it measured, and the methods that are trained through its matrix.
+        self._branches: dict[str, tuple[dict[str, Any], Stages]] = {}
 
     def measure(self, run: RunSpec) -> dict[str, Any]:
         """Do a run and return what was measured."""
@@ -75,62 +75,46 @@ class Posterior:
         content: dict[str, Any] = {"n_samples": n_samples, "n_validation": n_validation}
         if run.estimator is None and run.method == "ce":
             return {**content, **_training(self._stages.train("ce")), **self._synthetic_errors()}
-        if run.estimator is not None:
-            content |= self._estimate(run.estimator, run.estimator_options)
+        options = (f"{name}={value}" for name, value in sorted(run.estimator_options.items()))
+        key = " ".join([run.estimator or "none", *options])
+        if key not in self._branches:
+            folder = None if self._stages.folder is None else make_folder(self._stages.folder / key)
+            stages = replace(self._stages, folder=folder, trained={"ce": self._stages.train("ce")})
+            self._branches[key] = ({} if run.estimator is None else self._estimate(run), stages)
+        estimated, stages = self._branches[key]
+        content |= estimated
         if run.method is not None:
-            content |= self._train(run)
+            matrix = None
+            if run.estimator is not None:
+                matrix = np.asarray(estimated["transition"])
+                matrix /= matrix.sum(axis=1, keepdims=True)
+                check_labels_possible(matrix, stages.data.train.labels)
+            stages.config = _config(self.spec, stages.config.n_jobs, run)
+            content |= _training(stages.train(run.method, matrix))
         return content
 
-    def _estimate(self, name: str, options: Settings) -> dict[str, Any]:
-        """Return the matrix of an estimator and its errors; several methods are trained through one."""
-        if (name, options) in self._estimates:
-            return self._estimates[name, options]
-        began, stages, split = perf_counter(), self._stages, self.split
+    def _estimate(self, run: RunSpec) -> dict[str, Any]:
+        """Return the matrix of an estimator and, if the true one is known, its errors."""
+        stages, split, name = self._stages, self.split, base_name(str(run.estimator))
         if name == TRUE:
             if split.transition is None:
                 raise InputError(f"Expected known noise for the matrix {TRUE!r}, got {self.spec.dataset!r}.")
             transition = split.transition
         else:
-            clean = split.clean_labels
-            if name.endswith(HELD_OUT) and stages.data.validation is not None:
-                clean = split.val_clean
+            if run.estimator != name and stages.data.validation is not None:  # held out
                 probs = predict_probs(stages.train("ce").networks, stages.data.validation.inputs).numpy()
                 posterior = posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True)
+                clean = split.val_clean
             else:
-                posterior = stages.posterior
-            _ = posterior.summary  # shared by all estimators: not part of the time of one
-            began, given = perf_counter(), dict(options)
-            if ESTIMATORS[base_name(name)].needs_clean_labels:
-                given["clean_labels"] = None if clean is None else clean[: posterior.n_samples]
-            transition = estimate_posterior(posterior, base_name(name), **given).transition
-        content = {"transition": transition.round(6).tolist(), **self._errors(transition)}
-        self._estimates[name, options] = {**content, "seconds": {"estimate": round(perf_counter() - began, 4)}}
-        return self._estimates[name, options]
-
-    def _errors(self, transition: Floats) -> dict[str, float]:
-        truth = self.split.transition
-        if truth is None:
-            return {}
-        per_class = l1_error(truth, transition, normalize=True)
-        return {"l1_error": l1_error(truth, transition), "l1_error_per_class": per_class}
-
-    def _train(self, run: RunSpec) -> dict[str, Any]:
-        """Train a method, starting from the posterior's network where it does."""
-        matrix = None
-        if run.estimator is not None:
-            matrix = np.asarray(self._estimate(run.estimator, run.estimator_options)["transition"])
-            matrix /= matrix.sum(axis=1, keepdims=True)
-            check_labels_possible(matrix, self._stages.data.train.labels)
-        name, stages = run.estimator or "none", self._stages
-        if name not in self._branches:
-            folder = None if stages.folder is None else make_folder(stages.folder / name)
-            self._branches[name] = replace(stages, folder=folder, trained={"ce": stages.train("ce")})
-        self._branches[name].config = _config(self.spec, stages.config.n_jobs, run)
-        result = self._branches[name].train(str(run.method), matrix)
-        content, learned = _training(result), result.learned_transition
-        if learned is not None:
-            content["learned_transition"] = learned.round(6).tolist()
-            content |= {f"learned_{key}": value for key, value in self._errors(learned).items()}
+                posterior, clean = stages.posterior, split.clean_labels
+            options = dict(run.estimator_options)
+            if ESTIMATORS[name].needs_clean_labels:
+                options["clean_labels"] = None if clean is None else clean[: posterior.n_samples]
+            transition = estimate_posterior(posterior, name, **options).transition
+        content: dict[str, Any] = {"transition": transition.round(6).tolist()}
+        if split.transition is not None:
+            content["l1_error"] = l1_error(split.transition, transition)
+            content["l1_error_per_class"] = l1_error(split.transition, transition, normalize=True)
         return content
 
     def _synthetic_errors(self) -> dict[str, Any]:
@@ -169,9 +153,8 @@ def _config(spec: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None)
     if run is not None:
         # A learning rate belongs to its optimizer: the methods take both or neither.
         common = {"batch_size": spec.batch_size} if spec.optimizer is None else own
-        settings = {name: dict(changes) for name, changes in run.settings}
         for name in METHODS.keys() - {"ce"}:
-            changes = {**common, **settings.get(name, {})}
+            changes = {**common, **run.settings.get(name, {})}
             recipes[name] = METHODS[name].recipe.changed(run.method_epochs, **changes)
     options = {name: getattr(spec, name) for name in _NETWORK_DEFAULTS}
     return TrainingConfig(
@@ -196,12 +179,6 @@ def with_logistic_loss(network: str) -> Callable[..., nn.Module]:
         return nn.Sequential(NETWORKS[network](input_shape, 1, **options), nn.ConstantPad1d((1, 0), 0.0))
 
     return build
-
-
-def _transition(spec: PosteriorSpec, n_classes: int) -> Floats | None:
-    if spec.matrix is not None:
-        return check_transition(spec.matrix, n_classes)
-    return None if spec.noise == GIVEN else from_name(spec.noise, n_classes, random_state=spec.seed)
 
 
 def _load(spec: PosteriorSpec) -> Dataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dualt.nn.methods import METHODS
-from dualt.reproduce.experiments import Experiment, TrainingSpec, load_experiment
+from dualt.reproduce.experiments import Experiment, load_experiment
 from dualt.reproduce.runs import TRUE, base_name, runs_of
 
 ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", "spade": "T♠", TRUE: "true T"}
@@ -43,12 +42,12 @@ _LEGENDS = {
 }
 _COLUMNS = [
     "dataset", "noise", "size", "n_samples", "quantity", "estimator", "method", "mean", "sd", "n_seeds", "failed",
-    "total_error", "paper_mean", "paper_sd", "difference",
+    "paper_mean", "paper_sd", "difference",
 ]  # fmt: skip
 # What a table shows where there is no value.
 _NOTHING = "–"
-# Settings that are those of cross entropy's published recipe if they are `None`.
-_RECIPE = ("epochs", "batch_size", "learning_rate", "momentum", "schedule")
+# Of an experiment, which is not another experiment for having fewer of them.
+_CHOICES = ("name", "title", "profile", "shows", "datasets", "noise", "estimators", "methods", "seeds")
 
 
 @cache
@@ -62,9 +61,9 @@ def published_values() -> pd.DataFrame:
 def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Return what the experiment shows, in the order of its grid: mean and standard deviation (n − 1) over the seeds.
 
-    The quantity is `accuracy` (percent), `error` (Σ|T − T̂|/C, with the `total_error` Σ|T − T̂|), `posterior error`,
-    `delta1`, `delta2` or `delta3`; `estimator` and `method` are empty where there is none. `n_seeds` and `failed` count
-    runs, `row` is what the paper calls the row, and `difference` is our mean minus the paper's.
+    The quantity is `accuracy` (percent), `error` (Σ|T − T̂|/C), `posterior error`, `delta1`, `delta2` or `delta3`;
+    `estimator` and `method` are empty where there is none. `n_seeds` and `failed` count runs, `row` is what the paper
+    calls the row, and `difference` is our mean minus the paper's.
     """
     shown = {"errors": (None,), "accuracies": experiment.methods}.get(experiment.shows, ("ce",))
     measured = []
@@ -80,7 +79,6 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
                 "row": _row_name(run.estimator or "", run.method or "", quantity),
                 "value": record[key] * (100 if quantity == "accuracy" else 1) if done else np.nan,
                 "n_samples": record["n_samples"] if done else None,
-                "total_error": record["l1_error"] if done and quantity == "error" else np.nan,
                 "failed": record.get("status") == "failed",
             })  # fmt: skip
     cell = ["dataset", "noise", "size", "quantity", "estimator", "method", "row"]
@@ -91,7 +89,6 @@ def results_of(experiment: Experiment, records: Mapping[str, Mapping[str, Any]])
         sd=("value", "std"),
         n_seeds=("value", "count"),
         failed=("failed", "sum"),
-        total_error=("total_error", "mean"),
     ).reset_index()
     printed = published_values() if experiment.shows == "accuracies" else published_values()[:0]
     results = results.merge(printed, "left", ["dataset", "noise", "estimator", "method"])
@@ -171,39 +168,20 @@ def _seeds(counts: pd.Series) -> str:
 def about(experiment: Experiment) -> str:
     """Return how the experiment was run and what its numbers are."""
     seeds = f"up to {experiment.seeds} seeds" if experiment.seeds > 1 else "one seed"
-    epochs = "epochs as published" if experiment.epochs is None else f"{experiment.epochs} epochs for the posterior"
-    if experiment.shows == "accuracies" and experiment.method_epochs is not None:
-        epochs += f" and {experiment.method_epochs} for the other methods"
-    networks = ", ".join(f"{experiment.network[dataset]} for {dataset}" for dataset in experiment.datasets)
-    changed = "; ".join(deviations(experiment))
+    networks = ", ".join(f"{network} for {dataset}" for dataset, network in experiment.network.items())
+    changed = ", ".join(deviations(experiment))
     differs = f" Not as the authors ran it: {changed}. Compare rows, not levels." if changed else ""
-    return f"Profile `{experiment.profile}`, {seeds}; {epochs}; {networks}.{differs} {_LEGENDS[experiment.shows]}"
+    return f"Profile `{experiment.profile}`, {seeds}; {networks}.{differs} {_LEGENDS[experiment.shows]}"
 
 
 def deviations(experiment: Experiment) -> list[str]:
-    """Return the settings that differ from the `paper` profile, with their values.
+    """Return the settings that differ from the `paper` profile, as `name=value`.
 
     The choice of data sets, noises, methods and seeds does not count; a size does, unless the figure has it.
     """
     paper = load_experiment(experiment.name, "paper")
-    tables = {
-        **dict.fromkeys(("network", "width", "augment"), experiment.datasets),
-        "recipes": experiment.methods,
-        "estimator_options": tuple(map(base_name, experiment.estimators)),
-    }
-
-    def settings(one: Experiment) -> dict[str, Any]:
-        own = {name: getattr(one, name) for name in (*(field.name for field in fields(TrainingSpec)), "method_epochs")}
-        own |= {name: getattr(METHODS["ce"].recipe, name) for name in _RECIPE if own[name] is None}
-        own["sizes"] = None if {*one.sizes} <= {*paper.sizes} else ", ".join(f"{size:g}" for size in one.sizes)
-        return own | {f"{name}.{key}": getattr(one, name).get(key) for name, keys in tables.items() for key in keys}
-
-    def shown(value: Any) -> str:
-        if isinstance(value, Mapping):
-            return ", ".join(f"{key} {own}" for key, own in value.items())
-        if value is None or isinstance(value, bool):
-            return {None: "none", True: "yes", False: "no"}[value]
-        return f"{value:g}" if isinstance(value, float) else str(value)
-
-    published = settings(paper)
-    return [f"{name} ({shown(own)})" for name, own in settings(experiment).items() if own != published[name]]
+    given, published = (pd.json_normalize(asdict(one)).iloc[0].to_dict() for one in (experiment, paper))
+    given["sizes"] = published["sizes"] if {*paper.sizes} >= {*experiment.sizes} else given["sizes"]
+    left_out = {*_CHOICES, *paper.datasets} - {*experiment.datasets}
+    names = [name for name in given | published if name.rpartition(".")[2] not in left_out]
+    return [f"{name}={given.get(name)}" for name in names if given.get(name) != published.get(name)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from dualt.datasets import REGISTRY
 from dualt.errors import InputError
@@ -22,8 +22,6 @@ from dualt.reproduce.experiments import Experiment, TrainingSpec, check_names
 
 # Part of every identity: records of another format are never taken for ours.
 FORMAT = 2
-
-Settings: TypeAlias = tuple[tuple[str, Any], ...]
 
 GIVEN = "given"  # labels that are noisy as they come, with an unknown matrix
 TRUE = "true"  # the known matrix of the noise
@@ -70,8 +68,8 @@ class RunSpec:
     estimator: str | None = None
     method: str | None = None
     method_epochs: int | None = None
-    estimator_options: Settings = ()
-    settings: tuple[tuple[str, Settings], ...] = ()
+    estimator_options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -79,13 +77,8 @@ class RunSpec:
         return _hash(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists."""
-        return {
-            **asdict(self),
-            "posterior": self.posterior.to_dict(),
-            "estimator_options": dict(self.estimator_options),
-            "settings": {method: dict(changes) for method, changes in self.settings},
-        }
+        """Return plain numbers, strings, lists and tables."""
+        return {**vars(self), "posterior": self.posterior.to_dict()}
 
     def __str__(self) -> str:
         posterior = self.posterior
@@ -105,17 +98,11 @@ def base_name(estimator: str) -> str:
 
 def runs_of(experiment: Experiment) -> list[RunSpec]:
     """Return every run of the experiment once, each posterior before what is made of it."""
-    _check(experiment)
-    return [run for posterior in _posteriors(experiment) for run in _runs_on(posterior, experiment)]
-
-
-def _check(experiment: Experiment) -> None:
-    """Refuse settings that no run could use, before any run starts."""
     check_names("data set", experiment.datasets, REGISTRY)
     check_names("estimator", experiment.estimators, (*ESTIMATORS, *(name + HELD_OUT for name in ESTIMATORS), TRUE))
     check_names("estimator", experiment.estimator_options, ESTIMATORS)
     check_names("method", (*experiment.methods, *experiment.recipes), METHODS)
-    check_names("network", (experiment.network[dataset] for dataset in experiment.datasets), NETWORKS)
+    check_names("network", experiment.network.values(), NETWORKS)
     check_names("augmentation", experiment.augment.values(), AUGMENTATIONS)
     for method, changes in experiment.recipes.items():
         if method == "ce":
@@ -125,37 +112,31 @@ def _check(experiment: Experiment) -> None:
         recipe.changed(experiment.method_epochs, **changes)
     if not (experiment.datasets and experiment.noise and experiment.sizes):
         raise InputError(f"Expected at least one data set, noise and size for {experiment.name}.")
-
-
-def _posteriors(experiment: Experiment) -> Iterator[PosteriorSpec]:
-    shared = {field.name: getattr(experiment, field.name) for field in fields(TrainingSpec)}
     seeds = range(experiment.seeds)
-    for dataset, noise, size, seed in product(experiment.datasets, experiment.noise, experiment.sizes, seeds):
-        own: dict[str, Any] = {"dataset": dataset, "noise": noise, "size": size, "seed": seed}
-        own |= {"width": experiment.width.get(dataset, 1.0), "augment": experiment.augment.get(dataset)}
-        own["network"] = experiment.network[dataset]
-        if Path(noise).suffix.lower() in _MATRIX_FILES:
-            own["matrix"] = tuple(tuple(map(float, row)) for row in load_transition(noise)[0])
-        elif noise != GIVEN:
-            own["noise"] = canonical_noise(noise)
-        # Settings that do not apply are not part of the identity.
-        if dataset != "synthetic":
-            own |= {"n_test": None, "pool": None, "standardize": False}
-        if not own["network"].startswith("resnet"):
-            own["stem"] = None
-        if not own["network"].startswith("mlp"):
-            own["batch_norm"] = False
-        yield PosteriorSpec(**{**shared, **own})
+    grid = product(experiment.datasets, experiment.noise, experiment.sizes, seeds)
+    return [run for cell in grid for run in _runs_on(_posterior(experiment, *cell), experiment)]
+
+
+def _posterior(experiment: Experiment, dataset: str, noise: str, size: float, seed: int) -> PosteriorSpec:
+    own = {field.name: getattr(experiment, field.name) for field in fields(TrainingSpec)}
+    own |= {"dataset": dataset, "noise": noise, "size": size, "seed": seed, "network": experiment.network[dataset]}
+    own |= {"width": experiment.width.get(dataset, 1.0), "augment": experiment.augment.get(dataset)}
+    if Path(noise).suffix.lower() in _MATRIX_FILES:
+        own["matrix"] = tuple(tuple(map(float, row)) for row in load_transition(noise)[0])
+    elif noise != GIVEN:
+        own["noise"] = canonical_noise(noise)
+    # Settings that do not apply are not part of the identity.
+    if dataset != "synthetic":
+        own |= {"n_test": None, "pool": None, "standardize": False}
+    if not own["network"].startswith("resnet"):
+        own["stem"] = None
+    if not own["network"].startswith("mlp"):
+        own["batch_norm"] = False
+    return PosteriorSpec(**own)
 
 
 def canonical_noise(name: str) -> str:
-    """Return the one name of a noise that can be written in several ways.
-
-    Examples
-    --------
-    >>> canonical_noise("sym-0.2"), canonical_noise("Symmetric-20%"), canonical_noise("pair-45")
-    ('sym-20', 'sym-20', 'pair-45')
-    """
+    """Return the one name of a noise that can be written in several ways: `sym-20` for `Symmetric-0.2`."""
     kind, rate = parse_name(name)
     percent = round(100 * rate, 6)
     return kind if kind == "clean" else f"{kind}-{percent:g}{'%' if percent <= 1 else ''}"
@@ -163,14 +144,14 @@ def canonical_noise(name: str) -> str:
 
 def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSpec]:
     def run(estimator: str | None, method: str | None = None) -> RunSpec:
-        options = _sorted(experiment.estimator_options.get(base_name(estimator or ""), {}))
-        if method is None:
-            return RunSpec(posterior, estimator, estimator_options=options)
-        stages = [method]  # and those that it starts from
-        while (source := METHODS[stages[-1]].starts_from) is not None:
-            stages.append(source)
-        settings = tuple((stage, _sorted(experiment.recipes[stage])) for stage in stages if stage in experiment.recipes)
-        return RunSpec(posterior, estimator, method, experiment.method_epochs, options, settings)
+        options = experiment.estimator_options.get(base_name(estimator or ""), {})
+        stages, stage = {}, method  # the method, and those that it starts from
+        while stage is not None:
+            stages[stage] = experiment.recipes.get(stage)
+            stage = METHODS[stage].starts_from
+        settings = {stage: changes for stage, changes in stages.items() if changes}
+        epochs = None if method is None else experiment.method_epochs
+        return RunSpec(posterior, estimator, method, epochs, options, settings)
 
     yield RunSpec(posterior, method="ce")
     if posterior.noise != "clean" or experiment.shows == "errors":
@@ -180,7 +161,3 @@ def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSp
             yield from (run(name, method) for name in experiment.estimators)
         elif method != "ce":
             yield run(None, method)
-
-
-def _sorted(settings: Mapping[str, Any]) -> Settings:
-    return tuple(sorted(settings.items()))

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime, timezone
 from importlib import metadata
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dualt.errors import FileError, InputError, TrainingError
 from dualt.files import json_text, make_folder, open_input
 from dualt.reproduce.measuring import Posterior
-from dualt.reproduce.runs import FORMAT, PosteriorSpec, RunSpec
+from dualt.reproduce.runs import FORMAT, RunSpec
 from dualt.rows.dask import connected
 
 log = logging.getLogger(__name__)
@@ -30,7 +29,6 @@ Record: TypeAlias = dict[str, Any]
 OnProgress: TypeAlias = Callable[[int, int, str], None]
 
 RECORDS = "records.jsonl"
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _KEPT = "The records so far are kept; the same command continues."
 
 
@@ -86,13 +84,14 @@ def run_sweep(
     """Do every run that has no record of success below `out`, and return the records of all.
 
     It can be stopped at any moment; the same call does only what is missing, from the last checkpoints. It runs in
-    `n_jobs` processes, or on the Dask scheduler at an address such as `tcp://host:8786`.
+    `n_jobs` processes, or on the Dask scheduler at an address such as `tcp://host:8786`. A run that fails gets a record
+    with the reason and does not stop the others; a file that cannot be read or written does.
     """
     if n_jobs < 1:
         raise InputError(f"Expected n_jobs of at least one process, got {n_jobs}.")
-    out, known = Path(out), read_records(out)
-    missing = [run for run in dict.fromkeys(runs) if known.get(run.identity, {}).get("status") != "done"]
-    n_done = 0
+    out, known, n_done = Path(out), read_records(out), 0
+    wanted = {run.identity: run for run in runs}
+    missing = [run for identity, run in wanted.items() if known.get(identity, {}).get("status") != "done"]
 
     def report(label: str) -> None:
         log.info("%s", label)
@@ -102,39 +101,45 @@ def run_sweep(
     if missing:
         make_folder(out)
         report("starts")
-        groups: dict[PosteriorSpec, list[RunSpec]] = {}
+        groups: dict[str, list[RunSpec]] = {}
         for run in missing:
-            groups.setdefault(run.posterior, []).append(run)
-        finished: Iterator[tuple[Record, str]]
+            groups.setdefault(run.posterior.identity, []).append(run)
         if dask is None and n_jobs == 1:
-            finished = (each for group in groups.values() for each in do_runs(group, out, on_epoch=report))
+            finished: Any = (do_runs(group, out, on_epoch=report) for group in groups.values())
         else:
             finished = _in_parallel([*groups.values()], out, n_jobs, dask)
-        for _, label in finished:
-            n_done += 1
-            report(label)
-    wanted = {run.identity for run in runs}
+        for records in finished:
+            statuses = set()
+            for record in records:
+                append_record(out, record)
+                run, n_done = wanted[record["id"]], n_done + 1
+                statuses.add(record["status"])
+                report(f"{run} failed: {record['error']}" if record["status"] == "failed" else str(run))
+            if statuses == {"done"}:
+                shutil.rmtree(_checkpoints(out, run), ignore_errors=True)
+                with suppress(OSError):  # others are still at work there
+                    _checkpoints(out, run).parent.rmdir()
     return {identity: record for identity, record in read_records(out).items() if identity in wanted}
+
+
+def _checkpoints(out: Path, run: RunSpec) -> Path:
+    return out / "checkpoints" / run.posterior.identity
 
 
 def _in_parallel(
     groups: Sequence[Sequence[RunSpec]], out: Path, n_jobs: int, dask: str | None
-) -> Iterator[tuple[Record, str]]:
-    """Do the runs of each posterior in a process of their own; yield records and labels as they arrive."""
+) -> Iterator[list[Record]]:
+    """Do the runs of each posterior in a process of their own; yield their records as they arrive."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    # The machines of a cluster need not see our folder: they send their records back.
+    # The machines of a cluster need not see our folder.
     own_out, threads = (None, 1) if dask else (out, max(1, (os.cpu_count() or 1) // n_jobs))
     tasks = (joblib.delayed(_do_all)(group, own_out, threads) for group in groups)
     cluster, backend = (connected(dask), "dask") if dask else (nullcontext(), "loky")
     try:
         with cluster, joblib.parallel_config(backend=backend):
-            parallel = joblib.Parallel(-1 if dask else n_jobs, return_as="generator_unordered", batch_size=1)
-            for record, label in chain.from_iterable(parallel(tasks)):
-                if dask:
-                    append_record(out, record)
-                yield record, label
+            yield from joblib.Parallel(-1 if dask else n_jobs, return_as="generator_unordered", batch_size=1)(tasks)
     except TerminatedWorkerError as error:
         raise TrainingError(
             "A worker process was killed, perhaps because memory ran out. The records so far are kept; start again with"
@@ -142,44 +147,29 @@ def _in_parallel(
         ) from error
 
 
-def _do_all(*task: Any) -> list[tuple[Record, str]]:
+def _do_all(*task: Any) -> list[Record]:
     return list(do_runs(*task))
 
 
 def do_runs(
     runs: Sequence[RunSpec], out: Path | None, n_jobs: int | None = None, on_epoch: Callable[[str], None] = log.debug
-) -> Iterator[tuple[Record, str]]:
-    """Do the runs of one posterior; yield each record, appended below `out` if given, with a label.
-
-    A run that fails gets a record with the reason and does not stop the others; a full disk does.
-    """
-    spec, posterior, n_failed = runs[0].posterior, None, 0
-    folder = None if out is None else out / "checkpoints" / spec.identity
+) -> Iterator[Record]:
+    """Do the runs of one posterior, with checkpoints below `out` if given, and yield their records."""
+    posterior = None
     versions = {name: metadata.version(name) for name in ("dualt", "numpy", "torch")}
     versions = {"python": platform.python_version(), **versions}
 
     def report(stage: str, epoch: Any) -> None:
-        on_epoch(f"{RunSpec(spec)} {stage}, epoch {epoch.epoch + 1}")
+        on_epoch(f"{RunSpec(runs[0].posterior)} {stage}, epoch {epoch.epoch + 1}")
 
     for run in runs:
         record: Record = {"format": FORMAT, "id": run.identity, "spec": run.to_dict(), "versions": versions}
-        label = str(run)
         try:
-            posterior = posterior or Posterior(spec, folder, n_jobs, report)
+            posterior = posterior or Posterior(run.posterior, out and _checkpoints(out, run), n_jobs, report)
             record |= {"status": "done", **posterior.measure(run)}
+        except FileError as error:  # such as a full disk, which is no fault of the run
+            raise FileError(f"{error} {_KEPT}") from error
         except Exception as error:
-            cause = error.__cause__ if isinstance(error, FileError) else error
-            if isinstance(cause, OSError) and cause.errno in _DISK_FULL:
-                raise FileError(f"{error} {_KEPT}") from error
-            trace = "".join(traceback.format_exception(error))
-            record |= {"status": "failed", "error": f"{type(error).__name__}: {error}", "traceback": trace}
-            n_failed, label = n_failed + 1, f"{run} failed: {record['error']}"
-            log.warning("%s", label)
-        record["finished"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        if out is not None:
-            append_record(out, record)
-        yield record, label
-    if folder is not None and not n_failed:
-        shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # others are still at work there
-            folder.parent.rmdir()
+            record |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+            record["traceback"] = "".join(traceback.format_exception(error))
+        yield {**record, "finished": datetime.now(timezone.utc).isoformat(timespec="seconds")}
