@@ -15,7 +15,7 @@ from dualt.nn.loop import History, train
 from dualt.nn.methods import METHODS, build_method
 from dualt.nn.networks import build_network
 from dualt.nn.recipe import Recipe
-from dualt.nn.tensor_files import read_tensors
+from dualt.nn.storage import read_tensors
 
 RECIPES = {
     "ce": Recipe(epochs=4, learning_rate=0.1, momentum=0.9, batch_size=50, milestones=(2,)),

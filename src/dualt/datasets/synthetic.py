@@ -24,14 +24,7 @@ def load_synthetic(
 ) -> Dataset:
     """Two Gaussians in ten dimensions with means 0 and 2 and unit variance, drawn afresh for every random_state.
 
-    Parameters
-    ----------
-    n_samples, n_test
-        Points to train and to test on.
-    random_state
-        Seed of both parts, which are independent.
-    standardize
-        Let networks see standardised features, as the paper's released code does (its text does not mention it).
+    With `standardize`, networks see standardised features, as in the paper's released code; its text has no word of it.
     """
     train_x, train_y = _draw(n_samples, stream(random_state, "synthetic-train"))
     test_x, test_y = _draw(n_test, stream(random_state, "synthetic-test"))

@@ -18,21 +18,16 @@ from torch.nn.parallel import DistributedDataParallel
 _SECONDS_TO_DROP_TENSORS = 0.3
 
 
-def is_distributed() -> bool:
-    """Return whether this process is one of several that train together."""
-    return dist.is_available() and dist.is_initialized()
-
-
-def process_rank() -> int:
-    """Return the number of this process; process 0 writes files and reports progress."""
-    return dist.get_rank() if is_distributed() else 0
+def process_rank() -> int | None:
+    """Return the number of this process, if it is one of several; process 0 writes files and reports progress."""
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else None
 
 
 @contextmanager
 def joined_world() -> Iterator[int]:
     """Join the processes that torchrun started, if any, and leave together at the end; yield the rank."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or is_distributed():
-        yield process_rank()
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield 0
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))

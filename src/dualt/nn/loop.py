@@ -9,7 +9,7 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dualt.errors import InputError, TrainingError
-from dualt.nn.distributed import ShardedNetwork, is_distributed, process_rank
+from dualt.nn.distributed import ShardedNetwork, process_rank
 from dualt.nn.methods.base import Batch, Method, Networks
-from dualt.nn.networks import Network, evaluating, mean_scores, seeded
+from dualt.nn.networks import evaluating, mean_scores, seeded
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Augment, Part, TrainingData
-from dualt.nn.tensor_files import load_checkpoint, save_checkpoint
+from dualt.nn.storage import load_checkpoint, save_checkpoint
 from dualt.rng import stream, stream_seed
 
 
@@ -117,7 +117,6 @@ def train(
     recipe: Recipe,
     *,
     random_state: int = 0,
-    precision: Literal["float32", "bf16"] = "float32",
     n_jobs: int | None = None,
     augment: Augment | None = None,
     checkpoint: str | Path | None = None,
@@ -135,7 +134,7 @@ def train(
         As many as `method.n_networks`; they are moved to the device of the data.
     random_state
         Seed of batches, dropout, augmentation and the method's own draws. Each epoch has its own streams.
-    precision, n_jobs, augment
+    n_jobs, augment
         As in `dualt.nn.config.TrainingConfig`; the augmentation as a function.
     checkpoint, resume
         File written after every epoch, and whether to continue from it if it exists.
@@ -146,38 +145,37 @@ def train(
     """
     if len(networks) != method.n_networks:
         raise InputError(f"Expected {method.n_networks} networks for this method, got {len(networks)}.")
+    part, validation, rank = data.train, data.validation, process_rank()
     modules = nn.ModuleDict({"networks": nn.ModuleList(networks), "method": method})
-    modules.to(data.train.labels.device).train()
+    modules.to(part.labels.device).train()
     optimizer = recipe.make_optimizer(modules.parameters())
     history, best = History(), dict[str, Tensor]()
-    settings = recipe.to_dict() | {"method": type(method).__name__, "options": dict(method.options)}
-    settings |= {"precision": precision, "random_state": random_state}
-    settings |= {"n_epochs": n_epochs, "n_samples": len(data.train.labels)}
+    settings = {
+        **recipe.to_dict(), "method": type(method).__name__, "options": dict(method.options),
+        "random_state": random_state, "n_epochs": n_epochs, "n_samples": len(part.labels),
+    }  # fmt: skip
     path = None if checkpoint is None else Path(checkpoint)
     if resume and path is not None and path.exists():
         best, columns = load_checkpoint(path, modules, optimizer, settings)
         history = History.from_dict(columns)
 
-    calls: Networks = [ShardedNetwork(network) for network in networks] if is_distributed() else networks
-    calls = [_in_bf16(call) for call in calls] if precision == "bf16" else calls
-    at_rest, rank = partial(evaluating, networks), process_rank()
+    calls: Networks = networks if rank is None else [ShardedNetwork(network) for network in networks]
+    at_rest, is_first = partial(evaluating, networks), rank in (None, 0)
     with limited_threads(n_jobs):
-        while len(history) < (n_epochs or recipe.epochs):
-            if recipe.patience and len(history) and len(history) - 1 - history.best_epoch >= recipe.patience:
-                break
-            epoch, began = len(history), perf_counter()
-            with seeded(stream_seed(random_state, f"dropout/{epoch}") + rank):
-                loss = _run_epoch(epoch, calls, method, optimizer, data.train, recipe, random_state, augment, at_rest)
+        for epoch in range(len(history), n_epochs or recipe.epochs):
+            began = perf_counter()
+            with seeded(stream_seed(random_state, f"dropout/{epoch}") + (rank or 0)):
+                loss = _run_epoch(epoch, calls, method, optimizer, part, recipe, random_state, augment, at_rest)
             with at_rest():
-                accuracy, misfit = mean_scores(calls, data.validation, method.to_noisy)
+                accuracy, misfit = mean_scores(calls, validation, method.to_noisy)
                 tested, _ = mean_scores(calls, data.test)
             rate, seconds = recipe.learning_rate_at(epoch), perf_counter() - began
             history.records.append(EpochRecord(epoch, rate, loss, accuracy, misfit, tested, seconds))
             if history.best_epoch == epoch:
                 best = {name: value.detach().clone() for name, value in modules.state_dict().items()}
-            if rank == 0 and path is not None:
+            if is_first and path is not None:
                 save_checkpoint(path, modules, optimizer, best, settings, history.to_dict())
-            if rank == 0 and on_epoch is not None:
+            if is_first and on_epoch is not None:
                 on_epoch(history.records[-1])
 
     if recipe.report == "best-validation":
@@ -227,14 +225,6 @@ def _run_epoch(
         optimizer.step()
         total, n_steps = total + value / len(losses), n_steps + 1
     return total / max(n_steps, 1)
-
-
-def _in_bf16(network: Network) -> Network:
-    def call(x: Tensor) -> Tensor:
-        with torch.autocast(x.device.type, torch.bfloat16):
-            return network(x).float()
-
-    return call
 
 
 @contextmanager

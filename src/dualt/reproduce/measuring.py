@@ -60,7 +60,7 @@ class Posterior:
         self.spec = spec
         self.split = split_dataset(dataset, _transition(spec, dataset.n_classes), **options)
         config = _config(spec, n_jobs)
-        data = training_data(self.split, dataset, config.device)
+        data = training_data(self.split, config.device)
         kept = None if folder is None else make_folder(folder)
         self._stages = Stages(data, dataset.class_names, config, kept, kept is not None, on_epoch)
         # The methods that are trained through the matrix of an estimator start from one another.
@@ -93,7 +93,7 @@ class Posterior:
         else:
             clean = split.clean_labels
             if name.endswith(HELD_OUT) and stages.data.validation is not None:
-                clean = split.val_clean
+                clean = None if clean is None else clean[len(split.train_noisy) :]
                 probs = predict_probs(stages.train("ce").networks, stages.data.validation.inputs).numpy()
                 posterior = posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True)
             else:
@@ -135,18 +135,18 @@ class Posterior:
 
     def _synthetic_errors(self) -> dict[str, Any]:
         """Return the errors that are known for synthetic data only."""
-        split, test = self.split, self._stages.data.test
-        if self.spec.dataset != "synthetic" or split.transition is None or split.train_clean is None or test is None:
+        split, test, clean = self.split, self._stages.data.test, self.split.clean_labels
+        if self.spec.dataset != "synthetic" or split.transition is None or clean is None or test is None:
             return {}
-        truth = noisy_posterior(np.asarray(split.train_x), split.transition)
+        truth = noisy_posterior(np.asarray(split.dataset.train_x)[split.train_index], split.transition)
         probs = self._stages.probs[: len(split.train_noisy)]
         intermediate = probs.argmax(axis=1)
-        test_truth = noisy_posterior(np.asarray(split.test_x), split.transition)
+        test_truth = noisy_posterior(np.asarray(split.dataset.test_x), split.transition)
         test_probs = predict_probs(self._stages.train("ce").networks, test.inputs).numpy()
         return {
             "delta1": posterior_error(truth, probs),
             "delta2": counting_error(truth, intermediate, split.train_noisy),
-            "delta3": fitting_error(split.train_clean, intermediate, split.train_noisy, split.n_classes),
+            "delta3": fitting_error(clean[: len(truth)], intermediate, split.train_noisy, truth.shape[1]),
             "posterior_error": posterior_error(test_truth, test_probs),
         }
 

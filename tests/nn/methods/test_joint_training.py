@@ -101,7 +101,7 @@ def test_the_diagonal_stays_the_largest_of_its_row():
 @pytest.fixture(scope="module")
 def data():
     dataset = load_dataset("synthetic", n_samples=1500, n_test=500)
-    return training_data(split_dataset(dataset, MATRIX, random_state=0), dataset)
+    return training_data(split_dataset(dataset, MATRIX, random_state=0))
 
 
 def run_of(data, config, **options):
