@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
 
 from dualt.errors import FileError, InputError
-from dualt.nn.loop import History, train
+from dualt.nn.loop import EpochRecord, train
 from dualt.nn.methods import METHODS, build_method
 from dualt.nn.networks import build_network
 from dualt.nn.recipe import Recipe
@@ -51,8 +51,8 @@ def test_interrupted_and_resumed_is_uninterrupted(method, tmp_path):
     assert seen == [2, 3]
     assert_same_weights(weights_of(resumed.networks), weights_of(whole.networks))
     assert_same_weights(resumed.method.state_dict().values(), whole.method.state_dict().values())
-    without_time = [{**vars(r), "seconds": 0} for r in resumed.history.records]
-    assert without_time == [{**vars(r), "seconds": 0} for r in whole.history.records]
+    without_time = [{**vars(r), "seconds": 0} for r in resumed.records]
+    assert without_time == [{**vars(r), "seconds": 0} for r in whole.records]
 
 
 # A process that has loaded everything forks one for each method, which is killed in its third epoch.
@@ -95,15 +95,15 @@ def killed(tmp_path_factory):
 def test_killed_in_the_middle_of_an_epoch(method, killed):
     """Ten batches per epoch, two views of each in DivideMix after its warm-up: killed in the third epoch of four."""
     path = killed / f"{method}.safetensors"
-    before = History.from_dict(read_tensors(path)[1]["history"]).records
+    before = [EpochRecord(*row) for row in zip(*read_tensors(path)[1]["history"].values(), strict=True)]
     seen = []
     resumed = run(method, path, resume=True, on_epoch=lambda record: seen.append(record.epoch), augment=unchanged)
     whole = run(method, augment=unchanged)
     assert seen == [2, 3]
     assert_same_weights(weights_of(resumed.networks), weights_of(whole.networks))
     assert_same_weights(resumed.method.state_dict().values(), whole.method.state_dict().values())
-    assert resumed.history.records[:2] == before, "what the first part took counts"
-    assert resumed.history.seconds == sum(record.seconds for record in (*before, *resumed.history.records[2:]))
+    assert resumed.records[:2] == before, "what the first part took counts"
+    assert resumed.seconds == sum(record.seconds for record in (*before, *resumed.records[2:]))
 
 
 def unchanged(x, rng):
@@ -143,7 +143,7 @@ def test_a_finished_run_is_taken_up_as_it_is(tmp_path):
     first = run("ce", path)
     again = run("ce", path, resume=True)
     assert_same_weights(weights_of(first.networks), weights_of(again.networks))
-    assert again.history == first.history
+    assert again.records == first.records
 
 
 def test_damage_is_named(tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt.errors import InputError
-from dualt.nn.loop import EpochRecord, History, Trained
+from dualt.nn.loop import EpochRecord, Trained
 from dualt.nn.methods import METHODS
 from dualt.nn.recipe import Recipe
 
@@ -107,31 +107,33 @@ def record(epoch, validation, test, loss=0.5):
     return EpochRecord(epoch, 0.1, 1.0, validation, None if validation is None else loss, test, 0.0)
 
 
-def reported(history, report):
-    return Trained([], None, history, Recipe(1, report=report)).test_accuracy
+def trained(records, report="best-validation"):
+    return Trained([], None, Recipe(1, report=report), records)
 
 
 def test_the_reported_accuracy():
-    validation = [0.1, 0.5, 0.5, 0.2]
-    history = History([record(e, v, e / 10) for e, v in enumerate(validation)])
-    assert history.best_epoch == 1
-    assert reported(history, "best-validation") == 0.1
-    assert reported(history, "last-ten") == pytest.approx(0.15)
-    long = History([record(e, 0.5, e / 100) for e in range(30)])
-    assert reported(long, "last-ten") == pytest.approx(0.245)
-    blind = History([record(e, None, None) for e in range(3)])
-    assert (blind.best_epoch, reported(blind, "best-validation")) == (2, None)
-    tied = History([record(e, 0.5, 0.0, loss) for e, loss in enumerate([0.9, 0.7, 0.6, 0.8])])
-    assert tied.best_epoch == 2
-    assert History.from_dict(history.to_dict()) == history
+    records = [record(e, v, e / 10) for e, v in enumerate([0.1, 0.5, 0.5, 0.2])]
+    assert (trained(records).best_epoch, trained(records).test_accuracy) == (1, 0.1)
+    assert trained(records, "last-ten").test_accuracy == pytest.approx(0.15)
+    long = [record(e, 0.5, e / 100) for e in range(30)]
+    assert trained(long, "last-ten").test_accuracy == pytest.approx(0.245)
+    blind = trained([record(e, None, None) for e in range(3)])
+    assert (blind.best_epoch, blind.learned_epoch, blind.test_accuracy) == (2, 2, None)
+    tied = [record(e, 0.5, 0.0, loss) for e, loss in enumerate([0.9, 0.7, 0.6, 0.8])]
+    assert trained(tied).best_epoch == 2
 
 
-def test_the_epoch_by_which_a_network_has_learned():
-    lucky = [record(e, v, 0.0, loss) for e, (v, loss) in enumerate([(0.9, 0.9), (0.8, 0.5), (0.8, 0.3), (0.8, 0.4)])]
-    assert (History(lucky).best_epoch, History(lucky).learned_epoch) == (0, 2)
-    unsure = [record(e, v, 0.0, loss) for e, (v, loss) in enumerate([(0.5, 0.9), (0.6, 0.5), (0.7, 0.6), (0.6, 0.8)])]
-    assert (History(unsure).best_epoch, History(unsure).learned_epoch) == (2, 2)
-    assert History([record(e, None, None) for e in range(3)]).learned_epoch == 2
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([(0.9, 0.9), (0.8, 0.5), (0.8, 0.3), (0.8, 0.4)], (0, 2)),
+        ([(0.5, 0.9), (0.6, 0.5), (0.7, 0.6), (0.6, 0.8)], (2, 2)),
+    ],
+    ids=["lucky", "unsure"],
+)
+def test_the_epoch_by_which_a_network_has_learned(scores, expected):
+    found = trained([record(e, v, 0.0, loss) for e, (v, loss) in enumerate(scores)])
+    assert (found.best_epoch, found.learned_epoch) == expected
 
 
 @given(st.integers(1, 300))

@@ -47,11 +47,11 @@ def test_no_network_of_a_fold_has_seen_the_labels_of_the_rows_that_it_judges():
 
 def test_folds_stop_where_the_validation_part_says_that_the_network_has_learned():
     own = stages(folds=3, method="ce", epochs=6)
-    history = own.train("ce").history
-    assert len(history) == 6
+    first = own.train("ce")
+    assert len(first.records) == 6
     assert len(own.probs) == len(own.data.rows.labels)
     for name in own.folds:
-        assert len(own.trained[name].history) == history.learned_epoch + 1
+        assert len(own.trained[name].records) == first.learned_epoch + 1
         assert own.trained[name].recipe.epochs == 6, "the schedule is the same"
 
 
@@ -67,7 +67,7 @@ def test_folds_that_were_interrupted_go_on_and_come_out_the_same(tmp_path):
     resumed = stages(tmp_path, on_epoch=lambda name, record: seen.append((name, record.epoch)), **options)
     whole = stages(**options)
     np.testing.assert_array_equal(resumed.probs, whole.probs)
-    n_epochs = whole.train("ce").history.learned_epoch + 1
+    n_epochs = whole.train("ce").learned_epoch + 1
     assert n_epochs > 1
     left = [("ce-fold-2", epoch) for epoch in range(1, n_epochs)] + [("ce-fold-3", epoch) for epoch in range(n_epochs)]
     assert seen == left

@@ -94,7 +94,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
         for name in KEPT:
             setattr(self, f"{name}_", getattr(run, name))
         self.transition_estimate_ = run.estimate
-        self.history_ = {name: trained.history.to_dict() for name, trained in run.stages.items()}
+        self.history_ = {name: trained.curves for name, trained in run.stages.items()}
         self.model_ = run.as_model(dataset, history=self.history_, classes=self.classes_.tolist())
         return self
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -39,14 +39,14 @@ class EpochRecord:
     seconds: float
 
 
-@dataclass
-class History:
-    """The records of all epochs so far."""
+@dataclass(frozen=True)
+class Trained:
+    """Networks with the weights that the recipe reports, and the records of all epochs."""
 
+    networks: Sequence[nn.Module]
+    method: Method
+    recipe: Recipe
     records: list[EpochRecord] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.records)
 
     @property
     def best_epoch(self) -> int:
@@ -76,30 +76,15 @@ class History:
         """Time of all epochs, including those before a resume."""
         return sum(record.seconds for record in self.records)
 
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return one list per column, with an entry for each epoch."""
+    @property
+    def curves(self) -> dict[str, list[Any]]:
+        """One list per column of the records, with an entry for each epoch."""
         return {column.name: [getattr(each, column.name) for each in self.records] for column in fields(EpochRecord)}
-
-    @classmethod
-    def from_dict(cls, columns: Mapping[str, list[Any]]) -> History:
-        """Return the history that `to_dict` wrote."""
-        return cls([EpochRecord(*row) for row in zip(*columns.values(), strict=True)])
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Networks with the weights that the recipe reports, and the history of their training."""
-
-    networks: Sequence[nn.Module]
-    method: Method
-    history: History
-    recipe: Recipe
 
     @property
     def test_accuracy(self) -> float | None:
         """Accuracy on the clean test part, as the recipe reports it; `None` without clean test labels."""
-        records, best = self.history.records, self.history.best_epoch
-        chosen = records[-10:] if self.recipe.report == "last-ten" else [records[best]]
+        chosen = self.records[-10:] if self.recipe.report == "last-ten" else [self.records[self.best_epoch]]
         known = [record.test_accuracy for record in chosen if record.test_accuracy is not None]
         return float(np.mean(known)) if known else None
 
@@ -149,20 +134,20 @@ def train(
     modules = nn.ModuleDict({"networks": nn.ModuleList(networks), "method": method})
     modules.to(part.labels.device).train()
     optimizer = recipe.make_optimizer(modules.parameters())
-    history, best = History(), dict[str, Tensor]()
+    trained, best = Trained(networks, method, recipe), dict[str, Tensor]()
     settings = {
         **recipe.to_dict(), "method": type(method).__name__, "options": dict(method.options),
         "random_state": random_state, "n_epochs": n_epochs, "n_samples": len(part.labels),
     }  # fmt: skip
     path = None if checkpoint is None else Path(checkpoint)
     if resume and path is not None and path.exists():
-        best, columns = load_checkpoint(path, modules, optimizer, settings)
-        history = History.from_dict(columns)
+        best, curves = load_checkpoint(path, modules, optimizer, settings)
+        trained.records.extend(EpochRecord(*row) for row in zip(*curves.values(), strict=True))
 
     calls: Networks = networks if rank is None else [ShardedNetwork(network) for network in networks]
     at_rest, is_first = partial(evaluating, networks), rank in (None, 0)
     with limited_threads(n_jobs):
-        for epoch in range(len(history), n_epochs or recipe.epochs):
+        for epoch in range(len(trained.records), n_epochs or recipe.epochs):
             began = perf_counter()
             with seeded(stream_seed(random_state, f"dropout/{epoch}") + (rank or 0)):
                 loss = _run_epoch(epoch, calls, method, optimizer, part, recipe, random_state, augment, at_rest)
@@ -170,17 +155,17 @@ def train(
                 accuracy, misfit = mean_scores(calls, validation, method.to_noisy)
                 tested, _ = mean_scores(calls, data.test)
             rate, seconds = recipe.learning_rate_at(epoch), perf_counter() - began
-            history.records.append(EpochRecord(epoch, rate, loss, accuracy, misfit, tested, seconds))
-            if history.best_epoch == epoch:
+            trained.records.append(EpochRecord(epoch, rate, loss, accuracy, misfit, tested, seconds))
+            if trained.best_epoch == epoch:
                 best = {name: value.detach().clone() for name, value in modules.state_dict().items()}
             if is_first and path is not None:
-                save_checkpoint(path, modules, optimizer, best, settings, history.to_dict())
+                save_checkpoint(path, modules, optimizer, best, settings, trained.curves)
             if is_first and on_epoch is not None:
-                on_epoch(history.records[-1])
+                on_epoch(trained.records[-1])
 
     if recipe.report == "best-validation":
         modules.load_state_dict(best)
-    return Trained(networks, method, history, recipe)
+    return trained
 
 
 def _run_epoch(

@@ -23,13 +23,11 @@ _LARGEST_LOG_WEIGHT = 50.0
 # Above this, exp overflows float32. Terms that are multiplied by zero matter only through their gradient, which may be
 # multiplied by another weight, so they get a lower cap.
 _LARGEST_LOG, _LARGEST_LOG_OF_ZEROS = 80.0, 30.0
-# torch ignores samples with this label (by default −100). We ignore none: a label outside the classes is an error.
-_IGNORED = -(2**62)
 
 
 def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
     """Return −log softmax(logits)[label] for every sample, (n,)."""
-    return F.cross_entropy(logits, labels, reduction="none", ignore_index=_IGNORED)
+    return F.cross_entropy(logits, labels, reduction="none")
 
 
 def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -47,7 +45,7 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
     >>> forward_loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]), transition)  # −log 0.2
     tensor(1.6094)
     """
-    return reduce_losses(forward_losses(logits, labels, _log_matrix(transition, logits)), reduction)
+    return reduce_losses(forward_losses(logits, labels, _log(transition, logits)), reduction)
 
 
 def forward_losses(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
@@ -55,7 +53,7 @@ def forward_losses(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Te
     return cross_entropies(logits, labels) + _log_weights(logits, labels, log_transition)
 
 
-def _log_matrix(transition: Tensor, logits: Tensor) -> Tensor:
+def _log(transition: Tensor, logits: Tensor) -> Tensor:
     return transition.detach().to(logits).log().clamp_min(_LOG_ZERO)
 
 
@@ -81,15 +79,13 @@ def _backward_loss(logits: Tensor, labels: Tensor, inverse: Tensor, reduction: R
 
 
 def _inverse(transition: Tensor) -> Tensor:
-    """Return the inverse in double precision."""
     matrix = transition.detach().double()
     if torch.linalg.matrix_rank(matrix) < len(matrix):
         raise TransitionError(
             "Expected an invertible matrix, got a singular one: two classes have the same noisy labels."
             " Use forward_loss, which needs no inverse."
         )
-    inverse: Tensor = torch.linalg.inv(matrix)
-    return inverse
+    return torch.as_tensor(torch.linalg.inv(matrix))
 
 
 def reweighted_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -97,15 +93,9 @@ def reweighted_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduc
 
     Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
     """
-    weights = importance_weights(logits, labels, transition)
+    log_weights = _log_weights(logits.detach(), labels, _log(transition, logits))
+    weights = log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
     return reduce_losses(weights * cross_entropies(logits, labels), reduction)
-
-
-@torch.no_grad()
-def importance_weights(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
-    """β = p_y / (p @ transition)_y for every sample, without gradient."""
-    log_weights = _log_weights(logits, labels, _log_matrix(transition, logits))
-    return log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
 
 
 def revised_loss(
@@ -190,10 +180,10 @@ class _TransitionLoss(nn.Module):
             if not len(outside):
                 raise
             place = int(outside[0])
-        raise InputError(
-            f"Expected labels from 0 to {n_classes - 1}, got {labels.flatten()[place].item()} at place {place}. Leave"
-            " out samples without a label: loss(logits[labels >= 0], labels[labels >= 0])."
-        )
+            raise InputError(
+                f"Expected labels from 0 to {n_classes - 1}, got {labels.flatten()[place].item()} at place {place}."
+                " Leave out samples without a label: loss(logits[labels >= 0], labels[labels >= 0])."
+            ) from None
 
     def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         return self.function(logits, labels, self.transition, reduction=self.reduction)

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from dualt.datasets import Dataset, Split
 from dualt.datasets.images import take_rows
-from dualt.errors import InputError, TransitionError
+from dualt.errors import InputError
 from dualt.estimators import estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
@@ -46,17 +46,6 @@ KEPT = ("method", "distrust", "transition", "learned_transition", "out_of_fold")
 class Stages:
     """The stages of a run, each trained once with its own checkpoint: `ce`, its folds, and the methods.
 
-    Parameters
-    ----------
-    data
-        Noisy training and validation parts and, optionally, a clean test part.
-    folder, resume
-        Folder for the checkpoints of the stages, and whether to continue from them.
-    on_epoch
-        Called with the stage's name and the record of each epoch.
-    trained
-        Stages that are trained already.
-
     Examples
     --------
     >>> import dualt
@@ -72,8 +61,8 @@ class Stages:
     data: TrainingData
     class_names: Sequence[str]
     config: TrainingConfig
-    folder: Path | None = None
-    resume: bool = False
+    folder: Path | None = None  # for checkpoints
+    resume: bool = False  # from the checkpoints in the folder
     on_epoch: OnStage | None = None
     trained: dict[str, Trained] = field(default_factory=dict)
 
@@ -110,7 +99,7 @@ class Stages:
             return self.trained[name]
         config, data, source, n_epochs = self.config, self.data, None, None
         if name in self.folds:
-            n_epochs = self.train("ce").history.learned_epoch + 1
+            n_epochs = self.train("ce").learned_epoch + 1
             learned = np.setdiff1d(np.arange(len(data.rows.labels)), self.folds[name])
             data = TrainingData(data.rows.subset(learned))
         else:
@@ -190,7 +179,6 @@ class Stages:
         transition = None
         if given is not None and _needs_estimate(method):
             transition = check_transition(given, len(self.class_names))
-            check_labels_possible(transition, self.data.train.labels)
         trained, test = self.train(method, transition), self.data.test
         networks, accuracy = trained.networks, trained.test_accuracy
         if probs is not None and config.method == AUTO and method != "forward":
@@ -199,8 +187,9 @@ class Stages:
             hits = predict_probs(networks, test.inputs).argmax(1) == test.labels.cpu()
             accuracy = float(hits.float().mean())
         out_of_fold = None if probs is None else bool(self.folds)
+        matrices = transition, trained.learned_transition
         return RobustRun(
-            config, method, networks, transition, estimate, doubt, probs, out_of_fold, self.trained, accuracy
+            config, method, networks, *matrices, estimate, doubt, probs, out_of_fold, self.trained, accuracy
         )
 
 
@@ -221,8 +210,9 @@ class RobustRun:
     method: str
     # Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
     networks: Sequence[nn.Module]
-    # The matrix that the method was given, if it takes one.
+    # The matrix that the method was given, if any, and the one that it has learned, from scratch or by revising, if any.
     transition: NDArray[np.float64] | None
+    learned_transition: NDArray[np.float64] | None
     # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
     estimate: TransitionEstimate | None
     distrust: str | None
@@ -234,11 +224,6 @@ class RobustRun:
     # On the clean test part: of the averaged networks, or, with one network or the paper's recipe, as the method's
     # recipe reports it.
     test_accuracy: float | None
-
-    @property
-    def learned_transition(self) -> NDArray[np.float64] | None:
-        """The matrix that the method has learned, from scratch or by revising the given one; `None` if it does not."""
-        return self.stages[self.method].learned_transition
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
@@ -258,12 +243,12 @@ class RobustRun:
                 name: {
                     "recipe": trained.recipe.to_dict(),
                     "test_accuracy": trained.test_accuracy,
-                    "best_epoch": trained.history.best_epoch,
-                    "history": trained.history.to_dict(),
+                    "best_epoch": trained.best_epoch,
+                    "history": trained.curves,
                 }
                 for name, trained in self.stages.items()
             },
-            "total_seconds": sum(trained.history.seconds for trained in self.stages.values()),
+            "total_seconds": sum(trained.seconds for trained in self.stages.values()),
         }
 
     def as_model(self, dataset: Dataset, **about: Any) -> Model:
@@ -298,18 +283,6 @@ def training_data(split: Split, device: str = "auto") -> TrainingData:
 def _needs_estimate(method: str) -> bool:
     """Return whether to estimate a matrix for a method; for `ce` it is only reported."""
     return method in (AUTO, "ce") or METHODS[method].takes_transition
-
-
-def check_labels_possible(transition: NDArray[np.float64], labels: Tensor) -> None:
-    """Refuse a matrix with a zero column for a label that occurs."""
-    counts = np.bincount(labels.cpu().numpy(), minlength=len(transition))
-    impossible = (counts > 0) & (transition.sum(axis=0) == 0)
-    if impossible.any():
-        label = int(np.argmax(impossible))
-        raise TransitionError(
-            f"The transition matrix says that no sample is ever labelled {label} (column {label} is zero),"
-            f" but {counts[label]:,} are. Estimate it from these labels, or check the order of its classes."
-        )
 
 
 def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:

@@ -28,7 +28,7 @@ from dualt.nn.config import TrainingConfig
 from dualt.nn.loop import Trained
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS, predict_probs
-from dualt.nn.run import OnStage, Stages, check_labels_possible, posterior_of, training_data
+from dualt.nn.run import OnStage, Stages, posterior_of, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, HELD_OUT, TRUE, PosteriorSpec, RunSpec, Settings, base_name
 from dualt.transition import l1_error
@@ -120,7 +120,6 @@ class Posterior:
         if run.estimator is not None:
             matrix = np.asarray(self._estimate(run.estimator, run.estimator_options)["transition"])
             matrix /= matrix.sum(axis=1, keepdims=True)
-            check_labels_possible(matrix, self._stages.data.train.labels)
         name, stages = run.estimator or "none", self._stages
         if name not in self._branches:
             folder = None if stages.folder is None else make_folder(stages.folder / name)
@@ -152,13 +151,13 @@ class Posterior:
 
 
 def _training(trained: Trained) -> dict[str, Any]:
-    columns = trained.history.to_dict()
+    columns = trained.curves
     return {
         "test_accuracy": trained.test_accuracy,
-        "best_epoch": trained.history.best_epoch,
+        "best_epoch": trained.best_epoch,
         "recipe": trained.recipe.to_dict(),
         "curves": {name: [None if v is None else float(f"{v:.5g}") for v in columns[name]] for name in _CURVES},
-        "seconds": {"train": round(trained.history.seconds, 2)},
+        "seconds": {"train": round(trained.seconds, 2)},
     }
 
 
