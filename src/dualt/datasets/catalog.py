@@ -7,11 +7,11 @@ import logging
 import os
 import tarfile
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,30 +34,20 @@ def data_root(root: str | Path | None = None) -> Path:
     return Path(root or os.environ.get("DUALT_DATA") or "~/.cache/dualt").expanduser()
 
 
-class RemoteFile(NamedTuple):
-    """A file to download, its MD5 checksum, and its place below the root: for an archive, a folder in it."""
-
-    url: str
-    md5: str
-    target: str
-
-
-def _idx_files(base: str, folder: str, *checksums: str) -> tuple[RemoteFile, ...]:
-    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
-    return tuple(RemoteFile(f"{base}/{n}", md5, f"{folder}/{n}") for n, md5 in zip(names, checksums, strict=True))
-
-
 @dataclass(frozen=True)
 class Entry:
-    """How to load a data set, its folder below the root (none: it is built in), and the files to download."""
+    """How to load a data set, its folder below the root (empty: it is built in), and what to download.
+
+    `files` has the MD5 checksum of every address: files go into the folder, archives contain it.
+    """
 
     load: Callable[..., Dataset]
-    folder: str | None = None
-    files: tuple[RemoteFile, ...] = ()
+    folder: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def is_present(self) -> bool:
         """Whether it can be loaded without a download."""
-        return self.folder is None or (data_root() / self.folder).is_dir()
+        return not self.folder or (data_root() / self.folder).is_dir()
 
 
 def load_folder(folder: str | Path, *, size: int | None = None) -> Dataset:
@@ -107,26 +97,30 @@ def load_table(path: str | Path, *, label: str = "label", id_column: str | None 
     )
 
 
+_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
+_FASHION = "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion"
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
 REGISTRY: dict[str, Entry] = {
     "synthetic": Entry(load_synthetic),
     "digits": Entry(published.load_digits),
-    "mnist": Entry(partial(published.load_mnist, "mnist"), "MNIST/raw", _idx_files(
-        "https://ossci-datasets.s3.amazonaws.com/mnist", "MNIST/raw",
-        "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
-        "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c",
-    )),
-    "fashion-mnist": Entry(partial(published.load_mnist, "fashion-mnist"), "FashionMNIST/raw", _idx_files(
-        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion", "FashionMNIST/raw",
-        "8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
-        "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310",
-    )),
-    "cifar10": Entry(partial(published.load_cifar, "cifar10"), "cifar-10-batches-bin", (
-        RemoteFile(f"{_TORONTO}/cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin"),
-    )),
-    "cifar100": Entry(partial(published.load_cifar, "cifar100"), "cifar-100-binary", (
-        RemoteFile(f"{_TORONTO}/cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", "cifar-100-binary"),
-    )),
+    "mnist": Entry(partial(published.load_mnist, "mnist"), "MNIST/raw", {
+        f"{_MNIST}/train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        f"{_MNIST}/train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+        f"{_MNIST}/t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+        f"{_MNIST}/t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+    }),
+    "fashion-mnist": Entry(partial(published.load_mnist, "fashion-mnist"), "FashionMNIST/raw", {
+        f"{_FASHION}/train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        f"{_FASHION}/train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
+        f"{_FASHION}/t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
+        f"{_FASHION}/t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
+    }),
+    "cifar10": Entry(partial(published.load_cifar, "cifar10"), "cifar-10-batches-bin", {
+        f"{_TORONTO}/cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530",
+    }),
+    "cifar100": Entry(partial(published.load_cifar, "cifar100"), "cifar-100-binary", {
+        f"{_TORONTO}/cifar-100-binary.tar.gz": "03b5dce01913d631647c71ecec9e9cb8",
+    }),
     "clothing1m": Entry(published.load_clothing1m, "clothing1M"),
 }  # fmt: skip
 
@@ -157,7 +151,7 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     suffix, loader = path.suffix.lower(), load_folder
     if isinstance(name_or_path, str) and name_or_path in REGISTRY:
         loader, folder = REGISTRY[name_or_path].load, REGISTRY[name_or_path].folder
-        places = [] if folder is None else [data_root(root) / folder]
+        places = [data_root(root) / folder] if folder else []
     elif path.exists():
         places = [path]
         if not path.is_dir():
@@ -187,28 +181,33 @@ def download(name: str, root: str | Path | None = None) -> list[Path]:
         )
     if name not in REGISTRY:
         raise UnknownNameError("data set", name, REGISTRY)
-    missing = [file for file in REGISTRY[name].files if not (root / file.target).exists()]
-    for file in missing:
+    folder, new = REGISTRY[name].folder, []
+    for url, md5 in REGISTRY[name].files.items():
+        is_archive, target = url.endswith(".tar.gz"), root / folder
+        target = target if is_archive else target / PurePosixPath(url).name
+        if target.exists():
+            continue
         with tempfile.TemporaryDirectory(dir=make_folder(root), prefix=".download-") as staging:
-            path = _fetch(file, Path(staging))
-            if path.name.endswith(".tar.gz"):
+            path = _fetch(url, md5, Path(staging))
+            if is_archive:
                 with tarfile.open(path) as tar:
                     tar.extractall(staging, filter="data")
-                path = Path(staging) / file.target
-            make_folder((root / file.target).parent)
-            path.replace(root / file.target)
-    return [root / file.target for file in missing]
+                path = Path(staging) / folder
+            make_folder(target.parent)
+            path.replace(target)
+        new.append(target)
+    return new
 
 
-def _fetch(file: RemoteFile, folder: Path) -> Path:
+def _fetch(url: str, md5: str, folder: Path) -> Path:
     """Download a file into `folder` and verify its checksum."""
     with naming_extra("Downloading data sets"):
         import pooch
     pooch.get_logger().setLevel(logging.WARNING)
-    _log.info("downloading %s", file.url)
+    _log.info("downloading %s", url)
     try:
-        return Path(pooch.retrieve(file.url, f"md5:{file.md5}", fname=PurePosixPath(file.url).name, path=folder))
+        return Path(pooch.retrieve(url, f"md5:{md5}", fname=PurePosixPath(url).name, path=folder))
     except ValueError as error:
-        raise FileError(f"Refused {file.url}: expected the MD5 {file.md5}, got another. Try again later.") from error
+        raise FileError(f"Refused {url}: expected the MD5 {md5}, got another. Try again later.") from error
     except OSError as error:
-        raise FileError(f"Cannot download {file.url}: {error}. Check network and disk.") from error
+        raise FileError(f"Cannot download {url}: {error}. Check network and disk.") from error

@@ -51,12 +51,9 @@ class TrainingConfig:
     recipe
         `"default"`: Adam with a one-cycle schedule and enough steps for the data. `"paper"`: every stage as published,
         and dual-T on the training part itself.
-    epochs
-        Of every stage of training. `None`: 15 to 60, for at least 700 steps; with the paper's recipe, as published.
-    batch_size
-        `None`: a 32nd of the samples, from 16 to 128; with the paper's recipe, as published.
-    optimizer, learning_rate, momentum, weight_decay
-        Of every stage, the optimizer `"sgd"` or `"adam"`. `None`: as in the recipe.
+    epochs, batch_size, optimizer, learning_rate, momentum, weight_decay
+        Of every stage; the optimizer is `"sgd"` or `"adam"`. `None`: as in the recipe; in the default one 15 to 60
+        epochs, for at least 700 steps, in batches of a 32nd of the samples, from 16 to 128.
     validation_fraction
         Share of the samples set aside to choose the best epoch, with their noisy labels. The networks of the folds are
         trained on them too.
@@ -71,10 +68,8 @@ class TrainingConfig:
         Pre-trained weights: a `.safetensors` file, or `"imagenet"`.
     augment
         `"shift"` or `"shift-flip"`, or a function of a batch of images and a generator.
-    device
-        `"auto"` is a GPU if there is one; else a device of torch.
-    n_jobs
-        Number of CPU threads; `None` leaves torch's setting.
+    device, n_jobs
+        A device of torch, `"auto"` is a GPU if there is one; number of CPU threads, `None` leaves torch's setting.
     recipes
         A `Recipe` by stage (`ce` and the methods), instead of the one that `recipe` names.
     """

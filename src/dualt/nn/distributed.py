@@ -15,8 +15,6 @@ from torch import distributed as dist
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
-_SECONDS_TO_DROP_TENSORS = 0.3
-
 
 def process_rank() -> int | None:
     """Return the number of this process, if it is one of several; process 0 writes files and reports progress."""
@@ -39,7 +37,7 @@ def joined_world() -> Iterator[int]:
         dist.destroy_process_group()
         # A thread of Gloo frees the tensors of a collective after it has returned, and needs the interpreter for that:
         # if the interpreter has exited by then, the process aborts, and torchrun ends the others with it.
-        sleep(_SECONDS_TO_DROP_TENSORS)
+        sleep(0.3)
 
 
 class ShardedNetwork(nn.Module):

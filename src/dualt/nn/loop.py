@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import partial
 from math import isfinite
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from dualt.errors import InputError, TrainingError
@@ -111,22 +112,10 @@ def train(
 ) -> Trained:
     """Train `networks` in place with `method`, and return them with the weights that `recipe` reports.
 
-    A loss that is not finite raises a TrainingError; the checkpoint of the epoch before is kept.
-
-    Parameters
-    ----------
-    networks
-        As many as `method.n_networks`; they are moved to the device of the data.
-    random_state
-        Seed of batches, dropout, augmentation and the method's own draws. Each epoch has its own streams.
-    n_jobs, augment
-        As in `dualt.nn.config.TrainingConfig`; the augmentation as a function.
-    checkpoint, resume
-        File written after every epoch, and whether to continue from it if it exists.
-    n_epochs
-        Stop after this many epochs of the recipe's schedule.
-    on_epoch
-        Called with the record of every epoch.
+    They are moved to the device of the data. `random_state` seeds batches, dropout, augmentation and the method's own
+    draws; each epoch has its own streams. The file `checkpoint` is written after every epoch, and continued from with
+    `resume`, if it exists. `n_epochs` stops before the end of the recipe's schedule. A loss that is not finite raises a
+    TrainingError; the checkpoint of the epoch before is kept.
     """
     if len(networks) != method.n_networks:
         raise InputError(f"Expected {method.n_networks} networks for this method, got {len(networks)}.")
@@ -146,7 +135,7 @@ def train(
 
     calls: Networks = networks if rank is None else [ShardedNetwork(network) for network in networks]
     at_rest, is_first = partial(evaluating, networks), rank in (None, 0)
-    with limited_threads(n_jobs):
+    with threadpool_limits(n_jobs):
         for epoch in range(len(trained.records), n_epochs or recipe.epochs):
             began = perf_counter()
             with seeded(stream_seed(random_state, f"dropout/{epoch}") + (rank or 0)):
@@ -210,14 +199,3 @@ def _run_epoch(
         optimizer.step()
         total, n_steps = total + value / len(losses), n_steps + 1
     return total / max(n_steps, 1)
-
-
-@contextmanager
-def limited_threads(number: int | None) -> Iterator[None]:
-    """Let torch use this many threads within the block; `None` leaves its setting."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -101,14 +101,19 @@ def _conv(n_in: int, n_out: int, size: int, stride: int = 1) -> nn.Conv2d:
 
 
 class ResidualBlock(nn.Module):
-    """Convolutions with batch norm and ReLU around a shortcut; the last ReLU comes after their sum."""
+    """Convolutions of `sizes` with batch norm and ReLU around a shortcut; the last ReLU comes after their sum.
 
-    def __init__(self, n_in: int, stride: int, convolutions: Sequence[nn.Conv2d]) -> None:
+    A bottleneck, of sizes (1, 3, 1), is four times as wide at the end.
+    """
+
+    def __init__(self, sizes: Sequence[int], n_in: int, n_channels: int, stride: int) -> None:
         super().__init__()
-        self.depth, self.n_out = len(convolutions), convolutions[-1].out_channels
-        for number, convolution in enumerate(convolutions, start=1):
-            self.add_module(f"conv{number}", convolution)
-            self.add_module(f"bn{number}", nn.BatchNorm2d(convolution.out_channels))
+        self.depth, self.n_out = len(sizes), n_channels if len(sizes) == 2 else 4 * n_channels
+        widths = [n_in, *[n_channels] * (self.depth - 1), self.n_out]
+        for place, size in enumerate(sizes):
+            step = stride if place == sizes.index(3) else 1
+            self.add_module(f"conv{place + 1}", _conv(widths[place], widths[place + 1], size, step))
+            self.add_module(f"bn{place + 1}", nn.BatchNorm2d(widths[place + 1]))
         self.downsample = None
         if stride != 1 or n_in != self.n_out:
             self.downsample = nn.Sequential(_conv(n_in, self.n_out, 1, stride), nn.BatchNorm2d(self.n_out))
@@ -122,19 +127,8 @@ class ResidualBlock(nn.Module):
         return (hidden + shortcut).relu_()
 
 
-def basic_block(n_in: int, n_channels: int, stride: int) -> ResidualBlock:
-    """Two 3×3 convolutions around a shortcut."""
-    return ResidualBlock(n_in, stride, [_conv(n_in, n_channels, 3, stride), _conv(n_channels, n_channels, 3)])
-
-
-def bottleneck(n_in: int, n_channels: int, stride: int) -> ResidualBlock:
-    """1×1, 3×3 and 1×1 convolutions around a shortcut, four times as wide at the end."""
-    middle = _conv(n_channels, n_channels, 3, stride)
-    return ResidualBlock(n_in, stride, [_conv(n_in, n_channels, 1), middle, _conv(n_channels, 4 * n_channels, 1)])
-
-
 def resnet(
-    block: Callable[[int, int, int], ResidualBlock],
+    sizes: Sequence[int],
     depths: Sequence[int],
     input_shape: Sequence[int],
     n_classes: int,
@@ -161,7 +155,7 @@ def resnet(
     for number, (n_channels, depth) in enumerate(zip(stages, depths, strict=True), start=1):
         blocks = []
         for index in range(depth):
-            blocks.append(block(n_in, n_channels, 2 if number > 1 and index == 0 else 1))
+            blocks.append(ResidualBlock(sizes, n_in, n_channels, 2 if number > 1 and index == 0 else 1))
             n_in = blocks[-1].n_out
         layers[f"layer{number}"] = nn.Sequential(*blocks)
     layers |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten(), "fc": nn.Linear(n_in, n_classes)}
@@ -177,9 +171,9 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "mlp": mlp,
     "mlp-small": partial(mlp, hidden=(25, 25), dropout=0.0),  # for the paper's synthetic data
     "lenet": lenet,
-    "resnet18": partial(resnet, basic_block, (2, 2, 2, 2)),  # for Fashion-MNIST and CIFAR-10 in the paper
-    "resnet34": partial(resnet, basic_block, (3, 4, 6, 3)),  # for CIFAR-100
-    "resnet50": partial(resnet, bottleneck, (3, 4, 6, 3)),  # for Clothing1M, pre-trained on ImageNet
+    "resnet18": partial(resnet, (3, 3), (2, 2, 2, 2)),  # for Fashion-MNIST and CIFAR-10 in the paper
+    "resnet34": partial(resnet, (3, 3), (3, 4, 6, 3)),  # for CIFAR-100
+    "resnet50": partial(resnet, (1, 3, 1), (3, 4, 6, 3)),  # for Clothing1M, pre-trained on ImageNet
     "resnet-vector": vector_resnet,
 }
 _FOR_VECTORS = ("mlp", "mlp-small", "resnet-vector")

@@ -210,7 +210,7 @@ class RobustRun:
     method: str
     # Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
     networks: Sequence[nn.Module]
-    # The matrix that the method was given, if any, and the one that it has learned, from scratch or by revising, if any.
+    # The matrix that the method was given, and the one that it has learned, from scratch or by revising, if any.
     transition: NDArray[np.float64] | None
     learned_transition: NDArray[np.float64] | None
     # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.

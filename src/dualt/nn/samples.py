@@ -117,13 +117,9 @@ def shift(x: Tensor, rng: np.random.Generator) -> Tensor:
     if x.ndim != 4:
         raise InputError(f"Expected images to augment, got samples of shape {tuple(x.shape[1:])}. Omit augment.")
     n, _, height, width = x.shape
-    corners = torch.from_numpy(rng.integers(0, 2 * _MARGIN + 1, size=(2, n))).to(x.device)
-    rows = corners[0][:, None] + torch.arange(height, device=x.device)
-    columns = corners[1][:, None] + torch.arange(width, device=x.device)
-    padded = F.pad(x, (_MARGIN,) * 4)
-    samples = torch.arange(n, device=x.device)[:, None, None]
-    # Index arrays on both sides of a slice put the channels last.
-    return padded[samples, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
+    top, left = torch.from_numpy(rng.integers(0, 2 * _MARGIN + 1, size=(2, n))).to(x.device)
+    windows = F.pad(x, (_MARGIN,) * 4).unfold(2, height, 1).unfold(3, width, 1)  # a view: (n, C, 9, 9, H, W)
+    return windows[torch.arange(n, device=x.device), :, top, left]
 
 
 def shift_and_flip(x: Tensor, rng: np.random.Generator) -> Tensor:

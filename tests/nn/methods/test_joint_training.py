@@ -160,7 +160,7 @@ def test_wrong_options_are_named():
     for value in ("much", -1.0, math.nan):
         with pytest.raises(InputError, match="at least 0"):
             build_method("volminnet", n_classes=3, volume_weight=value)
-    with pytest.raises(InputError, match="pass n_classes"):
+    with pytest.raises(InputError, match="needs n_classes"):
         build_method("volminnet")
     with pytest.raises(InputError, match=r"'gamma'\. Its options: variation_weight"):
         TrainingConfig(method="total-variation", method_options={"gamma": 0.1})
