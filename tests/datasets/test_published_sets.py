@@ -31,26 +31,23 @@ GOOD = idx_bytes(np.arange(24).reshape(2, 3, 4))
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        (b"", "beginning 00000803.*got nothing"),
-        (b"\x00\x00\x08\x01" + GOOD[4:], "beginning 00000803.*got 00000801"),
-        (GOOD[:9], "got 00000803"),
-        (GOOD[:-1], "24 bytes of data.*got 23"),
-        (GOOD + b"\x00", "24 bytes of data.*got 25"),
-        (idx_bytes(np.zeros((0, 3, 4))), "Expected 0 bytes"),
-        (bytes([0, 0, 8, 3]) + struct.pack(">III", *[10**4] * 3) + bytes(84), "1,000,000,000,000 bytes.*got 84"),
+        gzip.compress(b""),
+        gzip.compress(b"\x00\x00\x08\x01" + GOOD[4:]),
+        gzip.compress(GOOD[:9]),
+        gzip.compress(GOOD[:-1]),
+        gzip.compress(GOOD + b"\x00"),
+        gzip.compress(idx_bytes(np.zeros((0, 3, 4)))),
+        gzip.compress(bytes([0, 0, 8, 3]) + struct.pack(">III", *[10**4] * 3) + bytes(84)),
+        gzip.compress(GOOD)[:-12],
+        GOOD,
     ],
 )
-def test_bad_idx_files_are_refused_by_name(tmp_path, content, message):
-    path = tmp_path / "bad.gz"
-    path.write_bytes(gzip.compress(content))
-    with pytest.raises(FileError, match=message) as caught:
-        read_idx(path, 3)
-    assert str(path) in str(caught.value)
-    path.write_bytes(gzip.compress(GOOD)[:-12])
-    with pytest.raises(FileError, match="bad"):
-        read_idx(path, 3)
+def test_bad_idx_files_are_refused_by_name(tmp_path, content):
+    (tmp_path / "bad.gz").write_bytes(content)
+    with pytest.raises(FileError, match=r"Expected an idx file in .*bad\.gz, got a damaged one"):
+        read_idx(tmp_path / "bad.gz", 3)
 
 
 def test_labels_must_match_images(tmp_path):

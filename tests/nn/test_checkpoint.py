@@ -159,30 +159,19 @@ def test_damage_is_named(tmp_path):
         run("ce", path, resume=True)
 
 
-def test_another_architecture_or_setting_is_refused(tmp_path):
-    path = tmp_path / "run.safetensors"
-    run("ce", path)
+def test_another_training_is_refused(tmp_path):
+    path, matrix, recipe = tmp_path / "run.safetensors", [[0.8, 0.2], [0.3, 0.7]], OTHERS
+    run("revision", path)
+    same, ce, data = build_method("revision", matrix), build_method("ce"), synthetic_data()
     other = build_network("mlp", (10,), 2, hidden=(8, 8))
-    with pytest.raises(InputError, match="another architecture"):
-        train([other], build_method("ce"), synthetic_data(), RECIPES["ce"], checkpoint=path, resume=True)
-    changed = RECIPES["ce"].changed(learning_rate=0.5)
-    with pytest.raises(InputError, match=r"was made with learning_rate = 0.1, not 0.5"):
-        train([small_network()], build_method("ce"), synthetic_data(), changed, checkpoint=path, resume=True)
-
-
-def test_another_method_or_number_of_samples_is_refused(tmp_path):
-    path = tmp_path / "run.safetensors"
-    run("revision", path)
-    recipe = RECIPES.get("revision", OTHERS)
-    same = build_method("revision", [[0.8, 0.2], [0.3, 0.7]])
-    with pytest.raises(InputError, match="made with n_samples = 480, not 240"):
-        train([small_network()], same, synthetic_data(300), recipe, checkpoint=path, resume=True)
-    with pytest.raises(InputError, match="made with method = 'Revision', not 'CrossEntropy'"):
-        train([small_network()], build_method("ce"), synthetic_data(), recipe, checkpoint=path, resume=True)
-
-
-def test_checkpoints_hold_nothing_but_tensors_and_json(tmp_path):
-    path = tmp_path / "run.safetensors"
-    run("revision", path)
-    names = set(load_file(path))
-    assert {"now.networks.0.1.weight", "best.networks.0.1.weight", "now.method.slack", "optimizer.0.exp_avg"} <= names
+    cases = [
+        ("another architecture", other, same, data, recipe),
+        ("made with learning_rate = 0.01, not 0.5", small_network(), same, data, recipe.changed(learning_rate=0.5)),
+        ("made with n_samples = 480, not 240", small_network(), same, synthetic_data(300), recipe),
+        ("made with method = 'Revision', not 'CrossEntropy'", small_network(), ce, data, recipe),
+    ]
+    for message, network, method, samples, own in cases:
+        with pytest.raises(InputError, match=message):
+            train([network], method, samples, own, checkpoint=path, resume=True)
+    names = {"now.networks.0.1.weight", "best.networks.0.1.weight", "now.method.slack", "optimizer.0.exp_avg"}
+    assert names <= set(load_file(path))

@@ -257,13 +257,10 @@ def test_modules_agree_with_the_functions():
     logits, labels = torch.randn(6, 3, generator=torch.Generator().manual_seed(2)), torch.arange(6) % 3
     array = noise.random_diagonal_dominant(3, 0.3, 1)
     matrix = torch.from_numpy(array).float()
-    torch.testing.assert_close(ForwardLoss(array)(logits, labels), forward_loss(logits, labels, matrix))
-    torch.testing.assert_close(BackwardLoss(matrix)(logits, labels), backward_loss(logits, labels, matrix))
-    torch.testing.assert_close(
-        ReweightedLoss(array)(logits, labels),
-        reweighted_loss(logits, labels, matrix),
-    )
-    revised = RevisedLoss(array)
+    pairs = (ForwardLoss, forward_loss), (BackwardLoss, backward_loss), (ReweightedLoss, reweighted_loss)
+    for module, function in pairs:
+        torch.testing.assert_close(module(array)(logits, labels), function(logits, labels, matrix))
+    revised = RevisedLoss(matrix)
     torch.testing.assert_close(revised(logits, labels), revised_loss(logits, labels, matrix, torch.zeros(3, 3)))
     assert [name for name, _ in revised.named_parameters()] == ["slack"]
     torch.testing.assert_close(revised.revised, matrix)

@@ -10,7 +10,6 @@ per line; label files pair a key with its class; keys are paths like `images/0/0
 from __future__ import annotations
 
 import gzip
-import math
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,18 +100,13 @@ def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
     try:
         with open_input(path) as file, gzip.GzipFile(fileobj=file) as unpacked:
             content = bytearray(unpacked.read())
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise FileError(f"Cannot read {path}: {error}. It is cut short or damaged: download it again.") from error
-    magic, start = bytes((0, 0, 8, n_dimensions)), 4 + 4 * n_dimensions
-    if content[:4] != magic or len(content) < start:
-        found = content[:4].hex() or "nothing"
-        raise FileError(f"Expected an idx file, beginning {magic.hex()}, in {path}, got {found}.")
-    shape: list[int] = np.frombuffer(content, ">u4", n_dimensions, 4).tolist()
-    data: NDArray[np.uint8] = np.frombuffer(content, np.uint8, offset=start)
-    expected = math.prod(shape)
-    if expected == 0 or data.size != expected:
-        raise FileError(f"Expected {expected:,} bytes of data in {path}, got {data.size:,}. Download it again.")
-    return data.reshape(shape)
+        shape: list[int] = np.frombuffer(content, ">u4", n_dimensions, offset=4).tolist()
+        data: NDArray[np.uint8] = np.frombuffer(content, np.uint8, offset=4 + 4 * n_dimensions)
+        if content[:4] != bytes((0, 0, 8, n_dimensions)) or not data.size:
+            raise ValueError(f"it begins with {content[:4].hex()} and has {data.size:,} bytes of data")
+        return data.reshape(shape)
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+        raise FileError(f"Expected an idx file in {path}, got a damaged one: {error}. Download it again.") from error
 
 
 def load_cifar(name: str, folder: Path) -> Dataset:

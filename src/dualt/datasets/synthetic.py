@@ -41,13 +41,7 @@ def _draw(n_samples: int, rng: np.random.Generator) -> tuple[NDArray[np.float32]
 
 
 def clean_posterior(x: ArrayLike) -> NDArray[np.float64]:
-    """Return P(clean | x) exactly: the logistic function of the log-odds, for x of shape (n, 10).
-
-    Examples
-    --------
-    >>> clean_posterior(np.ones((1, 10)))
-    array([[0.5, 0.5]])
-    """
+    """Return P(clean | x) exactly: the logistic function of the log-odds, for x of shape (n, 10)."""
     points = np.asarray(x, np.float64)
     if points.ndim != 2 or points.shape[1] != N_FEATURES:
         raise InputError(f"Expected points of shape (n, {N_FEATURES}), got {points.shape}.")

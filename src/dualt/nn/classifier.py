@@ -28,9 +28,9 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
     """Learn the noisy posterior, estimate the transition matrix, and train a network through it.
 
     The network gets float32 samples that are standardised: each feature, or channel of images, has mean 0 and standard
-    deviation 1 over the training part. Networks that need the numbers unchanged, such as those with `nn.Embedding`, are
-    trained with `dualt.nn.run.Stages` on parts of `dualt.nn.samples.as_inputs(X)`: integers arrive as floats, and
-    `x.long()` in the network converts them back.
+    deviation 1. Networks that need the numbers unchanged, such as those with `nn.Embedding`, are trained with
+    `dualt.nn.run.Stages` on parts of `dualt.nn.samples.as_inputs(X)`: integers arrive as floats, and `x.long()` in the
+    network converts them back.
 
     Parameters
     ----------

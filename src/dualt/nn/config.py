@@ -21,8 +21,6 @@ from dualt.results import TransitionEstimate
 from dualt.validation import check_count, check_fraction
 
 AUTO = "auto"
-# Number of folds by number of samples: k folds cost at most k − 1 trainings.
-_FOLDS = ((20_000, 5), (100_000, 3), (math.inf, 2))
 # Batches have a 32nd of the samples, within these limits; epochs give this many steps, within theirs.
 _BATCHES, _BATCH_SIZES = 32, (16, 128)
 _STEPS, _EPOCHS = 700, (15, 60)
@@ -156,7 +154,8 @@ def n_folds(config: TrainingConfig, n_samples: int) -> int:
         return config.folds
     if config.recipe == "paper" or config.transition is not None:
         return 1
-    return min(n_samples, next(folds for limit, folds in _FOLDS if n_samples <= limit))
+    # k folds cost at most k − 1 trainings.
+    return min(n_samples, 5 if n_samples <= 20_000 else 3 if n_samples <= 100_000 else 2)
 
 
 def method_of(stage: str) -> str:

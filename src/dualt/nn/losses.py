@@ -37,24 +37,17 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
     impossible under the matrix costs a constant and has no gradient. No gradient flows to `transition`.
 
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
-
-    Examples
-    --------
-    >>> import torch
-    >>> transition = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
-    >>> forward_loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]), transition)  # −log 0.2
-    tensor(1.6094)
     """
     return reduce_losses(forward_losses(logits, labels, _log(transition, logits)), reduction)
+
+
+def _log(transition: Tensor, logits: Tensor) -> Tensor:
+    return transition.detach().to(logits).log().clamp_min(_LOG_ZERO)
 
 
 def forward_losses(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
     """Return the forward loss of every sample; gradients flow to `log_transition` too."""
     return cross_entropies(logits, labels) + _log_weights(logits, labels, log_transition)
-
-
-def _log(transition: Tensor, logits: Tensor) -> Tensor:
-    return transition.detach().to(logits).log().clamp_min(_LOG_ZERO)
 
 
 def _log_weights(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
@@ -134,14 +127,7 @@ def reduce_losses(losses: Tensor, reduction: Reduction) -> Tensor:
 
 
 def small_loss_selection(losses: Tensor, forget_rate: float) -> Tensor:
-    """Return the indices of the (1 − forget_rate)·n samples with the smallest losses, at least one.
-
-    Examples
-    --------
-    >>> import torch
-    >>> small_loss_selection(torch.tensor([0.9, 0.1, 0.5, 0.2]), 0.5)
-    tensor([1, 3])
-    """
+    """Return the indices of the (1 − forget_rate)·n samples with the smallest losses, at least one."""
     check_fraction(forget_rate, "forget_rate", inclusive=True)
     # A thousandth more, because 1 − 0.9 is slightly less than 0.1 in floating point.
     n_kept = max(1, int((1 - forget_rate) * len(losses) + 1e-3))
@@ -196,7 +182,7 @@ class ForwardLoss(_TransitionLoss):
     --------
     >>> import dualt, torch
     >>> loss = ForwardLoss(dualt.noise.symmetric(2, 0.2))
-    >>> loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]))
+    >>> loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]))  # −log 0.2
     tensor(1.6094)
     """
 

@@ -191,11 +191,6 @@ def build_network(
 
     `name` is one of `NETWORKS`, or a function `(input_shape, n_classes, **options) -> nn.Module`. Options are `width`
     for all networks, `hidden`, `dropout` and `batch_norm` for `mlp`, `dropout` for `lenet`, and `stem` for ResNets.
-
-    Examples
-    --------
-    >>> sum(p.numel() for p in build_network("mlp", (1, 28, 28), 10).parameters())
-    118282
     """
     shape = tuple(int(size) for size in input_shape)
     if math.prod(shape) < 1:
