@@ -159,9 +159,9 @@ def posed(source: Source, record: Record, folder: Path | None) -> Problem:
     """Return a problem, whose stages are kept below `folder`; they are those of `dualt train` with its defaults."""
     seed = record["seed"]
     given = given_labels(source, record["noise"], seed)
-    data = from_arrays(source.x.astype(np.float32), given, noisy=True)
+    data = from_arrays(source.x.astype(np.float32), given)
     split = split_dataset(data, random_state=seed)
-    config, parts = TrainingConfig(n_jobs=1, random_state=seed), training_data(split, data)
+    config, parts = TrainingConfig(n_jobs=1, random_state=seed), training_data(split)
 
     def stages(name: str) -> Stages:
         own = None if folder is None else folder / f"{record['noise']}-{seed}-{name}"

@@ -60,7 +60,7 @@ def loop_against_bare(name: str, method: str = "ce") -> tuple[float, float]:
 
 def _loop_against_bare(name: str, method: str, epochs: int, repeats: int) -> dict[str, float]:
     x, y = images(60 * BATCH)
-    part = Part(as_inputs(x, 0.13, 0.31), torch.from_numpy(y))
+    part = Part(as_inputs(x, 33.0, 79.0), torch.from_numpy(y))
     recipe = Recipe(epochs=epochs, batch_size=BATCH)
     batches = [
         (part.inputs.take(torch.arange(start, start + BATCH)), part.labels[start : start + BATCH])
@@ -163,7 +163,7 @@ class PerSample(Dataset[tuple[Tensor, int]]):
 def loop_against_per_sample() -> tuple[float, float]:
     """Return seconds of an epoch of the MLP on MNIST images through the loop, and fed sample by sample."""
     x, y = images(60 * BATCH)
-    part = Part(as_inputs(x, 0.13, 0.31), torch.from_numpy(y))
+    part = Part(as_inputs(x, 33.0, 79.0), torch.from_numpy(y))
     recipe = Recipe(epochs=1, batch_size=BATCH)
     networks = {way: build_network("mlp", (1, 28, 28), 10) for way in ("loop", "fed")}
     optimizer = recipe.make_optimizer(networks["fed"].parameters())

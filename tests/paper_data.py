@@ -29,7 +29,7 @@ def idx_bytes(array):
     return header + array.astype(np.uint8).tobytes()
 
 
-def write_mnist(root, folder="MNIST", compressed=True):
+def write_mnist(root, folder="MNIST"):
     """Write a data set in MNIST's layout, and return its four arrays."""
     raw = root / folder / "raw"
     raw.mkdir(parents=True)
@@ -37,9 +37,7 @@ def write_mnist(root, folder="MNIST", compressed=True):
     for part, n in (("train", N_TRAIN), ("t10k", N_TEST)):
         images, labels = RNG.integers(256, size=(n, 28, 28)), labels_of(n, 10)
         for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
-            content, name = idx_bytes(array), f"{part}-{kind}-ubyte"
-            path = raw / (f"{name}.gz" if compressed else name)
-            path.write_bytes(gzip.compress(content) if compressed else content)
+            (raw / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(idx_bytes(array)))
         arrays += [images, labels]
     return arrays
 

@@ -63,7 +63,7 @@ def test_bytes_stay_images_and_channels_go_first():
         ((X, [0, 1, 0.5, 1, 0, 1]), LabelsError, "0.5 at row 2"),
         ((X, [0, 1, np.nan, 1, 0, 1]), LabelsError, "nan at row 2"),
         ((X, [0, 1] * 3, X), InputError, "or neither"),
-        ((X, [0, 1] * 3, X[:, :1], [0, 1] * 3), InputError, "like the training ones"),
+        ((X, [0, 1] * 3, X[:, :1], [0, 1] * 3), InputError, "as in training"),
     ],
 )
 def test_unusable_arrays_are_refused(arguments, error, message):
@@ -77,13 +77,12 @@ def test_npz(tmp_path, save):
     save(path, X=X, y=["n", "y"] * 3, X_test=X[:2], y_test=["y", "n"])
     data = load_dataset(path)
     np.testing.assert_array_equal(data.train_x, X)
-    assert (data.name, data.class_names, data.noisy) == ("mine", ("n", "y"), False)
+    assert (data.name, data.class_names) == ("mine", ("n", "y"))
     assert data.test_y.tolist() == [1, 0]
     save(path, X=X, y=[0, 1] * 3, class_names=["cat", "dog", "cow"])
-    data = load_dataset(str(path), noisy=True)
+    data = load_dataset(str(path))
     assert data.class_names == ("cat", "dog", "cow")
     assert data.test_x is None
-    assert data.noisy
 
 
 def test_npz_with_other_names_is_refused(tmp_path):

@@ -44,8 +44,7 @@ def test_grey_images_have_no_channels_and_test_is_found(tmp_path):
         for i in range(n):
             for name, value in (("no", 10), ("yes", 200)):
                 save(tmp_path / part / name / f"{i}.png", np.full((4, 4), value))
-    data = load_dataset(tmp_path, noisy=True)
-    assert data.noisy
+    data = load_dataset(tmp_path)
     assert data.train_x.shape == (4, 4, 4)
     assert data.test_x[:, 0, 0].tolist() == [10, 200]
     assert data.test_y.tolist() == [0, 1]
@@ -83,7 +82,7 @@ def test_more_than_fits_is_decoded_lazily(tmp_path, monkeypatch):
     lazy = load_dataset(tmp_path)
     assert isinstance(lazy.train_x, LazyImages)
     np.testing.assert_array_equal(lazy.train_x[:], eager)
-    assert lazy.moments.mean == pytest.approx(7 / 255)
+    assert lazy.moments.mean == pytest.approx(7)
 
 
 @pytest.mark.parametrize(

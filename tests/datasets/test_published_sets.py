@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dualt.datasets import LazyImages, load_dataset, split_dataset
+from dualt.datasets.images import take_rows
 from dualt.datasets.published import read_idx
 from dualt.errors import FileError, InputError
 from tests.paper_data import idx_bytes, write_cifar10, write_cifar100, write_clothing1m, write_mnist
@@ -20,10 +21,9 @@ def assert_parts(data, train_x, train_y, test_x, test_y):
     assert len(set(data.class_names)) == data.n_classes
 
 
-@pytest.mark.parametrize("compressed", [True, False])
 @pytest.mark.parametrize(("name", "folder"), [("mnist", "MNIST"), ("fashion-mnist", "FashionMNIST")])
-def test_idx(tmp_path, name, folder, compressed):
-    arrays = write_mnist(tmp_path, folder, compressed)
+def test_idx(tmp_path, name, folder):
+    arrays = write_mnist(tmp_path, folder)
     assert_parts(load_dataset(name, tmp_path), *arrays)
 
 
@@ -31,27 +31,22 @@ GOOD = idx_bytes(np.arange(24).reshape(2, 3, 4))
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        (b"", "beginning 00000803.*got nothing"),
-        (b"\x00\x00\x08\x01" + GOOD[4:], "beginning 00000803.*got 00000801"),
-        (GOOD[:9], "got 00000803"),
-        (GOOD[:-1], "24 bytes of data.*got 23"),
-        (GOOD + b"\x00", "24 bytes of data.*got 25"),
-        (idx_bytes(np.zeros((0, 3, 4))), "Expected 0 bytes"),
-        (bytes([0, 0, 8, 3]) + struct.pack(">III", *[10**4] * 3) + bytes(84), "1,000,000,000,000 bytes.*got 84"),
+        b"",
+        b"\x00\x00\x08\x01" + GOOD[4:],
+        GOOD[:9],
+        GOOD[:-1],
+        GOOD + b"\x00",
+        idx_bytes(np.zeros((0, 3, 4))),
+        bytes([0, 0, 8, 3]) + struct.pack(">III", *[10**4] * 3) + bytes(84),
     ],
 )
-@pytest.mark.parametrize("compressed", [True, False])
-def test_bad_idx_files_are_refused_by_name(tmp_path, content, message, compressed):
-    path = tmp_path / ("bad.gz" if compressed else "bad")
-    path.write_bytes(gzip.compress(content) if compressed else content)
-    with pytest.raises(FileError, match=message) as caught:
-        read_idx(path, 3)
-    assert str(path) in str(caught.value)
-    path.write_bytes(gzip.compress(GOOD)[:-12])
-    with pytest.raises(FileError, match="bad"):
-        read_idx(path, 3)
+def test_bad_idx_files_are_refused_by_name(tmp_path, content):
+    for packed in (gzip.compress(content), gzip.compress(GOOD)[:-12], GOOD):
+        (tmp_path / "bad.gz").write_bytes(packed)
+        with pytest.raises(FileError, match=r"Expected an idx file in .*bad\.gz, got a damaged one"):
+            read_idx(tmp_path / "bad.gz", 3)
 
 
 def test_labels_must_match_images(tmp_path):
@@ -70,8 +65,6 @@ def test_cifar(tmp_path):
     data = load_dataset("cifar10", tmp_path)
     assert_parts(data, *map(np.concatenate, zip(*train, strict=True)), *test)
     assert data.class_names[6] == "class_6"
-    (tmp_path / "cifar-10-batches-bin/batches.meta.txt").unlink()
-    assert load_dataset("cifar10", tmp_path).class_names == tuple("0123456789")
     train, test = write_cifar100(tmp_path)
     assert_parts(load_dataset("cifar100", tmp_path), *train, *test)
 
@@ -115,10 +108,10 @@ def test_a_split_of_clothing1m_decodes_nothing_and_has_no_clean_labels(tmp_path)
     for path in folder.glob("images/**/*.png"):
         path.unlink()
     split = split_dataset(data)
-    assert len(split.train_x) + len(split.val_x) == 28
-    assert (split.train_clean, split.val_clean) == (None, None)
+    assert len(take_rows(data.train_x, split.train_index)) + len(split.val_index) == 28
+    assert split.clean_labels is None
     with pytest.raises(FileError, match=r"Cannot read the image .*noisy_train"):
-        split.train_x[:1]
+        data.train_x[:1]
     with pytest.raises(InputError, match="noisy already"):
         split_dataset(data, np.eye(14))
 
@@ -128,18 +121,12 @@ def test_a_split_of_clothing1m_decodes_nothing_and_has_no_clean_labels(tmp_path)
     [
         ("noisy_label_kv.txt", "images/0/00/noisy_train,0.png 14\n", "from 0 to 13 .*got 14 for 'images/0/00/noisy"),
         ("noisy_label_kv.txt", "images/a.jpg 1\n", "got none for 'images/0/00/noisy_train,0.png'"),
-        ("noisy_train_key_list.txt", "", "one image per line"),
         ("noisy_train_key_list.txt", b"\xff\xfe\x00", "Cannot read"),
-        *(("both", key, "paths inside its own folder") for key in ("../../x.jpg", "/x.jpg", "images/../../x.jpg")),
     ],
 )
 def test_bad_lists_are_refused(tmp_path, file, content, message):
     folder = write_clothing1m(tmp_path)
-    if file == "both":
-        (folder / "noisy_train_key_list.txt").write_text(content)
-        (folder / "noisy_label_kv.txt").write_text(f"{content} 3\n")
-    else:
-        (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(FileError, match=message):
         load_dataset("clothing1m", tmp_path)
 

@@ -2,7 +2,6 @@
 
 import inspect
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from dualt.cli.train import _config, train
 from dualt.errors import InputError, UnknownNameError
 from dualt.nn.classifier import RobustNetClassifier
-from dualt.nn.config import TrainingConfig, estimator_name, n_folds, recipe_of, resume_options
+from dualt.nn.config import TrainingConfig, estimator_name, n_folds, recipe_of
 from dualt.nn.methods import METHODS
 from dualt.nn.recipe import Recipe
 
@@ -48,18 +47,6 @@ def test_every_other_setting_is_passed_by_name():
         _config({"method": "ce"}, **given)
 
 
-def test_what_a_run_is_resumed_with_is_plain():
-    config = TrainingConfig(network=build, transition=np.eye(2), weights=Path("w.safetensors"), device="cpu")
-    options = resume_options(config)
-    plain = options["network"], options["transition"], options["weights"]
-    assert plain == ("build", [[1, 0], [0, 1]], "w.safetensors")
-    assert "device" not in options
-
-
-def build():
-    """Stands for a function that builds a network."""
-
-
 @pytest.mark.parametrize(
     ("n_samples", "batch_size", "epochs"), [(1_000_000, 128, 15), (4096, 128, 22), (1600, 50, 22), (120, 16, 60)]
 )
@@ -78,16 +65,12 @@ def test_the_paper_stays_whole(method):
     assert (n_folds(config, 100), estimator_name(config)) == (1, "dual-t")
 
 
-def test_a_rate_belongs_to_its_optimizer():
-    config = TrainingConfig(method="revision", recipe="paper", learning_rate=1e-3, momentum=0.5, weight_decay=0.0)
-    revision, ce = recipe_of(config, "revision", 100), recipe_of(config, "ce-fold-2", 100)
-    assert (revision.learning_rate, revision.momentum, revision.weight_decay) == (1e-3, 0.5, 0.0)
-    assert ce == METHODS["ce"].recipe
-    adam = TrainingConfig(method="forward", recipe="paper", optimizer="adam", learning_rate=1e-3, epochs=10)
-    for stage in ("ce", "forward"):
-        recipe = recipe_of(adam, stage, 100)
+def test_settings_are_those_of_every_stage():
+    config = TrainingConfig(method="revision", recipe="paper", learning_rate=1e-3, optimizer="adam", epochs=10)
+    for stage in ("ce", "ce-fold-2", "reweighting", "revision"):
+        recipe = recipe_of(config, stage, 100)
         assert (recipe.optimizer, recipe.learning_rate, recipe.epochs) == ("adam", 1e-3, 10)
-    assert recipe_of(adam, "forward", 100).milestones == (2, 5, 8)
+    assert recipe_of(config, "forward", 100).milestones == (2, 5, 8)
 
 
 def test_folds_suit_the_number_of_samples():
@@ -105,7 +88,8 @@ def test_folds_suit_the_number_of_samples():
         ({"method": "volminnet", "method_options": {"volume": 1}}, InputError, "no option 'volume'"),
         ({"method_options": {"q": 0.5}}, InputError, "got method 'auto'"),
         ({"recipe": "own"}, InputError, "Expected recipe"),
-        ({"precision": "fp8"}, InputError, "precision"),
+        ({"estimator": "dual"}, UnknownNameError, "Unknown estimator"),
+        ({"estimator": "oracle"}, UnknownNameError, "without clean labels 'oracle'"),
         ({"n_jobs": 0}, InputError, "n_jobs"),
         ({"folds": 0}, InputError, "folds, .*at least 1, got 0"),
         ({"augment": "rotate"}, UnknownNameError, "Unknown augmentation 'rotate'"),

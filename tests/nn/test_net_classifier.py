@@ -73,10 +73,17 @@ def test_the_same_pixels_give_the_same_classes_whatever_their_dtype(bytes_model)
     images, *models = bytes_model
     expected = models[0].predict_proba(images)
     for model in models:
-        np.testing.assert_array_equal(model.predict_proba(images.astype(np.int64)), expected)
-        np.testing.assert_allclose(model.predict_proba(images.astype(np.float32) / 255), expected, atol=1e-4)
-        with pytest.raises(InputError, match="float32 from 0 to 255"):
-            model.predict(images.astype(np.float32))
+        for dtype in (np.int64, np.float32):
+            np.testing.assert_array_equal(model.predict_proba(images.astype(dtype)), expected)
+        with pytest.raises(InputError, match="from 0 to 255, as in training, got up to 1"):
+            model.predict(images.astype(np.float32) / 255)
+
+
+def test_bytes_are_refused_by_a_model_of_pixels_up_to_one():
+    images = load_digits().images[:100] / 16
+    model = RobustNetClassifier(method="ce", **QUICK).fit(images, load_digits().target[:100])
+    with pytest.raises(InputError, match="from 0 to 1, as in training, got bytes up to 255"):
+        model.predict(np.rint(255 * images).astype(np.uint8))
 
 
 def test_images_come_with_or_without_their_channel(bytes_model):
@@ -228,9 +235,9 @@ def test_networks_that_look_numbers_up_are_trained_on_samples_as_they_are():
     clean = rng.integers(2, size=600)
     words = rng.integers(10, size=(600, 6)) + 10 * clean[:, None] * (rng.random((600, 6)) < 0.8)
     given = torch.from_numpy(dualt.noise.corrupt(clean, dualt.noise.symmetric(2, 0.2), random_state=0))
-    parts = [Part(as_inputs(words[rows]), given[rows]) for rows in (slice(500), slice(500, 600))]
+    data = TrainingData(Part(as_inputs(words), given), 500)
     config = TrainingConfig(network=lambda shape, n_classes: BagOfWords(n_classes), epochs=10, folds=2, random_state=0)
-    run = Stages(TrainingData(*parts), ("0", "1"), config).run()
+    run = Stages(data, ("0", "1"), config).run()
     found = run.networks[0](torch.from_numpy(words)).argmax(dim=1).numpy()
     assert (found == clean).mean() > 0.85
     with pytest.raises(IndexError, match="index out of range"):

@@ -6,7 +6,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.nn.networks import NETWORKS, build_network, load_weights
+from dualt.nn.networks import NETWORKS, build_network
+from dualt.nn.storage import load_weights
 
 
 def count(network):
@@ -92,13 +93,13 @@ def test_weights_come_from_a_file_but_for_another_head(tmp_path):
 
 def test_unusable_weights_are_named(tmp_path):
     path = tmp_path / "weights.safetensors"
-    save_file(build_network("resnet18", (3, 32, 32), 10, width=0.1).state_dict(), path)
-    with pytest.raises(InputError, match="another architecture"):
-        load_weights(build_network("resnet18", (1, 32, 32), 10, width=0.1), path)
-    with pytest.raises(InputError, match="another architecture"):
-        load_weights(build_network("resnet34", (3, 32, 32), 10, width=0.1), path)
+    own = build_network("resnet18", (3, 32, 32), 10, width=0.1)
+    save_file(own.state_dict(), path)
+    for name, shape in (("resnet18", (1, 32, 32)), ("resnet34", (3, 32, 32))):
+        with pytest.raises(InputError, match="another architecture"):
+            load_weights(build_network(name, shape, 10, width=0.1), path)
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(FileError, match="truncated, damaged"):
-        load_weights(build_network("resnet18", (3, 32, 32), 10, width=0.1), path)
+        load_weights(own, path)
     with pytest.raises(FileError, match="No such file"):
-        load_weights(build_network("resnet18", (3, 32, 32), 10, width=0.1), tmp_path / "none.safetensors")
+        load_weights(own, tmp_path / "none.safetensors")

@@ -1,14 +1,12 @@
 """Schedules against their written form."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt.errors import InputError
-from dualt.nn.loop import EpochRecord, History, Trained
+from dualt.nn.loop import EpochRecord, Trained
 from dualt.nn.methods import METHODS
 from dualt.nn.recipe import Recipe
 
@@ -45,14 +43,12 @@ def rates(recipe):
     ("method", "epochs", "expected"),
     [
         ("forward", 1, [1e-2]),
-        ("forward", 2, [1e-2, 1e-3]),
         ("forward", 4, [1e-2, 1e-3, 1e-4, 1e-5]),
-        ("reweighting", 3, [1e-2, 1e-3, 1e-4]),
         ("co-teaching", 1, [1e-3]),
         ("co-teaching", 5, [1e-3, 1e-3, 1e-3, 1e-3 * 2 / 3, 1e-3 / 3]),
     ],
 )
-def test_short_schedules_start_at_the_full_rate_and_skip_nothing(method, epochs, expected):
+def test_short_schedules_start_at_the_full_rate(method, epochs, expected):
     assert rates(METHODS[method].recipe.changed(epochs)) == pytest.approx(expected)
 
 
@@ -71,12 +67,9 @@ def test_another_number_of_epochs_keeps_the_shape_of_a_schedule(recipe, epochs):
     assert changed.epochs == epochs
     assert changed.learning_rate_at(0) == 1.0, "the first epoch has the full rate"
     reached = recipe.milestones
-    steps = [sum(epoch >= milestone for milestone in changed.milestones) for epoch in range(epochs)]
-    assert all(later - earlier in (0, 1) for earlier, later in pairwise(steps)), "none is skipped"
-    assert steps[-1] == min(len(reached), epochs - 1), "all are reached where there are epochs enough"
     stretch = epochs / recipe.epochs
     for before, after in zip(reached, changed.milestones, strict=True):
-        assert abs(after - stretch * before) <= len(reached) + 0.5
+        assert abs(after - stretch * before) <= 1
     if recipe.linear_from is not None:
         assert abs(changed.linear_from - stretch * recipe.linear_from) <= 1
     assert all(rate > 0 for rate in rates(changed))
@@ -95,7 +88,6 @@ def test_another_number_of_epochs_keeps_the_shape_of_a_schedule(recipe, epochs):
     [
         ({"epochs": 0}, "epochs, .*at least 1, got 0"),
         ({"batch_size": 0}, "batch_size, .*at least 1"),
-        ({"patience": 0}, "patience, .*at least 1"),
         ({"learning_rate": 0.0}, "learning_rate above 0"),
         ({"learning_rate": "0.1"}, "learning_rate above 0, got '0.1'"),
         ({"weight_decay": "0"}, "weight_decay of at least 0, got '0'"),
@@ -103,7 +95,6 @@ def test_another_number_of_epochs_keeps_the_shape_of_a_schedule(recipe, epochs):
         ({"report": "best"}, "'best-validation' or 'last-ten'"),
         ({"momentum": 1.5}, "momentum in"),
         ({"weight_decay": -1.0}, "weight_decay of at least 0"),
-        ({"milestones": (3, 2)}, "ascending order"),
         ({"milestones": (0, 2)}, "milestones of at least 1"),
     ],
 )
@@ -116,31 +107,33 @@ def record(epoch, validation, test, loss=0.5):
     return EpochRecord(epoch, 0.1, 1.0, validation, None if validation is None else loss, test, 0.0)
 
 
-def reported(history, report):
-    return Trained([], None, history, Recipe(1, report=report)).test_accuracy
+def trained(records, report="best-validation"):
+    return Trained([], None, Recipe(1, report=report), records)
 
 
 def test_the_reported_accuracy():
-    validation = [0.1, 0.5, 0.5, 0.2]
-    history = History([record(e, v, e / 10) for e, v in enumerate(validation)])
-    assert history.best_epoch == 1
-    assert reported(history, "best-validation") == 0.1
-    assert reported(history, "last-ten") == pytest.approx(0.15)
-    long = History([record(e, 0.5, e / 100) for e in range(30)])
-    assert reported(long, "last-ten") == pytest.approx(0.245)
-    blind = History([record(e, None, None) for e in range(3)])
-    assert (blind.best_epoch, reported(blind, "best-validation")) == (2, None)
-    tied = History([record(e, 0.5, 0.0, loss) for e, loss in enumerate([0.9, 0.7, 0.6, 0.8])])
-    assert tied.best_epoch == 2
-    assert History.from_dict(history.to_dict()) == history
+    records = [record(e, v, e / 10) for e, v in enumerate([0.1, 0.5, 0.5, 0.2])]
+    assert (trained(records).best_epoch, trained(records).test_accuracy) == (1, 0.1)
+    assert trained(records, "last-ten").test_accuracy == pytest.approx(0.15)
+    long = [record(e, 0.5, e / 100) for e in range(30)]
+    assert trained(long, "last-ten").test_accuracy == pytest.approx(0.245)
+    blind = trained([record(e, None, None) for e in range(3)])
+    assert (blind.best_epoch, blind.learned_epoch, blind.test_accuracy) == (2, 2, None)
+    tied = [record(e, 0.5, 0.0, loss) for e, loss in enumerate([0.9, 0.7, 0.6, 0.8])]
+    assert trained(tied).best_epoch == 2
 
 
-def test_the_epoch_by_which_a_network_has_learned():
-    lucky = [record(e, v, 0.0, loss) for e, (v, loss) in enumerate([(0.9, 0.9), (0.8, 0.5), (0.8, 0.3), (0.8, 0.4)])]
-    assert (History(lucky).best_epoch, History(lucky).learned_epoch) == (0, 2)
-    unsure = [record(e, v, 0.0, loss) for e, (v, loss) in enumerate([(0.5, 0.9), (0.6, 0.5), (0.7, 0.6), (0.6, 0.8)])]
-    assert (History(unsure).best_epoch, History(unsure).learned_epoch) == (2, 2)
-    assert History([record(e, None, None) for e in range(3)]).learned_epoch == 2
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([(0.9, 0.9), (0.8, 0.5), (0.8, 0.3), (0.8, 0.4)], (0, 2)),
+        ([(0.5, 0.9), (0.6, 0.5), (0.7, 0.6), (0.6, 0.8)], (2, 2)),
+    ],
+    ids=["lucky", "unsure"],
+)
+def test_the_epoch_by_which_a_network_has_learned(scores, expected):
+    found = trained([record(e, v, 0.0, loss) for e, (v, loss) in enumerate(scores)])
+    assert (found.best_epoch, found.learned_epoch) == expected
 
 
 @given(st.integers(1, 300))

@@ -8,28 +8,17 @@ from PIL import Image
 from dualt.datasets import LazyImages
 from dualt.errors import InputError
 from dualt.nn import samples
-from dualt.nn.samples import Part, as_bytes, as_inputs, shift, shift_and_flip
+from dualt.nn.samples import Part, TrainingData, as_inputs, shift, shift_and_flip
 
 
-def test_bytes_are_scaled_and_channels_standardised():
+def test_channels_are_standardised():
     images = np.random.default_rng(0).integers(256, size=(5, 3, 4, 4), dtype=np.uint8)
-    mean, std = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
+    mean, std = np.array([25.0, 50.0, 75.0]), np.array([120.0, 150.0, 180.0])
     x = as_inputs(images, mean, std).take(torch.tensor([3, 0]))
     for row, sample in enumerate((3, 0)):
         for channel in range(3):
-            expected = (images[sample, channel] / 255 - mean[channel]) / std[channel]
+            expected = (images[sample, channel] - mean[channel]) / std[channel]
             np.testing.assert_allclose(x[row, channel], expected, atol=1e-6)
-
-
-def test_pixels_are_bytes_in_any_dtype_or_floats_up_to_one():
-    pixels = np.arange(256).reshape(4, 8, 8)
-    assert as_bytes(pixels).dtype == np.uint8
-    np.testing.assert_array_equal(as_bytes(pixels), pixels)
-    unit = (pixels / 255).astype(np.float32)
-    assert as_bytes(unit) is unit
-    for wrong in (pixels.astype(np.float32), pixels - 1, pixels + 1):
-        with pytest.raises(InputError, match="whole numbers from 0 to 255"):
-            as_bytes(wrong)
 
 
 def test_grey_images_get_a_channel_and_vectors_stay():
@@ -95,19 +84,12 @@ def test_flip_mirrors_some_and_only_mirrors():
         assert torch.equal(flipped[sample], expected)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_one_part_behind_another(shared):
-    x, labels = torch.arange(24.0).reshape(8, 3), torch.arange(8)
-    whole = Part(as_inputs(x.numpy()), labels)
-    first, second = whole.subset(np.array([5, 1, 2])), whole.subset(np.array([7, 0]))
-    if not shared:
-        first, second = (Part(as_inputs(x[part.labels].numpy()), part.labels) for part in (first, second))
-    both = first.followed_by(second)
-    assert (len(both.inputs), both.inputs.shape, both.labels.tolist()) == (5, (3,), [5, 1, 2, 7, 0])
-    for index in ([4, 0, 3, 3, 1], [2, 0], [3, 4], []):
-        rows = torch.tensor(index, dtype=torch.int64)
-        torch.testing.assert_close(both.inputs.take(rows), x[both.labels[rows]])
-    torch.testing.assert_close(both.subset(np.array([3, 2])).inputs.take(torch.tensor([0, 1])), x[[7, 2]])
+def test_the_first_rows_are_trained_on_and_the_others_validate():
+    part = Part(as_inputs(np.arange(5, dtype=np.float32)[:, None]), torch.arange(5))
+    data = TrainingData(part, 3)
+    assert (data.train.labels.tolist(), data.validation.labels.tolist()) == ([0, 1, 2], [3, 4])
+    assert data.validation.inputs.take(torch.tensor([1])).item() == 4
+    assert (len(TrainingData(part).train.labels), TrainingData(part).validation) == (5, None)
 
 
 @pytest.mark.parametrize("name", ["cuda:99", "abacus", "meta"])

@@ -15,7 +15,7 @@ MATRIX = noise.pair(2, 0.3)
 
 def stages(folder=None, on_epoch=None, **options):
     dataset = load_dataset("synthetic", n_samples=400, n_test=100)
-    data = training_data(split_dataset(dataset, MATRIX), dataset)
+    data = training_data(split_dataset(dataset, MATRIX))
     config = TrainingConfig("mlp-small", **{"recipe": "paper", "epochs": 3, "batch_size": 32, **options})
     return Stages(data, ("a", "b"), config, folder, resume=folder is not None, on_epoch=on_epoch)
 
@@ -30,9 +30,9 @@ def test_a_method_trains_the_stages_that_it_starts_from():
 
 def test_every_row_is_held_out_once():
     own = stages(folds=3, method="ce")
-    assert own.probs.shape == (len(own.every_row.labels), 2)
+    assert own.probs.shape == (len(own.data.rows.labels), 2)
     assert [*own.trained] == ["ce", *own.folds] == ["ce", "ce-fold-1", "ce-fold-2", "ce-fold-3"]
-    assert sorted(np.concatenate(list(own.folds.values()))) == list(range(len(own.every_row.labels)))
+    assert sorted(np.concatenate(list(own.folds.values()))) == list(range(len(own.data.rows.labels)))
 
 
 def test_no_network_of_a_fold_has_seen_the_labels_of_the_rows_that_it_judges():
@@ -40,20 +40,18 @@ def test_no_network_of_a_fold_has_seen_the_labels_of_the_rows_that_it_judges():
     own = stages(folds=3, method="ce")
     probs = own.probs
     rows = own.folds["ce-fold-2"]
-    n_train = len(own.data.train.labels)
     own.trained.pop("ce-fold-2")
-    own.data.train.labels[rows[rows < n_train]] = 0
-    own.data.validation.labels[rows[rows >= n_train] - n_train] = 0
+    own.data.rows.labels[rows] = 0
     np.testing.assert_array_equal(replace(own).probs[rows], probs[rows])
 
 
 def test_folds_stop_where_the_validation_part_says_that_the_network_has_learned():
     own = stages(folds=3, method="ce", epochs=6)
-    history = own.train("ce").history
-    assert len(history) == 6
-    assert len(own.probs) == len(own.every_row.labels)
+    first = own.train("ce")
+    assert len(first.records) == 6
+    assert len(own.probs) == len(own.data.rows.labels)
     for name in own.folds:
-        assert len(own.trained[name].history) == history.learned_epoch + 1
+        assert len(own.trained[name].records) == first.learned_epoch + 1
         assert own.trained[name].recipe.epochs == 6, "the schedule is the same"
 
 
@@ -69,7 +67,7 @@ def test_folds_that_were_interrupted_go_on_and_come_out_the_same(tmp_path):
     resumed = stages(tmp_path, on_epoch=lambda name, record: seen.append((name, record.epoch)), **options)
     whole = stages(**options)
     np.testing.assert_array_equal(resumed.probs, whole.probs)
-    n_epochs = whole.train("ce").history.learned_epoch + 1
+    n_epochs = whole.train("ce").learned_epoch + 1
     assert n_epochs > 1
     left = [("ce-fold-2", epoch) for epoch in range(1, n_epochs)] + [("ce-fold-3", epoch) for epoch in range(n_epochs)]
     assert seen == left

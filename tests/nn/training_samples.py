@@ -7,12 +7,13 @@ from torch.nn import functional as F  # noqa: N812
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.nn.networks import build_network
-from dualt.nn.samples import Part, TrainingData, as_inputs
+from dualt.nn.run import training_data
+from dualt.nn.samples import Part, as_inputs
 
 
 def synthetic_data(n_samples=600, rate=0.2, seed=0):
     dataset = load_dataset("synthetic", n_samples=n_samples, n_test=300, random_state=seed)
-    return as_training_data(dataset, noise.symmetric(2, rate), seed)
+    return training_data(split_dataset(dataset, noise.symmetric(2, rate), random_state=seed))
 
 
 def shaped_data(*shape):
@@ -24,20 +25,7 @@ def shaped_data(*shape):
         return Part(as_inputs(x.numpy()), part.labels)
 
     data = synthetic_data()
-    return TrainingData(*(None if part is None else shaped(part) for part in (data.train, data.validation, data.test)))
-
-
-def as_training_data(dataset, transition, seed):
-    split = split_dataset(dataset, transition, random_state=seed)
-
-    def part(samples, labels):
-        return Part(as_inputs(samples, *dataset.moments), torch.from_numpy(labels))
-
-    return TrainingData(
-        part(split.train_x, split.train_noisy),
-        part(split.val_x, split.val_noisy),
-        part(split.test_x, split.test_y),
-    )
+    return data._replace(rows=shaped(data.rows), test=shaped(data.test))
 
 
 def small_network(seed=0, dropout=0.2):

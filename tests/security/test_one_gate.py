@@ -18,7 +18,7 @@ from dualt.report import text_previews
 
 def read_weights(path):
     pytest.importorskip("torch")
-    return import_module("dualt.nn.tensor_files").read_tensors(path)
+    return import_module("dualt.nn.storage").read_tensors(path)
 
 
 READERS = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pandas import DataFrame
 
-    from dualt.nn.saved_model import Model
+    from dualt.nn.storage import Model
 
 _PREDICTED, _PROBABILITY = "predicted", "probability"
 
@@ -52,7 +52,7 @@ def predict(
         probs: NDArray[Any]
         names, probs = table_model.predict_probs(samples.values)
     else:
-        from dualt.nn.saved_model import Model
+        from dualt.nn.storage import Model
 
         network = Model.load(model)
         samples = _read(data, network)

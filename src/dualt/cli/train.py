@@ -24,7 +24,7 @@ from dualt.files import atomic_write, json_text, make_folder, read_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dualt.datasets import Dataset, Split
+    from dualt.datasets import Split
     from dualt.issues import LabelIssues
     from dualt.nn.config import TrainingConfig
     from dualt.nn.loop import EpochRecord
@@ -214,7 +214,7 @@ def _train_network(
     from dualt import noise as noises
     from dualt.datasets import load_dataset, split_dataset
     from dualt.io.table_columns import NotNumbersError
-    from dualt.nn.config import recipe_of, resume_options
+    from dualt.nn.config import recipe_of
     from dualt.nn.distributed import joined_world
     from dualt.nn.run import Stages, training_data
     from dualt.transition import match_transition
@@ -223,18 +223,17 @@ def _train_network(
         dataset = load_dataset(data, **{name: value for name, value in reading.items() if value is not None})
     except NotNumbersError as error:
         raise InputError(f"{error} Networks need numbers: leave --network out.") from None
-    if transition is not None:
-        known = match_transition(*io.load_transition(transition), dataset.class_names)
-        config = replace(config, transition=known)
+    known = None if transition is None else match_transition(*io.load_transition(transition), dataset.class_names)
+    config = replace(config, transition=known)
     split = split_dataset(
         dataset,
         None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=config.random_state),
         random_state=config.random_state,
         validation_fraction=config.validation_fraction,
     )
-    # The user's own labels may be wrong; those corrupted here are known.
-    clean_labels = None if split.transition is None else split.clean_labels
-    asked = {"label": reading["label"], "size": reading["size"], "noise": noise, **resume_options(config)}
+    asked = {"label": reading["label"], "size": reading["size"], "noise": noise, **vars(config)}
+    asked = {name: value for name, value in asked.items() if name not in ("device", "n_jobs", "recipes")}
+    asked["transition"] = None if known is None else known.tolist()
     with joined_world() as rank, progress(shown=rank == 0 and not as_json) as advance:
 
         def on_epoch(stage: str, record: EpochRecord) -> None:
@@ -245,17 +244,17 @@ def _train_network(
             if advance is not None:
                 advance(stage, record.epoch + 1, epochs, note)
 
-        parts, checkpoints = training_data(split, dataset, config.device), folder / _CHECKPOINTS
+        parts, checkpoints = training_data(split, config.device), folder / _CHECKPOINTS
         stages = Stages(parts, dataset.class_names, config, checkpoints, resume, on_epoch)
-        stages.check(clean_labels)
+        stages.check()
         if rank == 0:
             _check_folder(folder, asked, resume=resume, overwrite=overwrite)
             if not resume:  # the model of a run that is overwritten stays until the new one is written
                 shutil.rmtree(checkpoints, ignore_errors=True)
             with atomic_write(make_folder(checkpoints) / _OPTIONS) as stream:
                 stream.write(json_text(asked) + "\n")
-        run = stages.run(clean_labels)
-        content = _save(run, dataset, split, folder) if rank == 0 else {}
+        run = stages.run()
+        content = _save(run, split, folder) if rank == 0 else {}
     if content and as_json:
         print_json(content)
     elif content:
@@ -284,38 +283,25 @@ def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
     return TrainingConfig(**given | own)
 
 
-def _save(run: RobustRun, dataset: Dataset, split: Split, folder: Path) -> dict[str, Any]:
+def _save(run: RobustRun, split: Split, folder: Path) -> dict[str, Any]:
     """Write the model, the run and its page into `folder`, and return the run as plain data."""
     import numpy as np
 
     from dualt.nn.run import issues_of_all_rows
-    from dualt.nn.samples import sample_shape
-    from dualt.nn.saved_model import Model
     from dualt.transition import l1_error
 
+    dataset = split.dataset
     content = {"data": dataset.name, "n_samples": len(split.train_noisy), **run.to_dict()}
     for prefix, matrix in (("", run.transition), ("learned_", run.learned_transition)):
         if split.transition is not None and matrix is not None:
             content[f"{prefix}l1_error"] = l1_error(split.transition, matrix)
             content[f"{prefix}l1_error_per_class"] = l1_error(split.transition, matrix, normalize=True)
-    names = ("data", "method", "transition", "learned_transition", "out_of_fold", "distrust", "test_accuracy",
-             "random_state")  # fmt: skip
-    Model(
-        networks=run.networks,
-        network=str(run.config.network),
-        options=run.config.network_options or {},
-        input_shape=sample_shape(split.train_x),
-        class_names=dataset.class_names,
-        mean=np.array(dataset.moments.mean),
-        std=np.array(dataset.moments.std),
-        about={name: content[name] for name in names},
-        feature_names=dataset.feature_names,
-        on_bytes=split.train_x.dtype == "uint8",
-    ).save(folder)
+    about = {name: content[name] for name in ("data", "test_accuracy", "random_state")}
+    run.as_model(dataset, **about).save(folder)
     (folder / _MODELS[1]).unlink(missing_ok=True)  # of the run before
     issues, images = None, None
     if run.estimate is not None and run.pred_probs is not None and run.distrust is None:
-        issues = replace(issues_of_all_rows(run, dataset, split), ids=dataset.ids)
+        issues = replace(issues_of_all_rows(run, split), ids=dataset.ids)
         if isinstance(dataset.train_x, np.ndarray) and dataset.train_x.dtype == np.uint8 and dataset.train_x.ndim > 2:
             images = dataset.train_x.transpose(0, 2, 3, 1) if dataset.train_x.ndim == 4 else dataset.train_x
     _write_run(folder, content, issues, images=images, title=dataset.name)

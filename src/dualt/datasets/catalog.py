@@ -7,17 +7,17 @@ import logging
 import os
 import tarfile
 import tempfile
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dualt.datasets import published
 from dualt.datasets.dataset import Dataset, from_arrays
-from dualt.datasets.images import LazyImages, load_images
+from dualt.datasets.images import load_images, take_rows
 from dualt.datasets.synthetic import load_synthetic
 from dualt.errors import FileError, InputError, UnknownNameError, naming_extra
 from dualt.files import make_folder
@@ -34,33 +34,23 @@ def data_root(root: str | Path | None = None) -> Path:
     return Path(root or os.environ.get("DUALT_DATA") or "~/.cache/dualt").expanduser()
 
 
-class RemoteFile(NamedTuple):
-    """A file to download, its MD5 checksum, and its place below the root: for an archive, a folder in it."""
-
-    url: str
-    md5: str
-    target: str
-
-
-def _idx_files(base: str, folder: str, *checksums: str) -> tuple[RemoteFile, ...]:
-    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
-    return tuple(RemoteFile(f"{base}/{n}", md5, f"{folder}/{n}") for n, md5 in zip(names, checksums, strict=True))
-
-
 @dataclass(frozen=True)
 class Entry:
-    """How to load a data set, its folder below the root (none: it is built in), and the files to download."""
+    """How to load a data set, its folder below the root (empty: it is built in), and what to download.
+
+    `files` has the MD5 checksum of every address: files go into the folder, archives contain it.
+    """
 
     load: Callable[..., Dataset]
-    folder: str | None = None
-    files: tuple[RemoteFile, ...] = ()
+    folder: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def is_present(self) -> bool:
         """Whether it can be loaded without a download."""
-        return self.folder is None or (data_root() / self.folder).is_dir()
+        return not self.folder or (data_root() / self.folder).is_dir()
 
 
-def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = False) -> Dataset:
+def load_folder(folder: str | Path, *, size: int | None = None) -> Dataset:
     """Images in a folder per class, the classes in sorted order; or `train/` and optionally `test/` that have these.
 
     `size`: resize the shorter side to this and crop the centre to a square. Needed where sizes differ.
@@ -73,14 +63,14 @@ def load_folder(folder: str | Path, *, size: int | None = None, noisy: bool = Fa
         parts.append(read_class_folder(folder / "test", names))
     paths = [part.folder / file for part in parts for file in part.files]
     images, n_train = load_images(paths, size), len(parts[0].files)
-    take = images.subset if isinstance(images, LazyImages) else images.__getitem__
     codes = [np.searchsorted(np.array(names), part.labels).astype(np.int64) for part in parts]
-    test_x, test_y = (take(slice(n_train, None)), codes[1]) if len(parts) > 1 else (None, None)
+    test_x, test_y = (take_rows(images, slice(n_train, None)), codes[1]) if len(parts) > 1 else (None, None)
     ids = tuple(path.relative_to(folder).as_posix() for path in paths[:n_train])
-    return Dataset(folder.resolve().name, take(slice(n_train)), codes[0], test_x, test_y, names, noisy, ids=ids)
+    train_x = take_rows(images, slice(n_train))
+    return Dataset(folder.resolve().name, train_x, codes[0], test_x, test_y, names, ids=ids)
 
 
-def load_npz(path: str | Path, *, noisy: bool = False) -> Dataset:
+def load_npz(path: str | Path) -> Dataset:
     """Arrays `X`, `y` and, where given, `X_test`, `y_test` and `class_names` of an `.npz` file."""
     with open_npz(path) as archive:
         if not {"X", "y"} <= set(archive):
@@ -88,47 +78,49 @@ def load_npz(path: str | Path, *, noisy: bool = False) -> Dataset:
                 f"Expected arrays named X and y in {path}, got {', '.join(sorted(archive)) or 'none'}."
                 " Write it with np.savez(path, X=..., y=...)."
             )
-        x, y, x_test, y_test, names = (archive.get(name) for name in ("X", "y", "X_test", "y_test", "class_names"))
-    class_names = None if names is None else names.tolist()
-    return from_arrays(x, y, x_test, y_test, name=Path(path).stem, class_names=class_names, noisy=noisy)
+        *arrays, names = (archive.get(name) for name in ("X", "y", "X_test", "y_test", "class_names"))
+    return from_arrays(*arrays, name=Path(path).stem, class_names=None if names is None else names.tolist())
 
 
-def load_table(path: str | Path, *, label: str = "label", id_column: str | None = None, noisy: bool = False) -> Dataset:
+def load_table(path: str | Path, *, label: str = "label", id_column: str | None = None) -> Dataset:
     """Rows of a table: the column `label` holds the labels, every other column but that of ids is a feature."""
     table = open_table(path, label)
     apart = {table.position(name) for name in (label, id_column) if name is not None}
     features = [place for place in range(table.n_columns) if place not in apart]
     if not features:
         raise InputError(f"Expected columns of numbers beside {label!r} in {path}, got none.")
-    x, y = table.read_numbers(features), table.read_column(label)
-    dataset = from_arrays(x, check_no_missing(y, Path(path)), name=Path(path).stem, noisy=noisy)
+    x, y = table.read_numbers(features), check_no_missing(table.read_column(label), Path(path))
     return replace(
-        dataset,
+        from_arrays(x, y, name=Path(path).stem),
         ids=None if id_column is None else tuple(table.read_texts(id_column)),
         feature_names=None if table.names is None else tuple(table.names[place] for place in features),
     )
 
 
+_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
+_FASHION = "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion"
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
 REGISTRY: dict[str, Entry] = {
     "synthetic": Entry(load_synthetic),
     "digits": Entry(published.load_digits),
-    "mnist": Entry(published.load_mnist, "MNIST/raw", _idx_files(
-        "https://ossci-datasets.s3.amazonaws.com/mnist", "MNIST/raw",
-        "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
-        "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c",
-    )),
-    "fashion-mnist": Entry(published.load_fashion_mnist, "FashionMNIST/raw", _idx_files(
-        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion", "FashionMNIST/raw",
-        "8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
-        "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310",
-    )),
-    "cifar10": Entry(published.load_cifar10, "cifar-10-batches-bin", (
-        RemoteFile(f"{_TORONTO}/cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin"),
-    )),
-    "cifar100": Entry(published.load_cifar100, "cifar-100-binary", (
-        RemoteFile(f"{_TORONTO}/cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", "cifar-100-binary"),
-    )),
+    "mnist": Entry(partial(published.load_mnist, "mnist"), "MNIST/raw", {
+        f"{_MNIST}/train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        f"{_MNIST}/train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+        f"{_MNIST}/t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+        f"{_MNIST}/t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+    }),
+    "fashion-mnist": Entry(partial(published.load_mnist, "fashion-mnist"), "FashionMNIST/raw", {
+        f"{_FASHION}/train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        f"{_FASHION}/train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
+        f"{_FASHION}/t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
+        f"{_FASHION}/t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
+    }),
+    "cifar10": Entry(partial(published.load_cifar, "cifar10"), "cifar-10-batches-bin", {
+        f"{_TORONTO}/cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530",
+    }),
+    "cifar100": Entry(partial(published.load_cifar, "cifar100"), "cifar-100-binary", {
+        f"{_TORONTO}/cifar-100-binary.tar.gz": "03b5dce01913d631647c71ecec9e9cb8",
+    }),
     "clothing1m": Entry(published.load_clothing1m, "clothing1M"),
 }  # fmt: skip
 
@@ -147,7 +139,7 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
         Folder of the named data sets: by default `$DUALT_DATA`, else `~/.cache/dualt`.
     **options
         Options of the data set: `n_samples`, `n_test`, `random_state` (synthetic), `size` (images), `label`,
-        `id_column` (tables), `noisy` (your own data).
+        `id_column` (tables).
 
     Examples
     --------
@@ -156,15 +148,16 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     ((1437, 8, 8), 10)
     """
     path = Path(name_or_path).expanduser()
-    suffix = path.suffix.lower()
-    loader: Callable[..., Dataset]
+    suffix, loader = path.suffix.lower(), load_folder
     if isinstance(name_or_path, str) and name_or_path in REGISTRY:
         loader, folder = REGISTRY[name_or_path].load, REGISTRY[name_or_path].folder
-        places = [] if folder is None else [data_root(root) / folder]
-    elif path.is_dir() or (path.exists() and suffix in _BY_SUFFIX):
-        loader, places = load_folder if path.is_dir() else _BY_SUFFIX[suffix], [path]
+        places = [data_root(root) / folder] if folder else []
     elif path.exists():
-        raise FileError(f"Expected a folder of images or a file {', '.join(_BY_SUFFIX)}, got {path}.")
+        places = [path]
+        if not path.is_dir():
+            if suffix not in _BY_SUFFIX:
+                raise FileError(f"Expected a folder of images or a file {', '.join(_BY_SUFFIX)}, got {path}.")
+            loader = _BY_SUFFIX[suffix]
     elif isinstance(name_or_path, Path) or "/" in name_or_path or suffix in _BY_SUFFIX:
         raise FileError(f"Expected a data set at {path}, but there is no such file or folder.")
     else:
@@ -188,33 +181,33 @@ def download(name: str, root: str | Path | None = None) -> list[Path]:
         )
     if name not in REGISTRY:
         raise UnknownNameError("data set", name, REGISTRY)
-    missing = [file for file in REGISTRY[name].files if not (root / file.target).exists()]
-    for file in missing:
+    folder, new = REGISTRY[name].folder, []
+    for url, md5 in REGISTRY[name].files.items():
+        is_archive, target = url.endswith(".tar.gz"), root / folder
+        target = target if is_archive else target / PurePosixPath(url).name
+        if target.exists():
+            continue
         with tempfile.TemporaryDirectory(dir=make_folder(root), prefix=".download-") as staging:
-            fetched = _fetch(file, Path(staging))
-            make_folder((root / file.target).parent)
-            fetched.replace(root / file.target)
-    return [root / file.target for file in missing]
+            path = _fetch(url, md5, Path(staging))
+            if is_archive:
+                with tarfile.open(path) as tar:
+                    tar.extractall(staging, filter="data")
+                path = Path(staging) / folder
+            make_folder(target.parent)
+            path.replace(target)
+        new.append(target)
+    return new
 
 
-def _fetch(file: RemoteFile, staging: Path) -> Path:
-    """Download and verify a file, unpack an archive, and return what to put in place."""
+def _fetch(url: str, md5: str, folder: Path) -> Path:
+    """Download a file into `folder` and verify its checksum."""
     with naming_extra("Downloading data sets"):
         import pooch
     pooch.get_logger().setLevel(logging.WARNING)
-    _log.info("downloading %s", file.url)
+    _log.info("downloading %s", url)
     try:
-        path = Path(pooch.retrieve(file.url, f"md5:{file.md5}", fname=PurePosixPath(file.url).name, path=staging))
-        if not path.name.endswith(".tar.gz"):
-            return path
-        with tarfile.open(path) as tar:
-            tar.extractall(staging / "unpacked", filter="data")
+        return Path(pooch.retrieve(url, f"md5:{md5}", fname=PurePosixPath(url).name, path=folder))
     except ValueError as error:
-        raise FileError(f"Refused {file.url}: expected the MD5 {file.md5}, got another. Try again later.") from error
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise FileError(f"Cannot unpack {file.url}: {error}.") from error
+        raise FileError(f"Refused {url}: expected the MD5 {md5}, got another. Try again later.") from error
     except OSError as error:
-        raise FileError(f"Cannot download {file.url}: {error}. Check network and disk.") from error
-    if not (staging / "unpacked" / file.target).is_dir():
-        raise FileError(f"Expected the folder {file.target!r} in {file.url}, got an archive without it.")
-    return staging / "unpacked" / file.target
+        raise FileError(f"Cannot download {url}: {error}. Check network and disk.") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ _CHUNK = 1_024
 
 
 class Moments(NamedTuple):
-    """Mean and standard deviation, never zero, per channel of images (of x/255 if uint8) or feature of vectors."""
+    """Mean and standard deviation, never zero, per channel of images or feature of vectors."""
 
     mean: Sequence[float] | NDArray[np.float64]
     std: Sequence[float] | NDArray[np.float64]
@@ -34,38 +34,19 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples, labels and class names.
-
-    Attributes
-    ----------
-    name
-    train_x : (n, ...)
-        uint8 images (n, H, W) or (n, C, H, W), or vectors (n, d); `LazyImages` if they do not fit in memory.
-    train_y : (n,)
-        Class numbers: the clean ones, unless `noisy`.
-    test_x, test_y
-        The clean test part, or `None`.
-    class_names
-    noisy
-        The training labels are noisy already; the clean ones are unknown.
-    published
-        Mean and standard deviation used in the literature; computed if `None`.
-    ids
-        Id or file path of each training sample, if there is one.
-    feature_names
-        Column names of the table that the samples come from, if it has some.
-    """
+    """Samples, labels as class numbers, and class names; the test part, if there is one, is clean."""
 
     name: str
+    # uint8 images (n, H, W) or (n, C, H, W), or vectors (n, d); `LazyImages` if they do not fit in memory.
     train_x: Samples
     train_y: Labels
     test_x: Samples | None
     test_y: Labels | None
     class_names: tuple[str, ...]
-    noisy: bool = False
-    published: Moments | None = None
-    ids: tuple[str, ...] | None = None
-    feature_names: tuple[str, ...] | None = None
+    noisy: bool = False  # the training labels are noisy as they come, and the clean ones unknown
+    published: Moments | None = None  # as used in the literature, in the units of the samples
+    ids: tuple[str, ...] | None = None  # id or file path of each training sample
+    feature_names: tuple[str, ...] | None = None  # columns of the table that the samples come from
 
     @property
     def n_classes(self) -> int:
@@ -83,20 +64,14 @@ def compute_moments(samples: Samples) -> Moments:
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler()
-    for table in _tables(samples):
-        scaler.partial_fit(table)
-    return Moments(scaler.mean_, scaler.scale_)
-
-
-def _tables(samples: Samples) -> Iterator[NDArray[np.float64]]:
-    """Yield the samples in chunks, as rows of channels (pixels become rows) or of features."""
     step = -(-len(samples) // _LAZY_SAMPLE) if isinstance(samples, LazyImages) else 1
     for start in range(0, len(samples), _CHUNK * step):
         chunk = samples[start : start + _CHUNK * step : step]
-        scaled = chunk / 255.0 if chunk.dtype == np.uint8 else chunk.astype(np.float64)
-        if chunk.ndim == 3:
-            scaled = scaled[:, None]
-        yield scaled if chunk.ndim == 2 else np.moveaxis(scaled, 1, -1).reshape(-1, scaled.shape[1])
+        images = chunk[:, None] if chunk.ndim == 3 else chunk
+        # Every pixel is a row of channels.
+        rows = np.moveaxis(images, 1, -1).reshape(-1, images.shape[1])
+        scaler.partial_fit(rows.astype(np.float64))
+    return Moments(scaler.mean_, scaler.scale_)
 
 
 def from_arrays(
@@ -107,7 +82,6 @@ def from_arrays(
     *,
     name: str = "arrays",
     class_names: Sequence[Any] | None = None,
-    noisy: bool = False,
 ) -> Dataset:
     """Return a data set of the samples `x` and labels `y`, with a clean test part if given.
 
@@ -118,8 +92,6 @@ def from_arrays(
     y, y_test : (n,)
         Numbers, names or one-hot rows. The classes are the values that occur, in sorted order, unless
         `class_names` says otherwise.
-    name, class_names, noisy
-        As in `Dataset`.
 
     Examples
     --------
@@ -129,28 +101,22 @@ def from_arrays(
     """
     if (x_test is None) != (y_test is None):
         raise InputError("Expected both samples and labels to test on, or neither, got one of them.")
-    samples, labels = [_as_samples(x, "X")], [as_label_array(y)]
-    if x_test is not None:
-        samples, labels = [*samples, _as_samples(x_test, "X_test")], [*labels, as_label_array(y_test)]
-    train, test = samples[0].shape[1:], samples[-1].shape[1:]
-    if test != train:
-        raise InputError(f"Expected test samples like the training ones, of shape {train} each, got {test}.")
-    for own, given, part in zip(samples, labels, ("training", "test"), strict=False):
-        if len(own) != len(given):
-            raise InputError(
-                f"Expected one label per {part} sample, got {len(own):,} samples and {len(given):,} labels."
-            )
+    train_x, train_y = _as_part(x, y, "X")
+    test_x, test_y = (None, None) if x_test is None else _as_part(x_test, y_test, "X_test")
+    if test_x is not None and test_x.shape[1:] != train_x.shape[1:]:
+        raise InputError(f"Expected test samples of shape {train_x.shape[1:]}, as in training, got {test_x.shape[1:]}.")
     if class_names is not None:
-        coder = LabelCoder.for_labels(labels[0], len(class_names), class_names)
+        coder = LabelCoder.for_labels(train_y, len(class_names), class_names)
     else:
-        coder = LabelCoder.found_in(labels[0] if labels[0].ndim == 2 else np.concatenate(labels))
-    codes = [coder.encode(given).astype(np.int64) for given in labels]
-    test_x, test_y = (None, None) if x_test is None else (samples[1], codes[1])
-    return Dataset(name, samples[0], codes[0], test_x, test_y, coder.names, noisy)
+        one_hot = train_y.ndim == 2
+        coder = LabelCoder.found_in(train_y if one_hot or test_y is None else np.concatenate([train_y, test_y]))
+    codes = [None if given is None else coder.encode(given).astype(np.int64) for given in (train_y, test_y)]
+    return Dataset(name, train_x, np.asarray(codes[0]), test_x, codes[1], coder.names)
 
 
-def _as_samples(x: Any, name: str) -> NDArray[Any]:
-    array = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
+def _as_part(x: Any, y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return checked samples and their labels, not yet encoded."""
+    array, labels = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x), as_label_array(y)
     if array.dtype.kind not in "biuf":
         raise InputError(f"Expected numbers in {name}, got an array of dtype {array.dtype}.")
     if array.ndim not in (2, 3, 4) or array.size == 0:
@@ -158,15 +124,19 @@ def _as_samples(x: Any, name: str) -> NDArray[Any]:
             f"Expected {name} of shape (n, features), (n, height, width) or (n, channels, height, width),"
             f" got {array.shape}."
         )
+    if len(array) != len(labels):
+        raise InputError(
+            f"Expected one label per row of {name}, got {len(array):,} samples and {len(labels):,} labels."
+        )
     array = channels_first(array)
     if array.dtype == np.uint8 and array.ndim > 2:
-        return np.ascontiguousarray(array)
+        return np.ascontiguousarray(array), labels
     # Features keep their precision: float32 might merge different values.
-    features = np.result_type(array.dtype, np.float32) if array.ndim == 2 else np.float32
+    dtype = np.result_type(array.dtype, np.float32) if array.ndim == 2 else np.float32
     with np.errstate(over="ignore"):
-        array = np.ascontiguousarray(array, features)
+        array = np.ascontiguousarray(array, dtype)
     check_finite(array, name)
-    return array
+    return array, labels
 
 
 def check_finite(samples: NDArray[Any], name: str) -> None:
@@ -185,36 +155,20 @@ def channels_first(samples: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Noisy training and validation parts, and the data set's clean test part.
+    """The training part of a data set, divided into one to train and one to validate on, both with noisy labels."""
 
-    Clean labels are `None` if unknown. `train_index` and `val_index` are rows of the data set's training part, and
-    `transition` is the noise that was applied, or `None`.
-    """
-
-    train_x: Samples
+    dataset: Dataset
+    train_index: NDArray[np.int64]  # rows of the data set's training part
     train_noisy: Labels
-    train_clean: Labels | None
-    train_index: NDArray[np.int64]
-    val_x: Samples
-    val_noisy: Labels
-    val_clean: Labels | None
     val_index: NDArray[np.int64]
-    test_x: Samples | None
-    test_y: Labels | None
-    class_names: tuple[str, ...]
-    transition: NDArray[np.float64] | None
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.class_names)
+    val_noisy: Labels
+    transition: NDArray[np.float64] | None  # the noise that was applied, if any
 
     @property
     def clean_labels(self) -> Labels | None:
-        """Of the training part followed by the validation part; `None` if unknown."""
-        if self.train_clean is None or self.val_clean is None:
-            return None
-        return np.concatenate([self.train_clean, self.val_clean])
+        """Of the rows to train on, then of those to validate on; `None` if unknown."""
+        index = np.concatenate([self.train_index, self.val_index])
+        return None if self.dataset.noisy else np.asarray(self.dataset.train_y[index])
 
 
 def split_dataset(
@@ -243,8 +197,9 @@ def split_dataset(
             )
     fraction = check_fraction(validation_fraction, "validation_fraction")
     index = _subsample(len(dataset.train_y), n_samples, random_state, "n_samples")
-    given = dataset.train_y[index]
-    noisy = given if transition is None else corrupt(given, transition, stream(random_state, "noise"))
+    noisy = dataset.train_y[index]
+    if transition is not None:
+        noisy = corrupt(noisy, transition, stream(random_state, "noise"))
     if len(index) < 2:
         raise InputError(f"Expected at least two samples to split, got {len(index)}.")
     order = stream(random_state, "split").permutation(len(index))
@@ -252,12 +207,7 @@ def split_dataset(
     train, val = np.sort(order[n_validation:]), np.sort(order[:n_validation])
     if n_train is not None:
         train = train[_subsample(len(train), n_train, random_state, "n_train")]
-    samples = dataset.train_x
-    take = samples.subset if isinstance(samples, LazyImages) else samples.__getitem__
-    parts = (
-        (take(index[rows]), noisy[rows], None if dataset.noisy else given[rows], index[rows]) for rows in (train, val)
-    )
-    return Split(*next(parts), *next(parts), dataset.test_x, dataset.test_y, dataset.class_names, transition)
+    return Split(dataset, index[train], noisy[train], index[val], noisy[val], transition)
 
 
 def _subsample(total: int, size: int | None, seed: int, name: str) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -38,9 +38,7 @@ class LazyImages:
         self, paths: Sequence[Path], size: tuple[int, int], *, mode: Mode = "RGB", shorter_side: int | None = None
     ) -> None:
         self._paths = np.array(paths, dtype=object)
-        self._size = size
-        self._mode: Mode = mode
-        self._shorter_side = shorter_side
+        self._size, self._mode, self._shorter_side = size, mode, shorter_side
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,6 +76,11 @@ class LazyImages:
         return pixels if self._mode == "L" else pixels.transpose(2, 0, 1)
 
 
+def take_rows(samples: Any, rows: Any) -> Any:
+    """Return `rows` of an array, or of `LazyImages` without decoding any."""
+    return samples.subset(rows) if isinstance(samples, LazyImages) else samples[rows]
+
+
 def load_images(paths: Sequence[Path], size: int | None) -> NDArray[np.uint8] | LazyImages:
     """Return images of one size, or resized to squares of `size`, grey if all are; decoded if they fit in memory."""
     if size is not None and size < 1:
@@ -109,19 +112,16 @@ def load_readable(paths: Sequence[Path]) -> tuple[Sequence[Path], NDArray[np.uin
 
 
 def _is_readable(path: Path) -> bool:
-    try:
-        with opened_image(path) as image:
-            image.load()
-    except FileError:
-        return False
-    return True
+    with suppress(FileError), opened_image(path) as image:
+        image.load()
+        return True
+    return False
 
 
 def image_size_and_mode(path: Path) -> tuple[tuple[int, int], Mode]:
     """Return ((height, width), mode) from the header of an image file."""
     with opened_image(path) as image:
-        size, grey = (image.height, image.width), image.mode in ("1", "L", "I;16", "I")
-    return size, "L" if grey else "RGB"
+        return (image.height, image.width), "L" if image.mode in ("1", "L", "I;16", "I") else "RGB"
 
 
 @contextmanager

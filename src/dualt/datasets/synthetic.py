@@ -24,14 +24,7 @@ def load_synthetic(
 ) -> Dataset:
     """Two Gaussians in ten dimensions with means 0 and 2 and unit variance, drawn afresh for every random_state.
 
-    Parameters
-    ----------
-    n_samples, n_test
-        Points to train and to test on.
-    random_state
-        Seed of both parts, which are independent.
-    standardize
-        Let networks see standardised features, as the paper's released code does (its text does not mention it).
+    With `standardize`, networks see standardised features, as in the paper's released code; its text has no word of it.
     """
     train_x, train_y = _draw(n_samples, stream(random_state, "synthetic-train"))
     test_x, test_y = _draw(n_test, stream(random_state, "synthetic-test"))
@@ -48,13 +41,7 @@ def _draw(n_samples: int, rng: np.random.Generator) -> tuple[NDArray[np.float32]
 
 
 def clean_posterior(x: ArrayLike) -> NDArray[np.float64]:
-    """Return P(clean | x) exactly: the logistic function of the log-odds, for x of shape (n, 10).
-
-    Examples
-    --------
-    >>> clean_posterior(np.ones((1, 10)))
-    array([[0.5, 0.5]])
-    """
+    """Return P(clean | x) exactly: the logistic function of the log-odds, for x of shape (n, 10)."""
     points = np.asarray(x, np.float64)
     if points.ndim != 2 or points.shape[1] != N_FEATURES:
         raise InputError(f"Expected points of shape (n, {N_FEATURES}), got {points.shape}.")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from dualt.errors import InputError, UnknownNameError
-from dualt.estimators import DEFAULT_ESTIMATOR
+from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS
 from dualt.nn.methods import METHODS, options_of
 from dualt.nn.recipe import Optimizer, Recipe
 from dualt.nn.samples import AUGMENTATIONS, Augment
@@ -22,8 +21,6 @@ from dualt.results import TransitionEstimate
 from dualt.validation import check_count, check_fraction
 
 AUTO = "auto"
-# Number of folds by number of samples: k folds cost at most k − 1 trainings.
-_FOLDS = ((20_000, 5), (100_000, 3), (math.inf, 2))
 # Batches have a 32nd of the samples, within these limits; epochs give this many steps, within theirs.
 _BATCHES, _BATCH_SIZES = 32, (16, 128)
 _STEPS, _EPOCHS = 700, (15, 60)
@@ -31,8 +28,6 @@ _STEPS, _EPOCHS = 700, (15, 60)
 _RATE, _REFINING_RATE = 2e-3, 5e-4
 # Weight decay times the number of samples: like the prior of ridge regression, it matters less with more samples.
 _DECAY = 2.0
-# A run may be resumed with other values of these.
-_ANY_TIME = ("device", "n_jobs", "recipes")
 
 
 @dataclass
@@ -54,19 +49,12 @@ class TrainingConfig:
     recipe
         `"default"`: Adam with a one-cycle schedule and enough steps for the data. `"paper"`: every stage as published,
         and dual-T on the training part itself.
-    epochs
-        Of every stage of training. `None`: 15 to 60, for at least 700 steps; with the paper's recipe, as published.
-    batch_size
-        `None`: a 32nd of the samples, from 16 to 128; with the paper's recipe, as published.
-    optimizer
-        `"sgd"` or `"adam"`, for every stage; `None`: as in the recipe.
-    learning_rate, momentum, weight_decay
-        For the method, and for earlier stages with the same optimizer; `None`: as in the recipe.
+    epochs, batch_size, optimizer, learning_rate, momentum, weight_decay
+        Of every stage; the optimizer is `"sgd"` or `"adam"`. `None`: as in the recipe; in the default one 15 to 60
+        epochs, for at least 700 steps, in batches of a 32nd of the samples, from 16 to 128.
     validation_fraction
         Share of the samples set aside to choose the best epoch, with their noisy labels. The networks of the folds are
         trained on them too.
-    patience
-        Stop a stage after this many epochs without a better validation accuracy.
     folds
         Number of folds for out-of-fold probabilities of all samples; 1: probabilities of the training part by the
         network trained on it, as in the paper. `None`: 5 up to 20,000 samples, 3 up to 100,000, else 2; with the
@@ -78,16 +66,10 @@ class TrainingConfig:
         Pre-trained weights: a `.safetensors` file, or `"imagenet"`.
     augment
         `"shift"` or `"shift-flip"`, or a function of a batch of images and a generator.
-    device
-        `"auto"` is a GPU if there is one; else a device of torch.
-    precision
-        `"float32"`, or `"bf16"` for mixed precision.
-    n_jobs
-        Number of CPU threads; `None` leaves torch's setting.
+    device, n_jobs
+        A device of torch, `"auto"` is a GPU if there is one; number of CPU threads, `None` leaves torch's setting.
     recipes
         A `Recipe` by stage (`ce` and the methods), instead of the one that `recipe` names.
-    random_state
-        Seed.
     """
 
     network: str | Callable[..., nn.Module] = "mlp"
@@ -103,22 +85,22 @@ class TrainingConfig:
     momentum: float | None = None
     weight_decay: float | None = None
     validation_fraction: float = 0.2
-    patience: int | None = None
     folds: int | None = None
     method_options: Mapping[str, Any] | None = None
     network_options: Mapping[str, Any] | None = None
     weights: str | Path | None = None
     augment: str | Augment | None = None
     device: str = "auto"
-    precision: Literal["float32", "bf16"] = "float32"
     n_jobs: int | None = None
     recipes: Mapping[str, Recipe] | None = None
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        for name, known in {"recipe": ("default", "paper"), "precision": ("float32", "bf16")}.items():
-            if getattr(self, name) not in known:
-                raise InputError(f"Expected {name} {known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}.")
+        if self.recipe not in ("default", "paper"):
+            raise InputError(f"Expected recipe 'default' or 'paper', got {self.recipe!r}.")
+        blind = [name for name, entry in ESTIMATORS.items() if not entry.needs_clean_labels]
+        if self.estimator is not None and self.estimator not in blind:
+            raise UnknownNameError("estimator without clean labels", self.estimator, blind)
         if self.method == AUTO:
             if self.method_options:
                 raise InputError("Expected a named method for method_options, got method 'auto'.")
@@ -129,7 +111,7 @@ class TrainingConfig:
             for option in set(self.method_options or ()) - set(options):
                 its = ", ".join(options) or "none"
                 raise InputError(f"Method {self.method!r} has no option {option!r}. Its options: {its}.")
-        for name in ("epochs", "batch_size", "patience", "folds", "n_jobs"):
+        for name in ("epochs", "batch_size", "folds", "n_jobs"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, 1)
         check_fraction(self.validation_fraction, "validation_fraction")
@@ -142,47 +124,26 @@ def estimator_name(config: TrainingConfig) -> str:
     return config.estimator or ("dual-t" if config.recipe == "paper" else DEFAULT_ESTIMATOR)
 
 
-def resume_options(config: TrainingConfig) -> dict[str, Any]:
-    """Return the settings with which a run must be resumed, as plain numbers, strings and lists."""
-
-    def plain(value: Any) -> Any:
-        if callable(value):
-            return getattr(value, "__name__", type(value).__name__)
-        return str(value) if isinstance(value, Path) else np.asarray(getattr(value, "transition", value)).tolist()
-
-    values = {each.name: getattr(config, each.name) for each in fields(config) if each.name not in _ANY_TIME}
-    return dict(json.loads(json.dumps(values, default=plain)))
-
-
 def recipe_of(config: TrainingConfig, stage: str, n_samples: int) -> Recipe:
-    """Return the recipe of a stage that is trained on `n_samples`."""
-    chosen = _unchanged_recipe(config, method_of(stage), n_samples)
-    names = ["batch_size", "patience", "optimizer"]
-    own = chosen if config.method == AUTO else _unchanged_recipe(config, config.method, n_samples)
-    if config.optimizer is not None or chosen.optimizer == own.optimizer:  # a learning rate goes with its optimizer
-        names += ["learning_rate", "momentum", "weight_decay"]
-    return chosen.changed(config.epochs, **{name: getattr(config, name) for name in names})
-
-
-def _unchanged_recipe(config: TrainingConfig, method: str, n_samples: int) -> Recipe:
-    """Return the given or published recipe, or one with enough steps for the data, and batches to match.
-
-    Adam with a one-cycle schedule, because without batch norm a good learning rate for SGD depends on the data.
-    """
-    entry, recipes = METHODS[method], config.recipes or {}
-    if method in recipes or config.recipe == "paper":
-        return recipes.get(method, entry.recipe)
-    size = config.batch_size or int(np.clip(n_samples // _BATCHES, *_BATCH_SIZES))
-    epochs = int(np.clip(math.ceil(_STEPS / math.ceil(n_samples / size)), *_EPOCHS))
-    return Recipe(
-        epochs=epochs,
-        optimizer="adam",
-        learning_rate=_RATE if entry.starts_from is None else _REFINING_RATE,
-        weight_decay=_DECAY / n_samples,
-        batch_size=size,
-        schedule="one-cycle",
-        ramp=max(2, round(entry.ramp_share * epochs)) if entry.recipe.ramp else 0,
-    )
+    """Return the recipe of a stage: given, published, or with enough steps for the data and batches to match."""
+    method = method_of(stage)
+    entry, recipe = METHODS[method], (config.recipes or {}).get(method)
+    if recipe is None and config.recipe == "paper":
+        recipe = entry.recipe
+    if recipe is None:
+        size = config.batch_size or int(np.clip(n_samples // _BATCHES, *_BATCH_SIZES))
+        epochs = int(np.clip(math.ceil(_STEPS / math.ceil(n_samples / size)), *_EPOCHS))
+        recipe = Recipe(
+            epochs=epochs,
+            optimizer="adam",  # without batch norm a good learning rate for SGD depends on the data
+            learning_rate=_RATE if entry.starts_from is None else _REFINING_RATE,
+            weight_decay=_DECAY / n_samples,
+            batch_size=size,
+            schedule="one-cycle",
+            ramp=max(2, round(entry.ramp_share * epochs)) if entry.recipe.ramp else 0,
+        )
+    names = ("batch_size", "optimizer", "learning_rate", "momentum", "weight_decay")
+    return recipe.changed(config.epochs, **{name: getattr(config, name) for name in names})
 
 
 def n_folds(config: TrainingConfig, n_samples: int) -> int:
@@ -193,7 +154,8 @@ def n_folds(config: TrainingConfig, n_samples: int) -> int:
         return config.folds
     if config.recipe == "paper" or config.transition is not None:
         return 1
-    return min(n_samples, next(folds for limit, folds in _FOLDS if n_samples <= limit))
+    # k folds cost at most k − 1 trainings.
+    return min(n_samples, 5 if n_samples <= 20_000 else 3 if n_samples <= 100_000 else 2)
 
 
 def method_of(stage: str) -> str:

@@ -15,24 +15,17 @@ from torch import distributed as dist
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
-_SECONDS_TO_DROP_TENSORS = 0.3
 
-
-def is_distributed() -> bool:
-    """Return whether this process is one of several that train together."""
-    return dist.is_available() and dist.is_initialized()
-
-
-def process_rank() -> int:
-    """Return the number of this process; process 0 writes files and reports progress."""
-    return dist.get_rank() if is_distributed() else 0
+def process_rank() -> int | None:
+    """Return the number of this process, if it is one of several; process 0 writes files and reports progress."""
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else None
 
 
 @contextmanager
 def joined_world() -> Iterator[int]:
     """Join the processes that torchrun started, if any, and leave together at the end; yield the rank."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or is_distributed():
-        yield process_rank()
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield 0
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
@@ -44,7 +37,7 @@ def joined_world() -> Iterator[int]:
         dist.destroy_process_group()
         # A thread of Gloo frees the tensors of a collective after it has returned, and needs the interpreter for that:
         # if the interpreter has exited by then, the process aborts, and torchrun ends the others with it.
-        sleep(_SECONDS_TO_DROP_TENSORS)
+        sleep(0.3)
 
 
 class ShardedNetwork(nn.Module):

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from dualt.errors import InputError, TrainingError
-from dualt.nn.distributed import ShardedNetwork, is_distributed, process_rank
+from dualt.nn.distributed import ShardedNetwork, process_rank
 from dualt.nn.methods.base import Batch, Method, Networks
-from dualt.nn.networks import Network, evaluating, mean_scores, seeded
+from dualt.nn.networks import evaluating, mean_scores, seeded
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Augment, Part, TrainingData
-from dualt.nn.tensor_files import load_checkpoint, save_checkpoint
+from dualt.nn.storage import load_checkpoint, save_checkpoint
 from dualt.rng import stream, stream_seed
 
 
@@ -39,14 +40,14 @@ class EpochRecord:
     seconds: float
 
 
-@dataclass
-class History:
-    """The records of all epochs so far."""
+@dataclass(frozen=True)
+class Trained:
+    """Networks with the weights that the recipe reports, and the records of all epochs."""
 
+    networks: Sequence[nn.Module]
+    method: Method
+    recipe: Recipe
     records: list[EpochRecord] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.records)
 
     @property
     def best_epoch(self) -> int:
@@ -76,30 +77,15 @@ class History:
         """Time of all epochs, including those before a resume."""
         return sum(record.seconds for record in self.records)
 
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return one list per column, with an entry for each epoch."""
+    @property
+    def curves(self) -> dict[str, list[Any]]:
+        """One list per column of the records, with an entry for each epoch."""
         return {column.name: [getattr(each, column.name) for each in self.records] for column in fields(EpochRecord)}
-
-    @classmethod
-    def from_dict(cls, columns: Mapping[str, list[Any]]) -> History:
-        """Return the history that `to_dict` wrote."""
-        return cls([EpochRecord(*row) for row in zip(*columns.values(), strict=True)])
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Networks with the weights that the recipe reports, and the history of their training."""
-
-    networks: Sequence[nn.Module]
-    method: Method
-    history: History
-    recipe: Recipe
 
     @property
     def test_accuracy(self) -> float | None:
         """Accuracy on the clean test part, as the recipe reports it; `None` without clean test labels."""
-        records, best = self.history.records, self.history.best_epoch
-        chosen = records[-10:] if self.recipe.report == "last-ten" else [records[best]]
+        chosen = self.records[-10:] if self.recipe.report == "last-ten" else [self.records[self.best_epoch]]
         known = [record.test_accuracy for record in chosen if record.test_accuracy is not None]
         return float(np.mean(known)) if known else None
 
@@ -117,7 +103,6 @@ def train(
     recipe: Recipe,
     *,
     random_state: int = 0,
-    precision: Literal["float32", "bf16"] = "float32",
     n_jobs: int | None = None,
     augment: Augment | None = None,
     checkpoint: str | Path | None = None,
@@ -127,62 +112,49 @@ def train(
 ) -> Trained:
     """Train `networks` in place with `method`, and return them with the weights that `recipe` reports.
 
-    A loss that is not finite raises a TrainingError; the checkpoint of the epoch before is kept.
-
-    Parameters
-    ----------
-    networks
-        As many as `method.n_networks`; they are moved to the device of the data.
-    random_state
-        Seed of batches, dropout, augmentation and the method's own draws. Each epoch has its own streams.
-    precision, n_jobs, augment
-        As in `dualt.nn.config.TrainingConfig`; the augmentation as a function.
-    checkpoint, resume
-        File written after every epoch, and whether to continue from it if it exists.
-    n_epochs
-        Stop after this many epochs of the recipe's schedule.
-    on_epoch
-        Called with the record of every epoch.
+    They are moved to the device of the data. `random_state` seeds batches, dropout, augmentation and the method's own
+    draws; each epoch has its own streams. The file `checkpoint` is written after every epoch, and continued from with
+    `resume`, if it exists. `n_epochs` stops before the end of the recipe's schedule. A loss that is not finite raises a
+    TrainingError; the checkpoint of the epoch before is kept.
     """
     if len(networks) != method.n_networks:
         raise InputError(f"Expected {method.n_networks} networks for this method, got {len(networks)}.")
+    part, validation, rank = data.train, data.validation, process_rank()
     modules = nn.ModuleDict({"networks": nn.ModuleList(networks), "method": method})
-    modules.to(data.train.labels.device).train()
+    modules.to(part.labels.device).train()
     optimizer = recipe.make_optimizer(modules.parameters())
-    history, best = History(), dict[str, Tensor]()
-    settings = recipe.to_dict() | {"method": type(method).__name__, "options": dict(method.options)}
-    settings |= {"precision": precision, "random_state": random_state}
-    settings |= {"n_epochs": n_epochs, "n_samples": len(data.train.labels)}
+    trained, best = Trained(networks, method, recipe), dict[str, Tensor]()
+    settings = {
+        **recipe.to_dict(), "method": type(method).__name__, "options": dict(method.options),
+        "random_state": random_state, "n_epochs": n_epochs, "n_samples": len(part.labels),
+    }  # fmt: skip
     path = None if checkpoint is None else Path(checkpoint)
     if resume and path is not None and path.exists():
-        best, columns = load_checkpoint(path, modules, optimizer, settings)
-        history = History.from_dict(columns)
+        best, curves = load_checkpoint(path, modules, optimizer, settings)
+        trained.records.extend(EpochRecord(*row) for row in zip(*curves.values(), strict=True))
 
-    calls: Networks = [ShardedNetwork(network) for network in networks] if is_distributed() else networks
-    calls = [_in_bf16(call) for call in calls] if precision == "bf16" else calls
-    at_rest, rank = partial(evaluating, networks), process_rank()
-    with limited_threads(n_jobs):
-        while len(history) < (n_epochs or recipe.epochs):
-            if recipe.patience and len(history) and len(history) - 1 - history.best_epoch >= recipe.patience:
-                break
-            epoch, began = len(history), perf_counter()
-            with seeded(stream_seed(random_state, f"dropout/{epoch}") + rank):
-                loss = _run_epoch(epoch, calls, method, optimizer, data.train, recipe, random_state, augment, at_rest)
+    calls: Networks = networks if rank is None else [ShardedNetwork(network) for network in networks]
+    at_rest, is_first = partial(evaluating, networks), rank in (None, 0)
+    with threadpool_limits(n_jobs):
+        for epoch in range(len(trained.records), n_epochs or recipe.epochs):
+            began = perf_counter()
+            with seeded(stream_seed(random_state, f"dropout/{epoch}") + (rank or 0)):
+                loss = _run_epoch(epoch, calls, method, optimizer, part, recipe, random_state, augment, at_rest)
             with at_rest():
-                accuracy, misfit = mean_scores(calls, data.validation, method.to_noisy)
+                accuracy, misfit = mean_scores(calls, validation, method.to_noisy)
                 tested, _ = mean_scores(calls, data.test)
             rate, seconds = recipe.learning_rate_at(epoch), perf_counter() - began
-            history.records.append(EpochRecord(epoch, rate, loss, accuracy, misfit, tested, seconds))
-            if history.best_epoch == epoch:
+            trained.records.append(EpochRecord(epoch, rate, loss, accuracy, misfit, tested, seconds))
+            if trained.best_epoch == epoch:
                 best = {name: value.detach().clone() for name, value in modules.state_dict().items()}
-            if rank == 0 and path is not None:
-                save_checkpoint(path, modules, optimizer, best, settings, history.to_dict())
-            if rank == 0 and on_epoch is not None:
-                on_epoch(history.records[-1])
+            if is_first and path is not None:
+                save_checkpoint(path, modules, optimizer, best, settings, trained.curves)
+            if is_first and on_epoch is not None:
+                on_epoch(trained.records[-1])
 
     if recipe.report == "best-validation":
         modules.load_state_dict(best)
-    return Trained(networks, method, history, recipe)
+    return trained
 
 
 def _run_epoch(
@@ -227,22 +199,3 @@ def _run_epoch(
         optimizer.step()
         total, n_steps = total + value / len(losses), n_steps + 1
     return total / max(n_steps, 1)
-
-
-def _in_bf16(network: Network) -> Network:
-    def call(x: Tensor) -> Tensor:
-        with torch.autocast(x.device.type, torch.bfloat16):
-            return network(x).float()
-
-    return call
-
-
-@contextmanager
-def limited_threads(number: int | None) -> Iterator[None]:
-    """Let torch use this many threads within the block; `None` leaves its setting."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

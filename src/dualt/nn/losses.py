@@ -23,13 +23,11 @@ _LARGEST_LOG_WEIGHT = 50.0
 # Above this, exp overflows float32. Terms that are multiplied by zero matter only through their gradient, which may be
 # multiplied by another weight, so they get a lower cap.
 _LARGEST_LOG, _LARGEST_LOG_OF_ZEROS = 80.0, 30.0
-# torch ignores samples with this label (by default −100). We ignore none: a label outside the classes is an error.
-_IGNORED = -(2**62)
 
 
 def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
     """Return −log softmax(logits)[label] for every sample, (n,)."""
-    return F.cross_entropy(logits, labels, reduction="none", ignore_index=_IGNORED)
+    return F.cross_entropy(logits, labels, reduction="none")
 
 
 def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -39,24 +37,17 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
     impossible under the matrix costs a constant and has no gradient. No gradient flows to `transition`.
 
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
-
-    Examples
-    --------
-    >>> import torch
-    >>> transition = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
-    >>> forward_loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]), transition)  # −log 0.2
-    tensor(1.6094)
     """
-    return reduce_losses(forward_losses(logits, labels, _log_matrix(transition, logits)), reduction)
+    return reduce_losses(forward_losses(logits, labels, _log(transition, logits)), reduction)
+
+
+def _log(transition: Tensor, logits: Tensor) -> Tensor:
+    return transition.detach().to(logits).log().clamp_min(_LOG_ZERO)
 
 
 def forward_losses(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
     """Return the forward loss of every sample; gradients flow to `log_transition` too."""
     return cross_entropies(logits, labels) + _log_weights(logits, labels, log_transition)
-
-
-def _log_matrix(transition: Tensor, logits: Tensor) -> Tensor:
-    return transition.detach().to(logits).log().clamp_min(_LOG_ZERO)
 
 
 def _log_weights(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
@@ -81,15 +72,13 @@ def _backward_loss(logits: Tensor, labels: Tensor, inverse: Tensor, reduction: R
 
 
 def _inverse(transition: Tensor) -> Tensor:
-    """Return the inverse in double precision."""
     matrix = transition.detach().double()
     if torch.linalg.matrix_rank(matrix) < len(matrix):
         raise TransitionError(
             "Expected an invertible matrix, got a singular one: two classes have the same noisy labels."
             " Use forward_loss, which needs no inverse."
         )
-    inverse: Tensor = torch.linalg.inv(matrix)
-    return inverse
+    return torch.as_tensor(torch.linalg.inv(matrix))
 
 
 def reweighted_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -97,15 +86,9 @@ def reweighted_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduc
 
     Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
     """
-    weights = importance_weights(logits, labels, transition)
+    log_weights = _log_weights(logits.detach(), labels, _log(transition, logits))
+    weights = log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
     return reduce_losses(weights * cross_entropies(logits, labels), reduction)
-
-
-@torch.no_grad()
-def importance_weights(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
-    """β = p_y / (p @ transition)_y for every sample, without gradient."""
-    log_weights = _log_weights(logits, labels, _log_matrix(transition, logits))
-    return log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
 
 
 def revised_loss(
@@ -144,14 +127,7 @@ def reduce_losses(losses: Tensor, reduction: Reduction) -> Tensor:
 
 
 def small_loss_selection(losses: Tensor, forget_rate: float) -> Tensor:
-    """Return the indices of the (1 − forget_rate)·n samples with the smallest losses, at least one.
-
-    Examples
-    --------
-    >>> import torch
-    >>> small_loss_selection(torch.tensor([0.9, 0.1, 0.5, 0.2]), 0.5)
-    tensor([1, 3])
-    """
+    """Return the indices of the (1 − forget_rate)·n samples with the smallest losses, at least one."""
     check_fraction(forget_rate, "forget_rate", inclusive=True)
     # A thousandth more, because 1 − 0.9 is slightly less than 0.1 in floating point.
     n_kept = max(1, int((1 - forget_rate) * len(losses) + 1e-3))
@@ -190,10 +166,10 @@ class _TransitionLoss(nn.Module):
             if not len(outside):
                 raise
             place = int(outside[0])
-        raise InputError(
-            f"Expected labels from 0 to {n_classes - 1}, got {labels.flatten()[place].item()} at place {place}. Leave"
-            " out samples without a label: loss(logits[labels >= 0], labels[labels >= 0])."
-        )
+            raise InputError(
+                f"Expected labels from 0 to {n_classes - 1}, got {labels.flatten()[place].item()} at place {place}."
+                " Leave out samples without a label: loss(logits[labels >= 0], labels[labels >= 0])."
+            ) from None
 
     def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         return self.function(logits, labels, self.transition, reduction=self.reduction)
@@ -206,7 +182,7 @@ class ForwardLoss(_TransitionLoss):
     --------
     >>> import dualt, torch
     >>> loss = ForwardLoss(dualt.noise.symmetric(2, 0.2))
-    >>> loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]))
+    >>> loss(torch.tensor([[20.0, 0.0]]), torch.tensor([1]))  # −log 0.2
     tensor(1.6094)
     """
 

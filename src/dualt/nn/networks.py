@@ -1,18 +1,17 @@
-"""The networks of the paper by name, each a plain `nn.Module` from a batch to logits; their weights and predictions."""
+"""The networks of the paper by name, each a plain `nn.Module` from a batch to logits; their predictions."""
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor, nn
 
-from dualt.errors import DualtError, InputError, MissingExtraError, UnknownNameError
+from dualt.errors import DualtError, InputError, UnknownNameError
 from dualt.nn.samples import Inputs, Part
-from dualt.nn.tensor_files import read_tensors
 from dualt.rng import check_seed
 from dualt.validation import check_n_classes
 
@@ -71,25 +70,24 @@ def lenet(input_shape: Sequence[int], n_classes: int, *, dropout: float = 0.5, w
     )  # fmt: skip
 
 
-class VectorBlock(nn.Module):
-    """relu(residual(x) + x) with two linear layers."""
-
-    def __init__(self, n_units: int) -> None:
-        super().__init__()
-        layers = [nn.Linear(n_units, n_units), nn.BatchNorm1d(n_units)]
-        self.residual = nn.Sequential(*layers, nn.ReLU(), nn.Linear(n_units, n_units), nn.BatchNorm1d(n_units))
+class VectorBlock(nn.Sequential):
+    """relu(layers(x) + x)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the features of the next layer."""
-        return torch.relu(self.residual(x) + x)
+        return torch.relu(super().forward(x) + x)  # type: ignore[no-untyped-call]
 
 
 def vector_resnet(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> nn.Sequential:
     """Return a residual network for vectors with 16 linear layers of 64 units, as deep as in the paper's appendix."""
     n_units = _scaled(64, width)
-    blocks = [VectorBlock(n_units) for _ in range(7)]
-    entry = [nn.Linear(math.prod(input_shape), n_units), nn.BatchNorm1d(n_units), nn.ReLU()]
-    return nn.Sequential(nn.Flatten(), *entry, *blocks, nn.Linear(n_units, n_classes))
+
+    def linear(n_in: int) -> tuple[nn.Module, nn.Module]:
+        return nn.Linear(n_in, n_units), nn.BatchNorm1d(n_units)
+
+    entry = (nn.Flatten(), *linear(math.prod(input_shape)), nn.ReLU())
+    blocks = [VectorBlock(*linear(n_units), nn.ReLU(), *linear(n_units)) for _ in range(7)]
+    return nn.Sequential(*entry, *blocks, nn.Linear(n_units, n_classes))
 
 
 def _scaled(units: int, width: float) -> int:
@@ -103,14 +101,19 @@ def _conv(n_in: int, n_out: int, size: int, stride: int = 1) -> nn.Conv2d:
 
 
 class ResidualBlock(nn.Module):
-    """Convolutions with batch norm and ReLU around a shortcut; the last ReLU comes after their sum."""
+    """Convolutions of `sizes` with batch norm and ReLU around a shortcut; the last ReLU comes after their sum.
 
-    def __init__(self, n_in: int, stride: int, convolutions: Sequence[nn.Conv2d]) -> None:
+    A bottleneck, of sizes (1, 3, 1), is four times as wide at the end.
+    """
+
+    def __init__(self, sizes: Sequence[int], n_in: int, n_channels: int, stride: int) -> None:
         super().__init__()
-        self.depth, self.n_out = len(convolutions), convolutions[-1].out_channels
-        for number, convolution in enumerate(convolutions, start=1):
-            self.add_module(f"conv{number}", convolution)
-            self.add_module(f"bn{number}", nn.BatchNorm2d(convolution.out_channels))
+        self.depth, self.n_out = len(sizes), n_channels if len(sizes) == 2 else 4 * n_channels
+        widths = [n_in, *[n_channels] * (self.depth - 1), self.n_out]
+        for place, size in enumerate(sizes):
+            step = stride if place == sizes.index(3) else 1
+            self.add_module(f"conv{place + 1}", _conv(widths[place], widths[place + 1], size, step))
+            self.add_module(f"bn{place + 1}", nn.BatchNorm2d(widths[place + 1]))
         self.downsample = None
         if stride != 1 or n_in != self.n_out:
             self.downsample = nn.Sequential(_conv(n_in, self.n_out, 1, stride), nn.BatchNorm2d(self.n_out))
@@ -124,62 +127,43 @@ class ResidualBlock(nn.Module):
         return (hidden + shortcut).relu_()
 
 
-def basic_block(n_in: int, n_channels: int, stride: int) -> ResidualBlock:
-    """Two 3×3 convolutions around a shortcut."""
-    return ResidualBlock(n_in, stride, [_conv(n_in, n_channels, 3, stride), _conv(n_channels, n_channels, 3)])
-
-
-def bottleneck(n_in: int, n_channels: int, stride: int) -> ResidualBlock:
-    """1×1, 3×3 and 1×1 convolutions around a shortcut, four times as wide at the end."""
-    middle = _conv(n_channels, n_channels, 3, stride)
-    return ResidualBlock(n_in, stride, [_conv(n_in, n_channels, 1), middle, _conv(n_channels, 4 * n_channels, 1)])
-
-
-class ResNet(nn.Module):
-    """Stem, four stages of residual blocks, average over pixels, logits.
+def resnet(
+    sizes: Sequence[int],
+    depths: Sequence[int],
+    input_shape: Sequence[int],
+    n_classes: int,
+    *,
+    width: float = 1.0,
+    stem: Stem = "auto",
+) -> nn.Sequential:
+    """Stem, four stages of residual blocks, average over pixels, logits; layers have torchvision's names.
 
     The stem "full" is one 3×3 convolution at full resolution; "imagenet" is a 7×7 convolution and a pooling that each
     halve it, as in torchvision; "auto" is the first for images of up to 64 pixels. The paper's authors took the second
     for images of 28 and 32 pixels too, which costs a tenth.
     """
-
-    def __init__(
-        self,
-        block: Callable[[int, int, int], ResidualBlock],
-        depths: Sequence[int],
-        input_shape: Sequence[int],
-        n_classes: int,
-        *,
-        width: float = 1.0,
-        stem: Stem = "auto",
-    ) -> None:
-        super().__init__()
-        n_stem, *stages = (_scaled(channels, width) for channels in (64, 64, 128, 256, 512))
-        if stem not in get_args(Stem):
-            raise UnknownNameError("stem", stem, get_args(Stem))
-        full = stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
-        self.conv1 = _conv(input_shape[0], n_stem, 3) if full else _conv(input_shape[0], n_stem, 7, stride=2)
-        self.bn1 = nn.BatchNorm2d(n_stem)
-        self.maxpool = nn.Identity() if full else nn.MaxPool2d(3, stride=2, padding=1)
-        n_in = n_stem
-        for number, (n_channels, depth) in enumerate(zip(stages, depths, strict=True), start=1):
-            blocks = []
-            for index in range(depth):
-                blocks.append(block(n_in, n_channels, 2 if number > 1 and index == 0 else 1))
-                n_in = blocks[-1].n_out
-            self.add_module(f"layer{number}", nn.Sequential(*blocks))
-        self.fc = nn.Linear(n_in, n_classes)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return logits."""
-        x = self.maxpool(self.bn1(self.conv1(x)).relu_())
-        for number in range(1, 5):
-            x = self.get_submodule(f"layer{number}")(x)
-        logits: Tensor = self.fc(x.mean(dim=(2, 3)))
-        return logits
+    if stem not in get_args(Stem):
+        raise UnknownNameError("stem", stem, get_args(Stem))
+    full = stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
+    n_in, *stages = (_scaled(channels, width) for channels in (64, 64, 128, 256, 512))
+    layers: dict[str, nn.Module] = {
+        "conv1": _conv(input_shape[0], n_in, 3) if full else _conv(input_shape[0], n_in, 7, stride=2),
+        "bn1": nn.BatchNorm2d(n_in),
+        "relu": nn.ReLU(inplace=True),
+        "maxpool": nn.Identity() if full else nn.MaxPool2d(3, stride=2, padding=1),
+    }
+    for number, (n_channels, depth) in enumerate(zip(stages, depths, strict=True), start=1):
+        blocks = []
+        for index in range(depth):
+            blocks.append(ResidualBlock(sizes, n_in, n_channels, 2 if number > 1 and index == 0 else 1))
+            n_in = blocks[-1].n_out
+        layers[f"layer{number}"] = nn.Sequential(*blocks)
+    layers |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten(), "fc": nn.Linear(n_in, n_classes)}
+    network = nn.Sequential(OrderedDict(layers))
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+    return network
 
 
 # Functions of (input_shape, n_classes, **options).
@@ -187,9 +171,9 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "mlp": mlp,
     "mlp-small": partial(mlp, hidden=(25, 25), dropout=0.0),  # for the paper's synthetic data
     "lenet": lenet,
-    "resnet18": partial(ResNet, basic_block, (2, 2, 2, 2)),  # for Fashion-MNIST and CIFAR-10 in the paper
-    "resnet34": partial(ResNet, basic_block, (3, 4, 6, 3)),  # for CIFAR-100
-    "resnet50": partial(ResNet, bottleneck, (3, 4, 6, 3)),  # for Clothing1M, pre-trained on ImageNet
+    "resnet18": partial(resnet, (3, 3), (2, 2, 2, 2)),  # for Fashion-MNIST and CIFAR-10 in the paper
+    "resnet34": partial(resnet, (3, 3), (3, 4, 6, 3)),  # for CIFAR-100
+    "resnet50": partial(resnet, (1, 3, 1), (3, 4, 6, 3)),  # for Clothing1M, pre-trained on ImageNet
     "resnet-vector": vector_resnet,
 }
 _FOR_VECTORS = ("mlp", "mlp-small", "resnet-vector")
@@ -207,29 +191,22 @@ def build_network(
 
     `name` is one of `NETWORKS`, or a function `(input_shape, n_classes, **options) -> nn.Module`. Options are `width`
     for all networks, `hidden`, `dropout` and `batch_norm` for `mlp`, `dropout` for `lenet`, and `stem` for ResNets.
-
-    Examples
-    --------
-    >>> sum(p.numel() for p in build_network("mlp", (1, 28, 28), 10).parameters())
-    118282
     """
     shape = tuple(int(size) for size in input_shape)
     if math.prod(shape) < 1:
         raise InputError(f"Expected samples with at least one number, got the shape {shape}.")
     check_n_classes(n_classes)
-    if callable(name):
-        with seeded(check_seed(random_state)):
-            return name(shape, n_classes, **options)
-    if name not in NETWORKS:
+    if isinstance(name, str) and name not in NETWORKS:
         raise UnknownNameError("network", name, NETWORKS)
-    if name not in _FOR_VECTORS and len(shape) != 3:
+    if isinstance(name, str) and name not in _FOR_VECTORS and len(shape) != 3:
         flat = ", ".join(_FOR_VECTORS)
         raise InputError(f"Expected images (channels, height, width) for {name}, got shape {shape}. Use {flat}.")
+    build = NETWORKS[name] if isinstance(name, str) else name
     try:
         with seeded(check_seed(random_state)):
-            return NETWORKS[name](shape, n_classes, **options)
+            return build(shape, n_classes, **options)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, DualtError):
+        if isinstance(error, DualtError) or not isinstance(name, str):
             raise
         reason = str(error).partition("\n")[0]
         raise InputError(f"Cannot build {name} with the options {options}: {reason}") from None
@@ -238,36 +215,12 @@ def build_network(
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Seed torch's generators within the block, and restore their state afterwards."""
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices=devices):
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         # Not torch.manual_seed, which keeps a traceback for every kind of device that is missing.
         torch.default_generator.manual_seed(seed)
-        if devices:
+        if torch.cuda.is_available():
             torch.cuda.manual_seed_all(seed)
         yield
-
-
-def load_weights(network: nn.Module, source: str | Path) -> None:
-    """Load weights into `network`, in place, from a `.safetensors` file with torchvision's names.
-
-    `"imagenet"` are torchvision's ResNet-50 weights. The last layer keeps its initial weights if the number of classes
-    differs.
-    """
-    if str(source) == "imagenet":
-        try:
-            from torchvision.models import ResNet50_Weights
-        except (ImportError, RuntimeError):  # a torchvision of another torch fails with RuntimeError
-            raise MissingExtraError("ImageNet weights from torchvision (or a .safetensors file)", "train") from None
-        weights = ResNet50_Weights.DEFAULT.get_state_dict(progress=False)
-    else:
-        weights = read_tensors(Path(source))[0]
-    own = network.state_dict()
-    for name in dict.fromkeys((*own, *weights)):
-        if name not in own or name not in weights or own[name].shape != weights[name].shape:
-            if not name.startswith("fc."):
-                raise InputError(f"The weights in {source} have another architecture: {name!r} does not fit.")
-            weights.pop(name, None)
-    network.load_state_dict(weights, strict=False)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
@@ -36,7 +35,7 @@ class Recipe:
     # "steps": by epochs, as `milestones` and `linear_from` say. "one-cycle": by steps, the rate rises linearly to
     # `learning_rate` over the first fifth and falls to zero along a cosine.
     schedule: Schedule = "steps"
-    # Epochs at which the learning rate is divided by ten, in ascending order.
+    # Epochs at which the learning rate is divided by ten.
     milestones: tuple[int, ...] = ()
     # Epoch after which the learning rate falls linearly to zero, with Adam's β1 at 0.1.
     linear_from: int | None = None
@@ -45,13 +44,10 @@ class Recipe:
     # "best-validation": the weights of the epoch with the best noisy validation accuracy, and the test accuracy of that
     # epoch. "last-ten": the last weights, and the mean over the last ten epochs.
     report: Report = "best-validation"
-    # Stop after this many epochs without a better validation accuracy.
-    patience: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "patience"):
-            if getattr(self, name) is not None:
-                check_count(getattr(self, name), name, 1)
+        check_count(self.epochs, "epochs", 1)
+        check_count(self.batch_size, "batch_size", 1)
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(f"Expected {name} {' or '.join(map(repr, known))}, got {getattr(self, name)!r}.")
@@ -62,8 +58,8 @@ class Recipe:
         if isinstance(decay, str) or not decay >= 0:
             raise InputError(f"Expected a weight_decay of at least 0, got {decay!r}.")
         check_fraction(self.momentum, "momentum", inclusive=True)
-        if any(later <= earlier for earlier, later in pairwise((0, *self.milestones))):
-            raise InputError(f"Expected milestones of at least 1 in ascending order, got {self.milestones}.")
+        if any(milestone < 1 for milestone in self.milestones):
+            raise InputError(f"Expected milestones of at least 1, got {self.milestones}.")
 
     def learning_rate_at(self, epoch: float) -> float:
         """Return the learning rate of an epoch, counted from 0; a fraction is a step within the epoch."""
@@ -82,28 +78,21 @@ class Recipe:
         return 1.0 if self.ramp < 2 else min(1.0, epoch / (self.ramp - 1))
 
     def changed(self, epochs: int | None = None, **changes: Any) -> Recipe:
-        """Return the recipe with changes; the schedule is stretched to another number of `epochs`."""
+        """Return the recipe with changes; another number of `epochs` stretches the schedule.
+
+        The first epoch always has the full rate.
+        """
         given = {name: value for name, value in changes.items() if value is not None}
         if epochs is not None and epochs != self.epochs:
-            given = {"epochs": epochs, **self._stretched(epochs), **given}
+            stretch = epochs / self.epochs
+            given = {
+                "epochs": epochs,
+                "milestones": tuple(max(1, round(stretch * milestone)) for milestone in self.milestones),
+                "linear_from": None if self.linear_from is None else max(1, round(stretch * self.linear_from)),
+                "ramp": max(2, round(stretch * self.ramp)) if self.ramp > 1 else self.ramp,
+                **given,
+            }
         return replace(self, **given)
-
-    def _stretched(self, epochs: int) -> dict[str, Any]:
-        """Return the schedule for another number of epochs: every phase keeps its share and at least one epoch.
-
-        The first epoch always has the full rate; with too few epochs for all phases, the last ones are left out.
-        """
-        stretch = epochs / self.epochs
-        reached = [milestone for milestone in self.milestones if milestone < self.epochs]
-        milestones = [0]
-        for n_left, milestone in zip(range(len(reached), 0, -1), reached, strict=True):
-            milestones.append(max(milestones[-1] + 1, min(round(stretch * milestone), epochs - n_left)))
-        linear_from = self.linear_from
-        if linear_from is not None:
-            latest = epochs - 1 if linear_from < self.epochs else epochs
-            linear_from = max(min(linear_from, 1), min(round(stretch * linear_from), latest))
-        ramp = max(2, round(stretch * self.ramp)) if self.ramp > 1 else self.ramp
-        return {"milestones": tuple(milestones[1:]), "linear_from": linear_from, "ramp": ramp}
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Return the optimizer; `set_schedule` sets its rates."""

@@ -11,19 +11,21 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from dualt.datasets import Dataset, Split
-from dualt.errors import InputError, TransitionError, UnknownNameError
-from dualt.estimators import ESTIMATORS, estimate_posterior
+from dualt.datasets.images import take_rows
+from dualt.errors import InputError
+from dualt.estimators import estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
 from dualt.nn.methods import METHODS, Method, build_method
-from dualt.nn.networks import build_network, load_weights, predict_probs
-from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, torch_device
+from dualt.nn.networks import build_network, predict_probs
+from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, sample_shape, torch_device
+from dualt.nn.storage import Model, load_weights
 from dualt.results import TransitionEstimate, claims
 from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior
@@ -36,22 +38,13 @@ OnStage: TypeAlias = Callable[[str, EpochRecord], None]
 # `auto` uses cross entropy below this noise rate, and Forward if, averaged over classes, the most frequent wrong label
 # is at least this fraction as frequent as the right one; docs/training.md has the measurements.
 LITTLE_NOISE, MISTAKEN = 0.05, 1 / 3
+# What a saved model keeps of its run.
+KEPT = ("method", "distrust", "transition", "learned_transition", "out_of_fold")
 
 
 @dataclass
 class Stages:
     """The stages of a run, each trained once with its own checkpoint: `ce`, its folds, and the methods.
-
-    Parameters
-    ----------
-    data
-        Noisy training and validation parts and, optionally, a clean test part.
-    folder, resume
-        Folder for the checkpoints of the stages, and whether to continue from them.
-    on_epoch
-        Called with the stage's name and the record of each epoch.
-    trained
-        Stages that are trained already.
 
     Examples
     --------
@@ -60,7 +53,7 @@ class Stages:
     >>> dataset = load_dataset("synthetic", n_samples=500, n_test=200)
     >>> split = split_dataset(dataset, dualt.noise.symmetric(2, 0.2))
     >>> config = TrainingConfig(epochs=5, network="mlp-small", method="forward")
-    >>> run = Stages(training_data(split, dataset), dataset.class_names, config).run()
+    >>> run = Stages(training_data(split), dataset.class_names, config).run()
     >>> run.transition.shape, [*run.stages][-1]
     ((2, 2), 'forward')
     """
@@ -68,45 +61,33 @@ class Stages:
     data: TrainingData
     class_names: Sequence[str]
     config: TrainingConfig
-    folder: Path | None = None
-    resume: bool = False
+    folder: Path | None = None  # for checkpoints
+    resume: bool = False  # from the checkpoints in the folder
     on_epoch: OnStage | None = None
     trained: dict[str, Trained] = field(default_factory=dict)
 
     @cached_property
-    def every_row(self) -> Part:
-        """The training part, followed by the validation part."""
-        train_part, validation = self.data.train, self.data.validation
-        return train_part if validation is None else train_part.followed_by(validation)
-
-    @cached_property
     def folds(self) -> dict[str, NDArray[np.intp]]:
-        """The rows (of `every_row`) that each fold holds out, by the name of its stage; none with one fold."""
-        n_samples = len(self.every_row.labels)
+        """The rows that each fold holds out, by the name of its stage; none with one fold."""
+        n_samples = len(self.data.rows.labels)
         number = n_folds(self.config, n_samples)
         order = stream(self.config.random_state, "folds").permutation(n_samples)
         held_out = np.array_split(order, number) if number > 1 else []
         return {f"ce-fold-{number}": rows for number, rows in enumerate(held_out, start=1)}
 
-    def check(self, clean_labels: NDArray[Any] | None = None) -> None:
+    def check(self) -> None:
         """Raise the errors of settings that do not fit the data or one another, before anything is trained."""
-        config, n_samples, n_classes = self.config, len(self.data.train.labels), len(self.class_names)
-        n_folds(config, len(self.every_row.labels))
+        config, part, n_classes = self.config, self.data.train, len(self.class_names)
+        n_folds(config, len(self.data.rows.labels))
         network = self._new_network("ce", 0, None)
         if not isinstance(config.network, str):
             with torch.no_grad():
-                shape = tuple(network.eval()(self.data.train.inputs.take(torch.tensor([0])).cpu()).shape[1:])
+                shape = tuple(network.eval()(part.inputs.take(torch.tensor([0])).cpu()).shape[1:])
             if shape != (n_classes,):
                 raise InputError(f"Expected a network with {n_classes} outputs per sample, got the shape {shape}.")
         for name in {"ce", config.method} - {AUTO}:
-            recipe_of(config, name, n_samples)
-            self._new_method(name, np.eye(n_classes), n_samples)
-        if config.transition is None and _needs_estimate(config.method):
-            estimator = estimator_name(config)
-            if estimator not in ESTIMATORS:
-                raise UnknownNameError("estimator", estimator, ESTIMATORS)
-            if ESTIMATORS[estimator].needs_clean_labels and clean_labels is None:
-                raise InputError(f"The estimator {estimator!r} needs clean labels of the training part.")
+            recipe_of(config, name, len(part.labels))
+            self._new_method(name, np.eye(n_classes), len(part.labels))
 
     def train(self, name: str, transition: Any = None) -> Trained:
         """Train the stage `name`, a method or a fold, unless it is done; the stage that it starts from comes first.
@@ -118,9 +99,9 @@ class Stages:
             return self.trained[name]
         config, data, source, n_epochs = self.config, self.data, None, None
         if name in self.folds:
-            n_epochs = self.train("ce").history.learned_epoch + 1
-            learned = np.setdiff1d(np.arange(len(self.every_row.labels)), self.folds[name])
-            data = TrainingData(self.every_row.subset(learned))
+            n_epochs = self.train("ce").learned_epoch + 1
+            learned = np.setdiff1d(np.arange(len(data.rows.labels)), self.folds[name])
+            data = TrainingData(data.rows.subset(learned))
         else:
             first = METHODS[name].starts_from
             source = None if first is None else self.train(first, transition)
@@ -131,7 +112,6 @@ class Stages:
             data,
             recipe_of(config, name, len(self.data.train.labels)),
             random_state=stream_seed(config.random_state, f"stage/{name}"),
-            precision=config.precision,
             n_jobs=config.n_jobs,
             augment=AUGMENTATIONS[config.augment] if isinstance(config.augment, str) else config.augment,
             checkpoint=None if self.folder is None else make_folder(self.folder) / f"{name}.safetensors",
@@ -160,7 +140,7 @@ class Stages:
     @cached_property
     def probs(self) -> NDArray[np.float32]:
         """P(given label | x) of every row: out of fold, or, with one fold, by the network of `ce`."""
-        part = self.every_row
+        part = self.data.rows
         probs = np.empty((len(part.labels), len(self.class_names)), np.float32)
         for name, rows in (self.folds or {"ce": np.arange(len(probs))}).items():
             probs[rows] = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
@@ -169,36 +149,28 @@ class Stages:
     @cached_property
     def posterior(self) -> NoisyPosterior:
         """The probabilities with the given labels: of every row out of fold, or of the training part in sample."""
-        labels = (self.every_row if self.folds else self.data.train).labels.cpu().numpy()
+        labels = (self.data.rows if self.folds else self.data.train).labels.cpu().numpy()
         return posterior_of(self.probs[: len(labels)], labels, self.class_names, out_of_fold=bool(self.folds))
 
-    def estimate(self, clean_labels: NDArray[Any] | None = None) -> tuple[TransitionEstimate, str | None]:
+    def estimate(self) -> tuple[TransitionEstimate, str | None]:
         """Return the estimate of the configured estimator, and why it should not be used, if so."""
-        name, posterior = estimator_name(self.config), self.posterior
-        if ESTIMATORS[name].needs_clean_labels and clean_labels is not None:
-            return estimate_posterior(posterior, name, clean_labels=clean_labels[: posterior.n_samples]), None
-        unseen = None
+        estimate, unseen = estimate_posterior(self.posterior, estimator_name(self.config)), None
         if not self.folds and self.data.validation is not None:  # these rows judge the network
-            unseen = (self.probs[posterior.n_samples :], self.data.validation.labels.cpu().numpy())
-        estimate = estimate_posterior(posterior, name)
+            unseen = (self.probs[self.posterior.n_samples :], self.data.validation.labels.cpu().numpy())
         return estimate, claims.doubt(estimate, unseen)
 
-    def run(self, clean_labels: NDArray[Any] | None = None) -> RobustRun:
-        """Learn the noisy posterior, estimate the transition matrix from it, and train through the matrix.
-
-        `clean_labels` are class numbers of the training part followed by the validation part, for the estimator
-        `oracle` only.
-        """
-        self.check(clean_labels)
-        data, config, is_paper = self.data, self.config, self.config.recipe == "paper"
-        estimate, doubt, learned = None, None, False
+    def run(self) -> RobustRun:
+        """Learn the noisy posterior, estimate the transition matrix from it, and train through the matrix."""
+        self.check()
+        config, is_paper = self.config, self.config.recipe == "paper"
+        estimate, doubt, probs = None, None, None
         given: Any = config.transition
         if isinstance(given, TransitionEstimate):
             estimate, given = given, match_transition(given.transition, given.class_names, self.class_names)
         elif given is None and _needs_estimate(config.method):
-            estimate, doubt = self.estimate(clean_labels)
+            (estimate, doubt), probs = self.estimate(), self.probs
             # With the paper's recipe the estimate is used in any case, and the doubt is reported.
-            given, learned = None if doubt and not is_paper else estimate.transition, True
+            given = None if doubt and not is_paper else estimate.transition
         method = config.method
         if method == AUTO:
             method = "forward" if is_paper or estimate is None else chosen_by_auto(estimate, doubt)
@@ -207,17 +179,17 @@ class Stages:
         transition = None
         if given is not None and _needs_estimate(method):
             transition = check_transition(given, len(self.class_names))
-            check_labels_possible(transition, data.train.labels)
-        trained = self.train(method, transition)
+        trained, test = self.train(method, transition), self.data.test
         networks, accuracy = trained.networks, trained.test_accuracy
-        if learned and config.method == AUTO and method != "forward":
+        if probs is not None and config.method == AUTO and method != "forward":
             networks = [*networks, *(network for name in self.folds for network in self.train(name).networks)]
-        if len(networks) > 1 and data.test is not None and not is_paper:
-            hits = predict_probs(networks, data.test.inputs).argmax(1) == data.test.labels.cpu()
+        if len(networks) > 1 and test is not None and not is_paper:
+            hits = predict_probs(networks, test.inputs).argmax(1) == test.labels.cpu()
             accuracy = float(hits.float().mean())
-        probs, out_of_fold = (self.probs, bool(self.folds)) if learned else (None, None)
+        out_of_fold = None if probs is None else bool(self.folds)
+        matrices = transition, trained.learned_transition
         return RobustRun(
-            config, method, networks, transition, estimate, doubt, probs, out_of_fold, self.trained, accuracy
+            config, method, networks, *matrices, estimate, doubt, probs, out_of_fold, self.trained, accuracy
         )
 
 
@@ -238,8 +210,9 @@ class RobustRun:
     method: str
     # Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
     networks: Sequence[nn.Module]
-    # The matrix that the method was given, if it takes one.
+    # The matrix that the method was given, and the one that it has learned, from scratch or by revising, if any.
     transition: NDArray[np.float64] | None
+    learned_transition: NDArray[np.float64] | None
     # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
     estimate: TransitionEstimate | None
     distrust: str | None
@@ -252,14 +225,8 @@ class RobustRun:
     # recipe reports it.
     test_accuracy: float | None
 
-    @property
-    def learned_transition(self) -> NDArray[np.float64] | None:
-        """The matrix that the method has learned, from scratch or by revising the given one; `None` if it does not."""
-        return self.stages[self.method].learned_transition
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
-        seconds = {name: trained.history.seconds for name, trained in self.stages.items()}
         network, learned = self.config.network, self.learned_transition
         return {
             "method": self.method,
@@ -276,42 +243,46 @@ class RobustRun:
                 name: {
                     "recipe": trained.recipe.to_dict(),
                     "test_accuracy": trained.test_accuracy,
-                    "best_epoch": trained.history.best_epoch,
-                    "history": trained.history.to_dict(),
+                    "best_epoch": trained.best_epoch,
+                    "history": trained.curves,
                 }
                 for name, trained in self.stages.items()
             },
-            "seconds": seconds,
-            "total_seconds": sum(seconds.values()),
+            "total_seconds": sum(trained.seconds for trained in self.stages.values()),
         }
 
+    def as_model(self, dataset: Dataset, **about: Any) -> Model:
+        """Return the networks with all that predictions need, and what is said `about` them."""
+        plain, network = self.to_dict(), self.config.network
+        center, scale = (np.array(moment, np.float64) for moment in dataset.moments)
+        return Model(
+            self.networks,
+            network if isinstance(network, str) else None,
+            self.config.network_options or {},
+            sample_shape(dataset.train_x),
+            dataset.class_names,
+            center,
+            scale,
+            dataset.feature_names,
+            {**{name: plain[name] for name in KEPT}, **about},
+        )
 
-def training_data(split: Split, dataset: Dataset, device: str = "auto") -> TrainingData:
+
+def training_data(split: Split, device: str = "auto") -> TrainingData:
     """Return the parts of a split as standardised tensors on a device."""
-    place = torch_device(device)
+    place, dataset = torch_device(device), split.dataset
 
     def part(samples: Any, labels: NDArray[Any]) -> Part:
         return Part(as_inputs(samples, *dataset.moments, place), torch.from_numpy(labels).to(place))
 
-    test = None if split.test_x is None or split.test_y is None else part(split.test_x, split.test_y)
-    return TrainingData(part(split.train_x, split.train_noisy), part(split.val_x, split.val_noisy), test)
+    rows = take_rows(dataset.train_x, np.concatenate([split.train_index, split.val_index]))
+    test = None if dataset.test_x is None or dataset.test_y is None else part(dataset.test_x, dataset.test_y)
+    return TrainingData(part(rows, np.concatenate([split.train_noisy, split.val_noisy])), len(split.train_noisy), test)
 
 
 def _needs_estimate(method: str) -> bool:
     """Return whether to estimate a matrix for a method; for `ce` it is only reported."""
     return method in (AUTO, "ce") or METHODS[method].takes_transition
-
-
-def check_labels_possible(transition: NDArray[np.float64], labels: Tensor) -> None:
-    """Refuse a matrix with a zero column for a label that occurs."""
-    counts = np.bincount(labels.cpu().numpy(), minlength=len(transition))
-    impossible = (counts > 0) & (transition.sum(axis=0) == 0)
-    if impossible.any():
-        label = int(np.argmax(impossible))
-        raise TransitionError(
-            f"The transition matrix says that no sample is ever labelled {label} (column {label} is zero),"
-            f" but {counts[label]:,} are. Estimate it from these labels, or check the order of its classes."
-        )
 
 
 def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
@@ -327,10 +298,10 @@ def chosen_by_auto(estimate: TransitionEstimate, doubt: str | None) -> str:
     return "forward" if np.minimum(mistaken, 1).mean() >= MISTAKEN else "dividemix"
 
 
-def issues_of_all_rows(run: RobustRun, dataset: Dataset, split: Split) -> LabelIssues:
+def issues_of_all_rows(run: RobustRun, split: Split) -> LabelIssues:
     """Return the label issues of every row of the data set, in its order: trained on or held out."""
     order = np.argsort(np.concatenate([split.train_index, split.val_index]))
     labels = np.concatenate([split.train_noisy, split.val_noisy])[order]
     probs = np.asarray(run.pred_probs)[order]
-    posterior = posterior_of(probs, labels, dataset.class_names, out_of_fold=run.out_of_fold)
+    posterior = posterior_of(probs, labels, split.dataset.class_names, out_of_fold=run.out_of_fold)
     return find_posterior_issues(posterior, run.estimate)

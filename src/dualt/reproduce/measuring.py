@@ -26,7 +26,7 @@ from dualt.nn.config import TrainingConfig
 from dualt.nn.loop import Trained
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS, predict_probs
-from dualt.nn.run import OnStage, Stages, check_labels_possible, posterior_of, training_data
+from dualt.nn.run import OnStage, Stages, posterior_of, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, TRUE, PosteriorSpec, RunSpec, base_name
 from dualt.transition import l1_error
@@ -61,7 +61,7 @@ class Posterior:
         self.spec = spec
         self.split = split_dataset(dataset, transition, **options)
         config = _config(spec, n_jobs)
-        data = training_data(self.split, dataset, config.device)
+        data = training_data(self.split, config.device)
         kept = None if folder is None else make_folder(folder)
         self._stages = Stages(data, dataset.class_names, config, kept, kept is not None, on_epoch)
         # By estimator: what it measured, and the methods that are trained through its matrix.
@@ -104,7 +104,7 @@ class Posterior:
             if run.estimator != name and stages.data.validation is not None:  # held out
                 probs = predict_probs(stages.train("ce").networks, stages.data.validation.inputs).numpy()
                 posterior = posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True)
-                clean = split.val_clean
+                clean = None if split.clean_labels is None else split.clean_labels[len(split.train_noisy) :]
             else:
                 posterior, clean = stages.posterior, split.clean_labels
             options = dict(run.estimator_options)
@@ -119,30 +119,30 @@ class Posterior:
 
     def _synthetic_errors(self) -> dict[str, Any]:
         """Return the errors that are known for synthetic data only."""
-        split, test = self.split, self._stages.data.test
-        if self.spec.dataset != "synthetic" or split.transition is None or split.train_clean is None or test is None:
+        split, test, clean = self.split, self._stages.data.test, self.split.clean_labels
+        if self.spec.dataset != "synthetic" or split.transition is None or clean is None or test is None:
             return {}
-        truth = noisy_posterior(np.asarray(split.train_x), split.transition)
+        truth = noisy_posterior(np.asarray(split.dataset.train_x)[split.train_index], split.transition)
         probs = self._stages.probs[: len(split.train_noisy)]
         intermediate = probs.argmax(axis=1)
-        test_truth = noisy_posterior(np.asarray(split.test_x), split.transition)
+        test_truth = noisy_posterior(np.asarray(split.dataset.test_x), split.transition)
         test_probs = predict_probs(self._stages.train("ce").networks, test.inputs).numpy()
         return {
             "delta1": posterior_error(truth, probs),
             "delta2": counting_error(truth, intermediate, split.train_noisy),
-            "delta3": fitting_error(split.train_clean, intermediate, split.train_noisy, split.n_classes),
+            "delta3": fitting_error(clean[: len(truth)], intermediate, split.train_noisy, truth.shape[1]),
             "posterior_error": posterior_error(test_truth, test_probs),
         }
 
 
 def _training(trained: Trained) -> dict[str, Any]:
-    columns = trained.history.to_dict()
+    columns = trained.curves
     return {
         "test_accuracy": trained.test_accuracy,
-        "best_epoch": trained.history.best_epoch,
+        "best_epoch": trained.best_epoch,
         "recipe": trained.recipe.to_dict(),
         "curves": {name: [None if v is None else float(f"{v:.5g}") for v in columns[name]] for name in _CURVES},
-        "seconds": {"train": round(trained.history.seconds, 2)},
+        "seconds": {"train": round(trained.seconds, 2)},
     }
 
 

@@ -101,7 +101,7 @@ def test_the_diagonal_stays_the_largest_of_its_row():
 @pytest.fixture(scope="module")
 def data():
     dataset = load_dataset("synthetic", n_samples=1500, n_test=500)
-    return training_data(split_dataset(dataset, MATRIX, random_state=0), dataset)
+    return training_data(split_dataset(dataset, MATRIX, random_state=0))
 
 
 def run_of(data, config, **options):
@@ -155,12 +155,10 @@ def test_as_a_classifier(tmp_path):
 
 
 def test_wrong_options_are_named():
-    with pytest.raises(InputError, match="no option 'volume'"):
-        TrainingConfig(method="volminnet", method_options={"volume": 1})
     for value in ("much", -1.0, math.nan):
         with pytest.raises(InputError, match="at least 0"):
             build_method("volminnet", n_classes=3, volume_weight=value)
-    with pytest.raises(InputError, match="pass n_classes"):
+    with pytest.raises(InputError, match="needs n_classes"):
         build_method("volminnet")
     with pytest.raises(InputError, match=r"'gamma'\. Its options: variation_weight"):
         TrainingConfig(method="total-variation", method_options={"gamma": 0.1})

@@ -134,7 +134,7 @@ def test_revision_validates_through_the_revised_matrix():
 def test_bad_requests_are_named():
     with pytest.raises(UnknownNameError, match="Did you mean 'co-teaching'"):
         build_method("coteaching")
-    with pytest.raises(InputError, match="'forward' needs a transition matrix"):
+    with pytest.raises(InputError, match="'forward' needs transition"):
         build_method("forward")
     with pytest.raises(TransitionError, match="square"):
         build_method("forward", np.ones((2, 3)) / 3)

@@ -38,11 +38,7 @@ METHODS: dict[str, type[Method]] = {
     "volminnet": VolMinNet,
     "total-variation": TotalVariation,
 }
-_GIVEN = {
-    "transition": "a transition matrix",
-    "n_classes": "the number of classes",
-    "n_samples": "the number of samples",
-}
+_GIVEN = ("transition", "n_classes", "n_samples")
 
 
 def options_of(name: str) -> list[str]:
@@ -53,17 +49,14 @@ def options_of(name: str) -> list[str]:
 def build_method(
     name: str, transition: Any = None, *, n_classes: int | None = None, n_samples: int | None = None, **options: Any
 ) -> Method:
-    """Return a method: with the matrix where it takes one, for `n_classes` where it learns one.
-
-    `n_samples` is the size of the training part, for methods with a memory per sample.
-    """
+    """Return a method with those of the matrix, the number of classes and of training samples that it needs."""
     if name not in METHODS:
         raise UnknownNameError("method", name, METHODS)
-    given = {"transition": transition, "n_classes": n_classes, "n_samples": n_samples}
-    needed = {key: value for key, value in given.items() if key in inspect.signature(METHODS[name]).parameters}
+    values = dict(zip(_GIVEN, (transition, n_classes, n_samples), strict=True))
+    needed = {key: values[key] for key in _GIVEN if key in inspect.signature(METHODS[name]).parameters}
     for key, value in needed.items():
         if value is None:
-            raise InputError(f"The method {name!r} needs {_GIVEN[key]}: pass {key}.")
+            raise InputError(f"The method {name!r} needs {key}, got none.")
     method = METHODS[name](**needed, **options)
     method.options = options
     return method

@@ -23,13 +23,10 @@ _LEAST_VARIANCE = 5e-4
 class DivideMix(Method):
     """MixMatch on labels that are probably right; those of the other samples are guessed by both networks.
 
-    Before every epoch after the warm-up, a mixture of two Gaussians on the losses of each network gives the
-    probability that each label is right, which the other network learns from. With augmentation, samples
-    are seen twice in each batch, else once. Unlike in the authors' code, the numbers of labelled and unlabelled samples
-    in a batch vary, guesses are made without dropout, and the expected class frequencies are those of the given labels,
-    not uniform.
-
-    `unlabelled_weight` is λ_u of the paper, the weight of the guessed labels.
+    Before every epoch after the warm-up, a mixture of two Gaussians on the losses of each network gives the probability
+    that each label is right, which the other network learns from. With augmentation, samples are seen twice in each
+    batch. Unlike in the authors' code, the numbers of labelled and unlabelled samples in a batch vary, guesses are made
+    without dropout, and the expected class frequencies are those of the given labels. `unlabelled_weight` is λ_u.
 
     Li, Socher and Hoi, DivideMix: learning with noisy labels as semi-supervised learning, ICLR 2020.
     """
@@ -120,15 +117,11 @@ def mixmatch_loss(
     The first two terms are means over their own rows, zero if there are none. `prior` (C,) has the expected share of
     each class.
     """
-    log_probs = logits.log_softmax(1)
+    log_probs, n_labelled = logits.log_softmax(1), labelled.sum()
     probs = log_probs.exp()
-    entropy = -(targets * log_probs).sum(1)
-    error = (probs - targets).square().mean(1)
+    entropy = -(targets * log_probs).sum(1) * labelled
+    error = (probs - targets).square().mean(1) * ~labelled
     mean = probs.mean(0).clamp_min(1e-12)
     regular = (prior * (prior.clamp_min(1e-12) / mean).log()).sum()
-    return _mean_of(entropy, labelled) + unlabelled_weight * _mean_of(error, ~labelled) + regular
-
-
-def _mean_of(values: Tensor, chosen: Tensor) -> Tensor:
-    weights = chosen.to(values.dtype)
-    return (values * weights).sum() / weights.sum().clamp_min(1)
+    right, guessed = n_labelled.clamp_min(1), (len(labelled) - n_labelled).clamp_min(1)
+    return entropy.sum() / right + unlabelled_weight * error.sum() / guessed + regular

@@ -5,8 +5,7 @@ import pytest
 
 from dualt.errors import DualtError, FileError
 from dualt.nn.networks import build_network
-from dualt.nn.saved_model import MODEL_FILE, Model
-from dualt.nn.tensor_files import read_tensors, write_tensors
+from dualt.nn.storage import MODEL_FILE, Model, read_tensors, write_tensors
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def folder(tmp_path):
     "change",
     [
         {"input_shape": [10**12]},
-        {"input_shape": [0]}, {"mean": ["x"]},
+        {"input_shape": [0]}, {"center": ["x"]},
         {"options": {"width": 10**9}}, {"options": {"depth": 3}}, {"class_names": ["a", "a", "b"]}, {"network": 3},
     ],
 )  # fmt: skip
