@@ -208,13 +208,13 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     # With images, --id names the column of DATA that has their files.
     label = data.label if data.image_folder is None else data.id_column
     ignored = [name for name in (data.id_column, *learning.text_columns) if name]
-    shards = io.open_shards(probs or data.probs, labels, label=label, columns=data.columns, ignored=ignored)
-    names = shards.class_names
+    options: dict[str, Any] = {"columns": data.columns, "ignored": ignored, "keep": not data.dask}
+    blocks, names = io.open_shards(probs or data.probs, labels, label=label, **options)
     if data.classes is not None:
         names = _rename_classes(data.classes, names, data.probs)
     if not data.dask:
-        return NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
-    posterior = NoisyPosterior.from_blocks(io.divide(shards.blocks), names, on_progress=on_progress)
+        return NoisyPosterior.from_blocks(blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
+    posterior = NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress)
     if posterior.labelled is not None:
         raise LabelsError("Expected a label in every row with --dask, got rows without.")
     return DaskPosterior.of(posterior)

@@ -9,12 +9,11 @@ from dualt.io.load import (
     save_corrected,
     save_labels,
 )
-from dualt.io.shards import divide, find_shards, is_sharded, open_shards
+from dualt.io.shards import find_shards, is_sharded, open_shards
 from dualt.io.table_columns import open_table
 from dualt.io.tables import read_table, write_table
 
 __all__ = [
-    "divide",
     "find_shards",
     "is_class_folder",
     "is_sharded",
