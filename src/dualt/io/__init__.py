@@ -4,7 +4,6 @@ from dualt.io.image_folder import is_class_folder, list_images, plan_moves, read
 from dualt.io.load import (
     load_class_names,
     load_labels,
-    load_probabilities,
     load_transition,
     save_corrected,
     save_labels,
@@ -20,7 +19,6 @@ __all__ = [
     "list_images",
     "load_class_names",
     "load_labels",
-    "load_probabilities",
     "load_transition",
     "open_shards",
     "open_table",

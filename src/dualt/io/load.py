@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +17,28 @@ from dualt.files import atomic_write, check_readable, open_input, read_json, rea
 from dualt.io.image_folder import is_class_folder, read_class_folder
 from dualt.io.table_columns import (
     LABEL_COLUMNS,
-    NotNumbersError,
     check_no_missing,
     choose_columns,
     label_place,
     labels_of,
     open_table,
 )
-from dualt.io.tables import JSON_LINES, TABLES, TEXT, guard_cell, look_at, read_table, reading, write_table
+from dualt.io.tables import (
+    JSON_LINES,
+    TABLES,
+    TEXT,
+    guard_cell,
+    look_at,
+    read_table,
+    reading,
+    unguard_cell,
+    write_table,
+)
 from dualt.labels import is_missing
 from dualt.validation import check_class_names, check_transition
 
 FORMATS = (".npy", ".npz", *TABLES, ".txt")
 _PROBABILITY_NAMES = ("pred_probs", "probs", "probabilities", "p", "arr_0")
-
-
-class Probabilities(NamedTuple):
-    """Probabilities of a file, and class names if its header has them."""
-
-    values: NDArray[Any]
-    class_names: tuple[str, ...] | None = None
 
 
 @contextmanager
@@ -68,19 +71,6 @@ def load_array(path: Path, names: Sequence[str] = _PROBABILITY_NAMES) -> NDArray
     with reading(path):
         # A plain array over the map: every slice of a np.memmap costs some microseconds.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-
-
-def load_probabilities(path: str | Path, *, exclude: Sequence[str] = (), header: bool | None = None) -> Probabilities:
-    """Read probabilities from `.npy` (memory-mapped), `.npz` or a table.
-
-    A header gives the class names; for which columns are read, and how they are named, see `choose_columns`.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in TABLES:
-        return Probabilities(load_array(path))
-    table = open_table(path, exclude[0] if exclude else None, header)
-    places, class_names = choose_columns(table, exclude)
-    return Probabilities(table.read_numbers(places), class_names)
 
 
 def load_labels(path: str | Path, *, column: str | None = None, missing: bool = False) -> NDArray[Any]:
@@ -125,12 +115,18 @@ def _lines(path: Path) -> list[str]:
 def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
     """Read a transition matrix, and the class names of its rows if the file has them.
 
-    Files are `.json` (a saved estimate, or a list of rows), `.npy` or `.csv`.
+    Files are `.json` (a saved estimate, or a list of rows), tables, `.npy` or `.npz`.
     """
     path = Path(path)
+    if path.suffix.lower() in TABLES:
+        table = open_table(path)
+        if table.names is None and len(table.frame) > table.n_columns:  # the classes are called by numbers
+            names = tuple(map(unguard_cell, look_at(path).rows[0]))
+            table = replace(table, frame=table.frame[1:], names=names)
+        places, class_names = choose_columns(table)
+        return check_transition(table.read_numbers(places)), class_names
     if path.suffix.lower() != ".json":
-        values, names = _matrix_table(path)
-        return check_transition(values), names
+        return check_transition(load_array(path)), None
     content = read_json(path)
     content = content if isinstance(content, dict) else {"transition": content}
     rows, names = content.get("transition"), content.get("class_names")
@@ -140,16 +136,6 @@ def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, .
         )
     matrix = check_transition(rows)
     return matrix, None if names is None else check_class_names(names, len(matrix))
-
-
-def _matrix_table(path: Path) -> Probabilities:
-    """Read a matrix whose first line names the classes, if there is one line more than columns."""
-    try:
-        table = load_probabilities(path)
-    except NotNumbersError:  # a class name that a spreadsheet would take for a formula, as '-1
-        return load_probabilities(path, header=True)
-    named = path.suffix.lower() in TABLES and table.values.shape[0] == table.values.shape[1] + 1
-    return load_probabilities(path, header=True) if named else table
 
 
 def check_probability_ending(path: Path) -> None:

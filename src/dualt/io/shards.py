@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from operator import itemgetter
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -235,6 +235,7 @@ def _varying(paths: Sequence[Path]) -> list[str]:
     """Return what of each name is not at the start or at the end of all names, leading zeros aside."""
     names = [str(path.with_suffix("")) for path in paths]
     for _ in range(2):  # from the start, then from the end
-        shared = len(commonprefix(names).rstrip("0123456789"))
+        same = takewhile(lambda signs: len({*signs}) == 1, zip(*names, strict=False))
+        shared = len("".join(signs[0] for signs in same).rstrip("0123456789"))
         names = [name[shared:][::-1] for name in names]
     return [name.lstrip("0") for name in names]

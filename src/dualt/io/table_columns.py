@@ -126,17 +126,16 @@ class Table:
         return [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
 
 
-def open_table(path: str | Path, column: str | None = None, header: bool | None = None) -> Table:
+def open_table(path: str | Path, column: str | None = None) -> Table:
     """Read a table by its ending; Parquet and Feather need the extra [tables].
 
-    `header` says whether the first line of a text file names the columns. Without it, the line does if it has the cell
-    `column`, or a word; see `has_header`. The last two files are remembered: several questions to one file read it
-    once.
+    The first line of a text file names the columns if it has the cell `column`, or a word; see `has_header`. The last
+    two files are remembered: several questions to one file read it once.
     """
     path = check_readable(path)
     if path.suffix.lower() not in TABLES:
         raise FileError(f"Expected a table that ends in {', '.join(TABLES)}, got {path.name!r}.")
-    table = _open_table(path, _has_header(path, column, header), file_version(path))
+    table = _open_table(path, _has_header(path, column), file_version(path))
     if not len(table.frame) and path.suffix.lower() in TEXT:
         raise InputError(f"Expected rows below the header of {path}, got none.")
     return table
@@ -144,23 +143,23 @@ def open_table(path: str | Path, column: str | None = None, header: bool | None 
 
 @lru_cache(maxsize=2)
 def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
-    (table,) = table_parts(path, None, header=header)
-    return table
+    return next(_tables(path, None, header))
 
 
-def table_parts(
-    path: Path, n_rows: int | None, column: str | None = None, header: bool | None = None
-) -> Iterator[Table]:
-    """Yield a table in parts of at most `n_rows` rows (None: all in one); see `open_table`."""
-    named = _has_header(path, column, header)
+def table_parts(path: Path, n_rows: int, column: str | None = None) -> Iterator[Table]:
+    """Yield a table in parts of at most `n_rows` rows; see `open_table`."""
+    return _tables(path, n_rows, _has_header(path, column))
+
+
+def _tables(path: Path, n_rows: int | None, header: bool) -> Iterator[Table]:
     decimal = look_at(path).decimal if path.suffix.lower() in TEXT else "."
-    for frame in table_chunks(path, n_rows, header=named, fractions=True):
-        yield Table(path, frame, tuple(unguard_cell(str(name)) for name in frame.columns) if named else None, decimal)
+    for frame in table_chunks(path, n_rows, header=header, fractions=True):
+        yield Table(path, frame, tuple(unguard_cell(str(name)) for name in frame.columns) if header else None, decimal)
 
 
-def _has_header(path: Path, column: str | None, header: bool | None) -> bool:
-    if header is not None or path.suffix.lower() not in TEXT:
-        return header is not False
+def _has_header(path: Path, column: str | None) -> bool:
+    if path.suffix.lower() not in TEXT:
+        return True
     dialect = look_at(path)
     named = has_header(dialect.rows, dialect.decimal, column)
     signs = f"{dialect.delimiter!r} between cells, {dialect.decimal!r} before decimals"
