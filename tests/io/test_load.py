@@ -83,7 +83,7 @@ def test_a_label_column_beside_the_probabilities(tmp_path, suffix, columns):
 def test_starred_columns_beside_the_labels_alone(tmp_path):
     """The label is enough of another column: the classes are those of a table that has ids too."""
     frame = FRAME.add_prefix("p_").assign(kind=WORDS)
-    values, names = load_probabilities(write(frame, tmp_path / "p.csv"), ["kind"])
+    _, names = load_probabilities(write(frame, tmp_path / "p.csv"), ["kind"])
     assert names == tuple(FRAME.columns)
 
 
@@ -150,11 +150,11 @@ def test_a_missing_label_is_refused(tmp_path, name, content):
 
 def test_class_names(tmp_path):
     (tmp_path / "c.txt").write_text("\ufeffcat\n\n dog \n", encoding="utf-8")
-    (tmp_path / "c.json").write_text('["cat", 7]')
     assert load_class_names(tmp_path / "c.txt") == ("cat", "dog")
+    (tmp_path / "c.json").write_text('["cat", 7]')
     assert load_class_names(tmp_path / "c.json") == ("cat", "7")
     (tmp_path / "c.json").write_text('{"a": 1}')
-    with pytest.raises(InputError, match=r"a list of class names .*got dict"):
+    with pytest.raises(InputError, match=r"class names in .*as a list, got dict"):
         load_class_names(tmp_path / "c.json")
     (tmp_path / "c.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(FileError, match=r"c\.txt as text"):

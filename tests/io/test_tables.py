@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, UnknownNameError
 from dualt.io import save_corrected
 from dualt.io.load import load_labels
-from dualt.io.table_columns import choose_columns, numbers_if_all_are, open_table
+from dualt.io.table_columns import choose_columns, labels_of, open_table
 from dualt.io.tables import guard_cell, read_table, table_chunks, unguard_cell, write_table
 
 
@@ -101,12 +101,13 @@ def test_guarded_cells_come_back_as_they_were(tmp_path):
         (["٣", "2"], np.array(["٣", "2"])),
         (["9007199254740993", "9007199254740992"], np.array([9007199254740993, 9007199254740992])),
         (["1", "x"], np.array(["1", "x"])),
-        (["1", ""], np.array(["1", ""])),
+        (["1", ""], np.array([1, np.nan])),
+        (["x", ""], np.array(["x", ""])),
         (["99999999999999999999", "1"], np.array(["99999999999999999999", "1"])),
     ],
 )
 def test_texts_are_numbers_where_all_are(texts, numbers):
-    found = numbers_if_all_are(np.array(texts))
+    found = labels_of(texts)
     assert found.dtype.kind == numbers.dtype.kind
     np.testing.assert_array_equal(found, numbers)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.files import check_readable
-from dualt.io.image_folder import FILE_COLUMN, is_class_folder, natural_order, read_class_folder
+from dualt.io.image_folder import FILE_COLUMN, is_class_folder, read_class_folder
 from dualt.io.load import FORMATS, load_array, load_labels
 from dualt.io.table_columns import NotNumbersError, Table, choose_columns, open_table, table_parts
 from dualt.io.tables import TABLES
@@ -149,7 +150,9 @@ def find_shards(path: str | Path) -> list[Path]:
         found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
         if not found:
             raise FileError(f"Expected files that match {str(path)!r}, got none.")
-    return sorted(found, key=natural_order)
+    # Every other part is a number, so that only numbers are compared with numbers.
+    parts = {each: re.split(r"([0-9]+)", str(each)) for each in found}
+    return sorted(found, key=lambda each: [int(p) if at % 2 else p for at, p in enumerate(parts[each])])
 
 
 def open_shards(
