@@ -50,7 +50,7 @@ def rows(draw):
 def outcome(probs, labels):
     """Return the summary, or what is wrong."""
     try:
-        return summarize(probs, labels, coder(probs.shape[1]), n_anchors=3)
+        return summarize(probs, labels, coder(probs.shape[1]))
     except InputError as error:
         return type(error), str(error)
 
@@ -87,10 +87,10 @@ def test_only_a_chunk_around_a_row_in_doubt_goes_the_slow_way(monkeypatch):
     probs = np.full((150_000, 100), 0.01, np.float32)
     probs[[0, 140_000], :2] = 0.02, -0.0
     labels = np.arange(len(probs)) % 100
-    found = summarize(probs, labels, coder(100), n_anchors=2)
+    found = summarize(probs, labels, coder(100))
     assert read == [chunk_rows(100, 4)] * 2
     with without_library():
-        assert summarize(probs, labels, coder(100), n_anchors=2) == found
+        assert summarize(probs, labels, coder(100)) == found
 
 
 @compiled
@@ -103,7 +103,8 @@ def test_the_kernel_reads_up_to_the_group_with_a_bad_row(dtype):
     counts, sums = np.zeros(n_classes**2, np.int64), np.zeros(n_classes, np.int64)
     options = {"tolerance": 1e-2, "unit": CONFIDENCE_UNIT, "counts": counts, "sums": sums}
     hits = np.empty(1000, np.int64)
-    assert kernels.scan_rows(probs, labels, np.ones(n_classes, dtype), hits=hits, **options) == (2 * kernels.GROUP, 0)
+    done, found = kernels.scan_rows(probs, labels, np.ones(n_classes, dtype), hits=hits, **options)
+    assert (done, len(found)) == (2 * kernels.GROUP, 0)
     first = np.bincount(labels[: 2 * kernels.GROUP])
     assert_array_equal(counts.reshape(n_classes, n_classes)[0], first)  # the first of equals
     assert_array_equal(sums, first * round(float(dtype(0.2)) / CONFIDENCE_UNIT))

@@ -72,6 +72,11 @@ def status() -> str:
     return "compiled kernels in use" if library else f"compiled kernels not in use ({_problem or 'switched off'})"
 
 
+def addresses(*arrays: NDArray[Any]) -> list[int]:
+    """Return where the entries of arrays are in memory."""
+    return [array.ctypes.data for array in arrays]
+
+
 def scan_rows(
     chunk: NDArray[Any],
     labels: NDArray[np.intp],
@@ -82,30 +87,23 @@ def scan_rows(
     counts: NDArray[np.int64],
     sums: NDArray[np.int64],
     hits: NDArray[np.int64],
-) -> tuple[int, int]:
+) -> tuple[int, NDArray[np.int64]]:
     """Add the rows of contiguous float32 or float64 to counts, and find what exceeds the floor of its column.
 
-    Adds one to `counts[argmax, label]` and round(p[label] / unit) to `sums[label]` for every row, and writes the places
-    in the flat chunk of entries above `floor` to `hits`. Returns how many rows were read, and how many hits there are.
-    It stops before rows that are not plainly probabilities (none negative, a sum within `tolerance` of one), before
-    labels that are no classes, and where `hits` is so full that it may not hold those of `GROUP` rows more.
+    Adds one to `counts[argmax, label]` and round(p[label] / unit) to `sums[label]` for every row. Returns how many rows
+    were read, and the places in the flat chunk of entries above `floor`, a part of `hits`. It stops before rows that
+    are not plainly probabilities (none negative, a sum within `tolerance` of one), before labels that are no classes,
+    and where `hits` is so full that it may not hold those of `GROUP` rows more.
     """
-    n_rows, n_classes = chunk.shape
-    labels = np.ascontiguousarray(labels, np.int64)
-    n_hits = ctypes.c_int64()
+    labels, n_hits = np.ascontiguousarray(labels, np.int64), ctypes.c_int64()
     scan = getattr(library, f"scan_rows_{TYPES[chunk.dtype]}")
     done: int = scan(
-        chunk.ctypes.data,
-        labels.ctypes.data,
-        n_rows,
-        n_classes,
+        *addresses(chunk, labels),
+        *chunk.shape,
         tolerance,
         1 / unit,
-        floor.ctypes.data,
-        counts.ctypes.data,
-        sums.ctypes.data,
-        hits.ctypes.data,
+        *addresses(floor, counts, sums, hits),
         len(hits),
         ctypes.byref(n_hits),
     )
-    return done, n_hits.value
+    return done, hits[: n_hits.value]
