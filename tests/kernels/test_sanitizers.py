@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from dualt import kernels
 from dualt.errors import InputError
-kernels.library = kernels._load(Path(sys.argv[1]))
+kernels.library, _ = kernels._load(Path(sys.argv[1]))
 assert kernels.library is not None
 from dualt.kernels.posterior import PosteriorKernel
 from dualt.rows.summary import summarize

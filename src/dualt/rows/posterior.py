@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.labels import Codes, LabelCoder
 from dualt.rows.chunks import count_pairs, working_dtype
-from dualt.rows.scaling import fit_power
+from dualt.rows.scaling import likeliest_power
 from dualt.rows.summary import PosteriorSummary, merge, sample_rows, summarize
 from dualt.transition import chunk_rows
 from dualt.validation import ClassNames, check_n_classes, check_n_jobs
@@ -40,6 +40,8 @@ MERGED_TOGETHER = 8
 _CODES_BYTES = 1 << 28
 # Chunks that a thread takes in one go.
 _CHUNKS_AT_ONCE = 8
+# The power is fitted on as many sampled rows as have this many probabilities, from 512 to 4,096.
+_POWER_ENTRIES = 1 << 20
 # Rows that are copied at a time where some others have no label.
 _COPIED_ROWS = 1 << 16
 
@@ -216,7 +218,8 @@ class NoisyPosterior:
     @cached_property
     def power(self) -> float:
         """The power of the probabilities that makes the given labels likeliest: their calibration."""
-        return fit_power(self.summary)
+        few = self.summary.thinned(int(np.clip(_POWER_ENTRIES // self.n_classes, 512, 4096)))
+        return likeliest_power(few.sample_rows, few.sample_labels)
 
     @property
     def sampled_rows(self) -> NDArray[np.int64]:

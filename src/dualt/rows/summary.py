@@ -6,6 +6,7 @@ Rows that are kept (anchors and the sample) are remembered by number during the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import byref, c_int64
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -63,7 +64,7 @@ class PosteriorSummary:
     @cached_property
     def best_sampled(self) -> NDArray[np.intp]:
         """Places in the sample of the rows with the largest probability of each class, best first: eight at most."""
-        return np.argsort(-self.sample_rows, axis=0, kind="stable")[:8].T
+        return np.asarray(np.argsort(-self.sample_rows, axis=0, kind="stable")[:8].T)
 
     @property
     def label_counts(self) -> NDArray[np.int64]:
@@ -187,26 +188,34 @@ class Scan:
         while low < len(probs):
             chunk = np.ascontiguousarray(probs[low : low + at_once], dtype)
             labels = codes[low : low + at_once].astype(np.intp, copy=False)
-            done = 0
-            if kernels.library:
-                done, places = kernels.scan_rows(
-                    chunk,
-                    labels,
-                    self.highest,
-                    tolerance=ROW_SUM_TOLERANCE,
-                    unit=CONFIDENCE_UNIT,
-                    counts=self.counts,
-                    sums=self.sums,
-                    hits=self._hits,
-                )
+            done, places = self._read_compiled(chunk, labels) if kernels.library else (0, self._hits)
             if done == 0:  # there is no kernel, or it has come to a row in doubt
                 done = min(n_rows, len(chunk))
                 places = self._read_chunk(chunk[:done], labels[:done], start + low)
             self._keep(chunk, places, start + low)
             low += done
 
+    def _read_compiled(self, chunk: NDArray[Any], labels: Codes) -> tuple[int, NDArray[np.int64]]:
+        """Do the same as `_read_chunk` by the kernel, and return how many rows it read as well.
+
+        It stops before rows that are not plainly probabilities, before labels that are no classes, and where it finds
+        so many entries that there may be no room for those of `GROUP` rows more.
+        """
+        labels, n_hits = np.ascontiguousarray(labels, np.int64), c_int64()
+        scan = getattr(kernels.library, f"scan_rows_{kernels.TYPES[chunk.dtype]}")
+        done: int = scan(
+            *kernels.addresses(chunk, labels),
+            *chunk.shape,
+            ROW_SUM_TOLERANCE,
+            1 / CONFIDENCE_UNIT,
+            *kernels.addresses(self.highest, self.counts, self.sums, self._hits),
+            len(self._hits),
+            byref(n_hits),
+        )
+        return done, self._hits[: n_hits.value]
+
     def _read_chunk(self, chunk: NDArray[Any], labels: Codes, start: int) -> NDArray[np.intp]:
-        """Count rows as the kernel does; return the places of entries above the largest of their column."""
+        """Add rows to `counts` and `sums`; return the places of entries above the largest of their column."""
         check_probability_chunk(chunk, start)
         n_classes = len(self.sums)
         add_counts(self.counts.reshape(-1), chunk.argmax(axis=1) * n_classes + labels)
