@@ -209,7 +209,6 @@ def test_what_is_wrong_with_a_set_of_files(tmp_path, whole):
     ("content", "error", "message"),
     [
         (np.full((1, 2), 0.5, np.float32), InputError, r"Expected 3 columns .*p2\.npy.* got 2"),
-        (np.full((1, 3), 1 / 3), InputError, r"one precision.*float32.*p0\.npy.*float64 in .*p2\.npy"),
         (np.full(1, 0.5), ProbabilitiesError, r"In .*p2\.npy.*got shape \(1,\)"),
         (np.full((1, 3), 2, np.float32), ProbabilitiesError, r"In .*p2\.npy.*row 10"),
     ],
