@@ -53,7 +53,7 @@ def opened(folder: Path, n_shards: int | None = None, n_jobs: int = 1) -> Any:
     from dualt.io import open_shards
     from dualt.rows import NoisyPosterior
 
-    blocks = open_shards(folder / "probs*.npy", folder / "labels*.npy").blocks
+    blocks = open_shards(folder / "probs*.npy", folder / "labels*.npy")[0]
     return NoisyPosterior.from_blocks(blocks[:n_shards], n_jobs=n_jobs)
 
 

@@ -32,11 +32,10 @@ def test_classes_are_sorted_and_images_stay_as_they_are(tmp_path):
         np.testing.assert_array_equal(image, pixels[name].transpose(2, 0, 1))
 
 
-def test_files_come_in_natural_order(tmp_path):
-    for number in (10, 2, 1):
-        for name in "ab":
-            save(tmp_path / name / f"{number}.png", np.full((4, 4), number))
-    assert load_dataset(tmp_path).train_x[:, 0, 0].tolist() == [1, 2, 10] * 2
+def test_files_come_in_the_order_of_torchvision(tmp_path):
+    for name, value in {"a/10": 2, "a/2": 3, "a/1": 1, "a/0/3": 4, "b/1": 5}.items():
+        save(tmp_path / f"{name}.png", np.full((4, 4), value))
+    assert load_dataset(tmp_path).train_x[:, 0, 0].tolist() == [1, 2, 3, 4, 5]
 
 
 def test_grey_images_have_no_channels_and_test_is_found(tmp_path):

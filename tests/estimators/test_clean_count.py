@@ -19,7 +19,6 @@ from dualt.crossfit import out_of_fold_probabilities
 from dualt.estimators._counts import pooled_rows
 from dualt.estimators.clean_count import _Counted, _not_refuted, clean_count
 from dualt.rows import as_posterior
-from dualt.rows.scaling import fit_power
 
 SHARES = [0, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1]
 
@@ -113,7 +112,7 @@ def test_clean_count_equals_a_loop(seed, n_classes, determined):
     probs, labels, _ = mixed(noise.random_diagonal_dominant(n_classes, 0.3, rng), 300, rng)
     posterior = as_posterior(probs, labels, [str(k) for k in range(n_classes)])
     found = clean_count(posterior, determined=determined)
-    expected, least = clean_count_by_loops(probs, labels, fit_power(posterior.summary), determined)
+    expected, least = clean_count_by_loops(probs, labels, posterior.power, determined)
     np.testing.assert_allclose(found.transition, expected, atol=2e-3)
     assert found.rate_interval == pytest.approx((least, 1), abs=2e-3)
     assert found.determined is determined

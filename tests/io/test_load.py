@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 
 import dualt
 from dualt.errors import FileError, InputError, LabelsError, TransitionError, UnknownNameError
-from dualt.io import (
-    load_class_names,
-    load_labels,
-    load_probabilities,
-    load_transition,
-    save_labels,
-)
+from dualt.io import load_class_names, load_labels, load_transition, open_table, save_labels
+from dualt.io.load import load_array
+from dualt.io.table_columns import choose_columns
 
 PROBS = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
 FRAME = pd.DataFrame(PROBS, columns=["cat", "dog"])
 WORDS = ["cat", "dog", "cat"]
+
+
+def load_probabilities(path, exclude=()):
+    """Return the probabilities of a table, and the names of their classes."""
+    table = open_table(path, next(iter(exclude), None))
+    places, names = choose_columns(table, exclude)
+    return table.read_numbers(places), names
 
 
 def write(frame, path):
@@ -35,23 +38,23 @@ def write(frame, path):
 @pytest.mark.parametrize("name", ["pred_probs", "probs", "p", "anything"])
 def test_npz(tmp_path, name):
     np.savez(tmp_path / "p.npz", **{name: PROBS})
-    np.testing.assert_array_equal(load_probabilities(tmp_path / "p.npz").values, PROBS)
+    np.testing.assert_array_equal(load_array(tmp_path / "p.npz"), PROBS)
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.parquet", "P.CSV"])
 def test_tables_name_the_classes(tmp_path, name):
-    loaded = load_probabilities(write(FRAME, tmp_path / name))
-    np.testing.assert_allclose(loaded.values, PROBS)
-    assert loaded.class_names == ("cat", "dog")
+    values, names = load_probabilities(write(FRAME, tmp_path / name))
+    np.testing.assert_allclose(values, PROBS)
+    assert names == ("cat", "dog")
 
 
 def test_numbered_columns_are_no_names(tmp_path):
     pd.DataFrame(PROBS).to_csv(tmp_path / "p.csv", index=False)
-    assert load_probabilities(tmp_path / "p.csv").class_names is None
+    assert load_probabilities(tmp_path / "p.csv")[1] is None
     np.savetxt(tmp_path / "q.csv", PROBS, delimiter=",")
-    loaded = load_probabilities(tmp_path / "q.csv")
-    assert loaded.class_names is None
-    np.testing.assert_allclose(loaded.values, PROBS)
+    values, names = load_probabilities(tmp_path / "q.csv")
+    assert names is None
+    np.testing.assert_allclose(values, PROBS)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -59,9 +62,9 @@ def test_the_index_of_a_data_frame_is_left_out(tmp_path, suffix):
     frame = FRAME.set_index(pd.Index([5, 6, 7]))
     path = tmp_path / f"p{suffix}"
     frame.to_csv(path) if suffix == ".csv" else frame.to_parquet(path)
-    loaded = load_probabilities(path)
-    np.testing.assert_allclose(loaded.values, PROBS)
-    assert loaded.class_names == ("cat", "dog")
+    values, names = load_probabilities(path)
+    np.testing.assert_allclose(values, PROBS)
+    assert names == ("cat", "dog")
 
 
 @pytest.mark.parametrize("columns", [["cat", "dog"], ["0", "1"]])
@@ -69,7 +72,7 @@ def test_the_index_of_a_data_frame_is_left_out(tmp_path, suffix):
 def test_a_label_column_beside_the_probabilities(tmp_path, suffix, columns):
     frame = FRAME.set_axis(columns, axis=1).assign(kind=WORDS)
     path = write(frame, tmp_path / f"p{suffix}")
-    np.testing.assert_allclose(load_probabilities(path, exclude=["kind"]).values, PROBS)
+    np.testing.assert_allclose(load_probabilities(path, ["kind"])[0], PROBS)
     assert load_labels(path, column="kind").tolist() == WORDS
     with pytest.raises((UnknownNameError, InputError), match="'kin'"):
         load_labels(path, column="kin")
@@ -80,14 +83,14 @@ def test_a_label_column_beside_the_probabilities(tmp_path, suffix, columns):
 def test_starred_columns_beside_the_labels_alone(tmp_path):
     """The label is enough of another column: the classes are those of a table that has ids too."""
     frame = FRAME.add_prefix("p_").assign(kind=WORDS)
-    loaded = load_probabilities(write(frame, tmp_path / "p.csv"), exclude=("kind",))
-    assert loaded.class_names == tuple(FRAME.columns)
+    _, names = load_probabilities(write(frame, tmp_path / "p.csv"), ["kind"])
+    assert names == tuple(FRAME.columns)
 
 
 def test_a_table_of_nothing_else_is_refused(tmp_path):
     path = write(pd.DataFrame({"kind": WORDS}), tmp_path / "p.csv")
     with pytest.raises(InputError, match="none beside kind"):
-        load_probabilities(path, exclude=["kind"])
+        load_probabilities(path, ["kind"])
 
 
 @pytest.mark.parametrize(
@@ -120,13 +123,6 @@ def test_labels_of_text_files(tmp_path, name, content, labels):
     assert load_labels(tmp_path / name).tolist() == labels
 
 
-@pytest.mark.parametrize("header", [True, False])
-def test_a_header_that_is_asked_for_or_denied(tmp_path, header):
-    (tmp_path / "p.csv").write_text("0,1\n1,0\n0.5,0.5\n")
-    probs = load_probabilities(tmp_path / "p.csv", header=header)
-    assert probs.values.tolist() == [[1, 0], [0.5, 0.5]] if header else [[0, 1], [1, 0], [0.5, 0.5]]
-
-
 def test_codes_stay_codes_when_they_are_saved_again(tmp_path):
     codes = ["007", "042", "7", "1e1", "1_0"]
     (tmp_path / "y.csv").write_text("label\n" + "\n".join(codes) + "\n")
@@ -154,11 +150,11 @@ def test_a_missing_label_is_refused(tmp_path, name, content):
 
 def test_class_names(tmp_path):
     (tmp_path / "c.txt").write_text("\ufeffcat\n\n dog \n", encoding="utf-8")
-    (tmp_path / "c.json").write_text('["cat", 7]')
     assert load_class_names(tmp_path / "c.txt") == ("cat", "dog")
+    (tmp_path / "c.json").write_text('["cat", 7]')
     assert load_class_names(tmp_path / "c.json") == ("cat", "7")
     (tmp_path / "c.json").write_text('{"a": 1}')
-    with pytest.raises(InputError, match=r"a list of class names .*got dict"):
+    with pytest.raises(InputError, match=r"class names in .*as a list, got dict"):
         load_class_names(tmp_path / "c.json")
     (tmp_path / "c.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(FileError, match=r"c\.txt as text"):
@@ -214,7 +210,7 @@ def test_unusable_matrices_are_refused(tmp_path, name, content, error, message):
         load_transition(tmp_path / name)
 
 
-@pytest.mark.parametrize("load", [load_probabilities, load_labels, load_class_names, load_transition])
+@pytest.mark.parametrize("load", [load_labels, load_class_names, load_transition])
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet", "a.json", "a.txt", "a"])
 def test_absent_files_and_folders_are_refused(tmp_path, load, name):
     with pytest.raises(FileError, match="No such file"):

@@ -15,7 +15,6 @@ from dualt.errors import InputError, ProbabilitiesError, TransitionError, Unknow
 from dualt.issues.label_issues import flag
 from dualt.issues.scores import find_posterior_issues, second_likeliest
 from dualt.rows import as_posterior
-from dualt.rows.scaling import fit_power
 from dualt.transition import EM_STEPS, clean_prior, early_posterior
 from tests.strategies import transitions
 
@@ -23,7 +22,7 @@ from tests.strategies import transitions
 def issues_by_loops(probs, labels, transition):
     """Bayes' rule on calibrated probabilities, with the clean posterior after plain EM steps, row by row."""
     n_classes = len(transition)
-    power = fit_power(as_posterior(probs, labels, [str(k) for k in range(n_classes)]).summary)
+    power = as_posterior(probs, labels, [str(k) for k in range(n_classes)]).power
     probs = probs**power / (probs**power).sum(axis=1, keepdims=True)
     right, best, certainty = [], [], []
     for p, y in zip(probs, labels, strict=True):
@@ -231,7 +230,7 @@ def test_pairs_and_second_classes_equal_a_loop(transition, seed):
     for label, count in enumerate(counts):
         joint = [prior[true] * transition[true, label] for true in range(n_classes)]
         np.testing.assert_allclose(found.by_pair[label], count * np.array(joint) / sum(joint))
-    power = fit_power(posterior.summary)
+    power = posterior.power
     clean = early_posterior(probs**power / (probs**power).sum(axis=1, keepdims=True), transition)
     second = second_likeliest(posterior, found, np.arange(20), found.probability_right)
     for row, (best, share) in enumerate(second):

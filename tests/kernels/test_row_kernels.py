@@ -50,7 +50,7 @@ def rows(draw):
 def outcome(probs, labels):
     """Return the summary, or what is wrong."""
     try:
-        return summarize(probs, labels, coder(probs.shape[1]), n_anchors=3)
+        return summarize(probs, labels, coder(probs.shape[1]))
     except InputError as error:
         return type(error), str(error)
 
@@ -87,10 +87,10 @@ def test_only_a_chunk_around_a_row_in_doubt_goes_the_slow_way(monkeypatch):
     probs = np.full((150_000, 100), 0.01, np.float32)
     probs[[0, 140_000], :2] = 0.02, -0.0
     labels = np.arange(len(probs)) % 100
-    found = summarize(probs, labels, coder(100), n_anchors=2)
+    found = summarize(probs, labels, coder(100))
     assert read == [chunk_rows(100, 4)] * 2
     with without_library():
-        assert summarize(probs, labels, coder(100), n_anchors=2) == found
+        assert summarize(probs, labels, coder(100)) == found
 
 
 @compiled
@@ -100,24 +100,22 @@ def test_the_kernel_reads_up_to_the_group_with_a_bad_row(dtype):
     probs = np.full((300, n_classes), 0.2, dtype)
     probs[bad, 3] = -0.2
     labels = np.arange(300) % n_classes
-    counts, sums = np.zeros(n_classes**2, np.int64), np.zeros(n_classes, np.int64)
-    options = {"tolerance": 1e-2, "unit": CONFIDENCE_UNIT, "counts": counts, "sums": sums}
-    hits = np.empty(1000, np.int64)
-    assert kernels.scan_rows(probs, labels, np.ones(n_classes, dtype), hits=hits, **options) == (2 * kernels.GROUP, 0)
-    first = np.bincount(labels[: 2 * kernels.GROUP])
-    assert_array_equal(counts.reshape(n_classes, n_classes)[0], first)  # the first of equals
-    assert_array_equal(sums, first * round(float(dtype(0.2)) / CONFIDENCE_UNIT))
+    scan = summary.Scan(probs)
+    done, hits = scan._read_compiled(probs, labels)
+    assert done == 2 * kernels.GROUP
+    assert_array_equal(hits, np.arange(done * n_classes))  # as large as the largest of the first rows
+    first = np.bincount(labels[:done])
+    assert_array_equal(scan.counts[0], first)  # the first of equals
+    assert_array_equal(scan.sums, first * round(float(dtype(0.2)) / CONFIDENCE_UNIT))
 
 
 def test_a_library_that_is_missing_damaged_old_or_not_wanted_is_not_used(tmp_path, monkeypatch):
     monkeypatch.delenv("DUALT_KERNELS", raising=False)
-    monkeypatch.setattr(kernels, "_problem", "")
-    assert kernels._load(tmp_path / "none.so") is None
     (tmp_path / "text.so").write_text("no library")
-    assert kernels._load(tmp_path / "text.so") is None
-    assert kernels._load(Path(ctypes.util.find_library("m") or "none")) is None
+    for name in (tmp_path / "none.so", tmp_path / "text.so", Path(ctypes.util.find_library("m") or "none")):
+        assert kernels._load(name)[0] is None
     monkeypatch.setenv("DUALT_KERNELS", "0")
-    assert kernels._load(Path(kernels.__file__).with_name("compiled.so")) is None
+    assert kernels._load(Path(kernels.__file__).with_name("compiled.so")) == (None, "DUALT_KERNELS=0")
 
 
 def run_python(code, **environment):

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from dualt import kernels
 from dualt.errors import InputError
-kernels.library = kernels._load(Path(sys.argv[1]))
+kernels.library, _ = kernels._load(Path(sys.argv[1]))
 assert kernels.library is not None
 from dualt.kernels.posterior import PosteriorKernel
 from dualt.rows.summary import summarize
@@ -31,7 +31,7 @@ for number in range(400):
         probs[rng.integers(n_rows), rng.integers(n_classes)] = rng.choice([-1, np.nan, np.inf, -0.0])
     labels, coder = rng.integers(n_classes, size=n_rows), LabelCoder(tuple(map(str, range(n_classes))), False)
     try:
-        summarize(probs, labels, coder, n_anchors=2)
+        summarize(probs, labels, coder)
     except InputError:
         pass
     noise = rng.dirichlet(np.full(n_classes, rng.choice([0.2, 0.002, 100, 1e6])), n_classes)

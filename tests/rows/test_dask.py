@@ -231,7 +231,6 @@ def run(*arguments):
 
 def test_the_command_line_sends_paths_to_a_cluster(cluster, shards, monkeypatch, expected):
     monkeypatch.chdir(shards)
-    monkeypatch.setattr("dualt.io.shards._DIVIDED_ENTRIES", 300 * C)
     result = run("probs", "labels", "--dask", cluster.scheduler_address, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -257,14 +256,11 @@ def test_two_workers_of_this_machine(shards):
     np.testing.assert_array_equal(np.load(target), dualt.estimate_transition(PROBS, LABELS, "spade").transition)
 
 
-def test_small_files_are_read_several_per_task(shards, monkeypatch):
-    posterior = NoisyPosterior.from_blocks(open_shards(shards / "probs", shards / "labels").blocks)
-    for entries, n_tasks in ((1 << 24, 1), (1_500 * C, 2), (1, 3)):
-        monkeypatch.setattr("dualt.rows.dask._ENTRIES_OF_TASK", entries)
-        remote = DaskPosterior.of(posterior)
-        assert len(remote.blocks) == n_tasks
-        assert remote.summary == posterior.summary
-        np.testing.assert_array_equal(remote.take(np.array([2_999, 0]))[0], PROBS[[2_999, 0]])
+def test_files_read_by_workers_are_those_read_here(shards):
+    posterior = NoisyPosterior.from_blocks(open_shards(shards / "probs", shards / "labels")[0])
+    remote = DaskPosterior.of(posterior)
+    assert remote.summary == posterior.summary
+    np.testing.assert_array_equal(remote.take(np.array([2_999, 0]))[0], PROBS[[2_999, 0]])
 
 
 def test_a_cluster_that_is_not_there_is_named(shards, monkeypatch):

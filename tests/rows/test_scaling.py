@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualt.rows import as_posterior
-from dualt.rows.scaling import apply_power, fit_power, scale_classes, share_distance, share_factors
+from dualt.rows.scaling import apply_power, scale_classes, share_distance, share_factors
 
 
 def calibrated(seed: int, n_rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -33,14 +33,14 @@ def power_by_loops(probs: np.ndarray, labels: np.ndarray) -> float:
 def test_the_power_makes_the_labels_most_probable(seed, power):
     probs, labels = calibrated(seed)
     distorted = apply_power(probs, power, tail=0)
-    found = fit_power(as_posterior(distorted, labels, ["a", "b", "c"]).summary)
+    found = as_posterior(distorted, labels, ["a", "b", "c"]).power
     assert found == pytest.approx(power_by_loops(distorted, labels), rel=0.05)
 
 
 def test_predictions_and_many_rows():
     probs, labels = calibrated(0, 100_000)
-    assert fit_power(as_posterior(apply_power(probs, 0.5, tail=0), labels).summary) == pytest.approx(2, rel=0.15)
-    assert fit_power(as_posterior(np.eye(3)[labels], labels).summary) == 1
+    assert as_posterior(apply_power(probs, 0.5, tail=0), labels).power == pytest.approx(2, rel=0.15)
+    assert as_posterior(np.eye(3)[labels], labels).power == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -24,29 +24,26 @@ def coder(probs):
     return LabelCoder(tuple(map(str, range(probs.shape[1]))), by_name=False)
 
 
-def reference(probs, labels, n_anchors):
+def reference(probs, labels):
     """The same by loops over rows."""
     n_classes = probs.shape[1]
     counts = np.zeros((n_classes, n_classes), int)
     for row, label in zip(probs, labels, strict=True):
         counts[list(row).index(max(row)), label] += 1
-    anchors = [sorted(range(len(probs)), key=lambda i, j=j: (-probs[i, j], i))[:n_anchors] for j in range(n_classes)]
-    return counts, [ranked + [-1] * (n_anchors - len(ranked)) for ranked in anchors]
+    return counts, [min(range(len(probs)), key=lambda i, j=j: (-probs[i, j], i)) for j in range(n_classes)]
 
 
-@given(posteriors(dtype=np.float32), st.integers(1, 5))
-def test_summary_equals_a_loop(data, n_anchors):
+@given(posteriors(dtype=np.float32))
+def test_summary_equals_a_loop(data):
     probs, labels = data
-    summary = summarize(probs, labels, coder(probs), n_anchors=n_anchors)
-    counts, anchors = reference(probs, labels, n_anchors)
+    summary = summarize(probs, labels, coder(probs))
+    counts, anchors = reference(probs, labels)
     assert summary.counts.tolist() == counts.tolist()
     assert summary.label_counts.tolist() == np.bincount(labels, minlength=probs.shape[1]).tolist()
     assert summary.predicted_counts.tolist() == np.bincount(probs.argmax(axis=1), minlength=probs.shape[1]).tolist()
     assert summary.agreement == pytest.approx((probs.argmax(axis=1) == labels).mean())
     assert summary.anchor_index.tolist() == anchors
-    for j, ranked in enumerate(anchors):
-        for k, index in enumerate(ranked):
-            np.testing.assert_array_equal(summary.anchor_rows[j, k], probs[index] if index >= 0 else 0)
+    np.testing.assert_array_equal(summary.anchor_rows, probs[anchors])
     for j in range(probs.shape[1]):
         own = probs[labels == j, j].astype(float)
         assert abs(summary.confidence_sums[j] * CONFIDENCE_UNIT - own.sum()) <= CONFIDENCE_UNIT * (len(own) + 1)
@@ -54,20 +51,20 @@ def test_summary_equals_a_loop(data, n_anchors):
 
 def test_zeros_are_anchors_where_there_is_nothing_else():
     probs = np.eye(3)[[0, 1]]
-    found = summarize(probs, np.array([0, 1]), coder(probs), n_anchors=3)
-    assert found.anchor_index.tolist() == reference(probs, [0, 1], 3)[1]
+    found = summarize(probs, np.array([0, 1]), coder(probs))
+    assert found.anchor_index.tolist() == reference(probs, [0, 1])[1] == [0, 1, 0]
 
 
-@given(posteriors(), st.integers(0, 119), st.integers(1, 4), st.sets(st.integers(0, 119)))
-def test_merged_parts_equal_one_pass(data, cut, n_anchors, sampled):
+@given(posteriors(), st.integers(0, 119), st.sets(st.integers(0, 119)))
+def test_merged_parts_equal_one_pass(data, cut, sampled):
     probs, labels = data
     cut, sampled = min(cut, len(probs) - 1), np.array(sorted(row for row in sampled if row < len(probs)), int)
-    whole = summarize(probs, labels, coder(probs), n_anchors=n_anchors, sampled=sampled)
+    whole = summarize(probs, labels, coder(probs), sampled=sampled)
     np.testing.assert_array_equal(whole.sample_rows, probs[sampled])
     if cut:
         parts = [
             summarize(
-                probs[low:high], labels[low:high], coder(probs), start=low, n_anchors=n_anchors,
+                probs[low:high], labels[low:high], coder(probs), start=low,
                 sampled=sampled[(sampled >= low) & (sampled < high)],
             )
             for low, high in ((0, cut), (cut, len(probs)))
@@ -94,12 +91,11 @@ def test_chunks_leave_no_seam(n_classes):
     probs[::7] = probs[0]
     labels = rng.integers(0, n_classes, len(probs))
     chosen = np.sort(rng.choice(len(probs), 1000, replace=False))
-    summary = summarize(probs, labels, coder(probs), n_anchors=6, sampled=chosen)
+    summary = summarize(probs, labels, coder(probs), sampled=chosen)
     counts = np.zeros((n_classes, n_classes), int)
     np.add.at(counts, (probs.argmax(axis=1), labels), 1)
     np.testing.assert_array_equal(summary.counts, counts)
-    for j in range(n_classes):
-        np.testing.assert_array_equal(summary.anchor_index[j], np.argsort(-probs[:, j], kind="stable")[:6])
+    np.testing.assert_array_equal(summary.anchor_index, probs.argmax(axis=0))
     np.testing.assert_array_equal(summary.sample_index, chosen)
     np.testing.assert_array_equal(summary.sample_rows, probs[chosen])
     np.testing.assert_array_equal(summary.sample_labels, labels[chosen])
@@ -145,5 +141,5 @@ def test_ascending_data_is_tracked_too():
     """Every chunk beats the one before: the worst case of the buffer."""
     values = np.linspace(0, 1, 400_000, dtype=np.float32)
     probs = np.stack([values, 1 - values], axis=1)
-    summary = summarize(probs, np.zeros(len(probs), int), coder(probs), n_anchors=3)
-    assert summary.anchor_index.tolist() == [[399_999, 399_998, 399_997], [0, 1, 2]]
+    summary = summarize(probs, np.zeros(len(probs), int), coder(probs))
+    assert summary.anchor_index.tolist() == [399_999, 0]

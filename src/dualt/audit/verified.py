@@ -154,11 +154,11 @@ class Sheet:
         """Return the rows that were verified."""
         if not len(self.filled):
             raise InputError("Expected true labels in the column 'true' of the audit, got none: fill some in.")
-        from dualt.io.table_columns import numbers_if_all_are
+        from dualt.io.table_columns import labels_of
 
-        given, true = numbers_if_all_are(self.given), self.true[self.filled]
+        given, true = labels_of(self.given.tolist()), self.true[self.filled]
         # If the given labels are names, a true '3' is a name too.
-        true = true if given.dtype.kind == "U" else numbers_if_all_are(true)
+        true = true if given.dtype.kind == "U" else labels_of(true.tolist())
         drawn = [None if column is None else column[self.filled] for column in (self.strata, self.stratum_sizes, given)]
         return Audit(self.rows[self.filled], true, *drawn)
 

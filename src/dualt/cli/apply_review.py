@@ -14,7 +14,7 @@ from dualt.files import check_writable_target, keep_backup
 
 
 def apply_review(
-    labels: Annotated[Path, Argument(help="What was reviewed: a table, .npz, .npy, .txt, or a folder per class.")],
+    labels: Annotated[Path, Argument(help="What was reviewed: a table, .npy, .npz, .txt, or a folder per class.")],
     review: Annotated[Path, Argument(help="The page's download, or an export of Label Studio or Argilla.")],
     output: Annotated[Path | None, output_option(help="The corrected file; for images, a CSV of moves.")] = None,
     in_place: Annotated[bool, Option("--in-place", help="Correct LABELS itself; a copy is kept as .bak.")] = False,

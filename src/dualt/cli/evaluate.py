@@ -93,7 +93,7 @@ def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
     from dualt import io
-    from dualt.io.table_columns import LABEL_COLUMNS, NotNumbersError, check_no_missing
+    from dualt.io.table_columns import LABEL_COLUMNS, NotNumbersError, check_no_missing, choose_columns
     from dualt.io.tables import TABLES
 
     if path.suffix.lower() not in TABLES:
@@ -105,15 +105,15 @@ def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
         return check_no_missing(table.read_column(column or 0), path)
     try:
         beside = [name for name in columns if name in LABEL_COLUMNS]
-        loaded = io.load_probabilities(path, exclude=beside, header=table.names is not None)
+        places, names = choose_columns(table, beside)
+        values = table.read_numbers(places)
     except NotNumbersError as error:
         raise InputError(f"{error} Call the column of predicted classes 'prediction'.") from None
-    names = loaded.class_names
     if names is None:
-        return loaded.values
+        return values
     if not {*names} & {*map(str, labels.ravel().tolist())}:
         names = tuple(name.removeprefix("p_") for name in names)
-    likeliest: NDArray[Any] = np.array(names)[loaded.values.argmax(axis=1)]
+    likeliest: NDArray[Any] = np.array(names)[values.argmax(axis=1)]
     return likeliest
 
 

@@ -25,7 +25,7 @@ from dualt.cli.terminal import progress, running
 from dualt.datasets.images import load_readable
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import estimate_posterior, estimate_verified
-from dualt.io.image_folder import FILE_COLUMN, check_array_order
+from dualt.io.image_folder import FILE_COLUMN
 from dualt.io.load import load_array
 from dualt.io.shards import LARGE_TABLE
 from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place, table_parts
@@ -181,8 +181,6 @@ def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
 def _given(data: Data, learning: Learning, advance: Any) -> Examples:
     """Return the examples of files that have probabilities."""
     folder = data.image_folder
-    if folder is not None:
-        check_array_order(data.probs, folder)
     posterior = _read_posterior(data, learning, advance and partial(advance, "reading rows"))
     ids = read_column(data, data.id_column, posterior.n_given) if folder is None else io.read_class_folder(folder).files
     return Examples(posterior, ids, read_texts(data, learning, posterior.n_given), folder)
@@ -208,13 +206,13 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     # With images, --id names the column of DATA that has their files.
     label = data.label if data.image_folder is None else data.id_column
     ignored = [name for name in (data.id_column, *learning.text_columns) if name]
-    shards = io.open_shards(probs or data.probs, labels, label=label, columns=data.columns, ignored=ignored)
-    names = shards.class_names
+    options: dict[str, Any] = {"columns": data.columns, "ignored": ignored, "keep": not data.dask}
+    blocks, names = io.open_shards(probs or data.probs, labels, label=label, **options)
     if data.classes is not None:
         names = _rename_classes(data.classes, names, data.probs)
     if not data.dask:
-        return NoisyPosterior.from_blocks(shards.blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
-    posterior = NoisyPosterior.from_blocks(io.divide(shards.blocks), names, on_progress=on_progress)
+        return NoisyPosterior.from_blocks(blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
+    posterior = NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress)
     if posterior.labelled is not None:
         raise LabelsError("Expected a label in every row with --dask, got rows without.")
     return DaskPosterior.of(posterior)
@@ -405,7 +403,7 @@ def _read_table(data: Data, learning: Learning) -> Raw:
         raise InputError(f"The features include the label column {label!r}. Choose other columns to learn from.")
     columns = {name: table.read_texts(name) for name in texts}
     joined = [*map("\n".join, zip(*columns.values(), strict=True))] or None
-    columns |= {name: table.read_features(name) for name in features}
+    columns |= {name: table.read_texts(name) for name in features}
     examples, options = _as_examples(columns, texts, learning)
     if learning.group is not None:
         options["groups"] = np.array(table.read_texts(learning.group), dtype=object)
@@ -428,7 +426,7 @@ def _columns_to_learn(table: Table, others: Sequence[str]) -> tuple[list[str], l
     from dualt.crossfit.examples import learnable_columns
 
     named = [name for name in table.names or () if name not in (*others, *INDEX_COLUMNS)]
-    texts, features, ids = learnable_columns(pd.DataFrame({name: table.read_features(name) for name in named}))
+    texts, features, ids = learnable_columns(pd.DataFrame({name: table.read_texts(name) for name in named}))
     if not texts and not features:
         raise InputError(f"Expected columns to learn from in {table.path}, got none beside {_listed(others)}.")
     counts = f"{len(texts) + len(features)} column{'s' * (len(texts) + len(features) != 1)}"

@@ -145,7 +145,7 @@ def _read_table(path: Path, features: Sequence[str] | None, *, numbers: bool) ->
     whole = read_table(path, header=table.names is not None)
     if numbers:
         return _Samples(table.read_numbers(places), table=whole)
-    return _Samples(pd.DataFrame({name: table.read_features(name) for name in features or ()}), table=whole)
+    return _Samples(pd.DataFrame({name: table.read_texts(name) for name in features or ()}), table=whole)
 
 
 def _write(path: Path, probs: NDArray[Any], names: Sequence[str], samples: _Samples) -> None:

@@ -153,15 +153,17 @@ def _true_classes(path: Path, item: str | None, found: Votes, what: str) -> dict
 def _probabilities(path: Path, item: str | None) -> Any:
     import pandas as pd
 
-    from dualt.io import load_probabilities, open_table
+    from dualt.io.load import load_array
+    from dualt.io.table_columns import choose_columns, open_table
     from dualt.io.tables import TABLES
 
     if path.suffix.lower() not in TABLES:
-        return load_probabilities(path).values
+        return load_array(path)
     if item is None:
         raise InputError(f"Expected --item, the column of items in {path}, got none.")
-    found = load_probabilities(path, exclude=[item])
-    return pd.DataFrame(found.values, open_table(path, item).read_texts(item), found.class_names)
+    table = open_table(path, item)
+    places, names = choose_columns(table, [item])
+    return pd.DataFrame(table.read_numbers(places), table.read_texts(item), names)
 
 
 def _learned(

@@ -46,8 +46,7 @@ def find_anchors(summary: PosteriorSummary, anchor: str, quantile: float) -> Anc
     if anchor not in get_args(AnchorChoice):
         raise UnknownNameError("anchor", anchor, get_args(AnchorChoice))
     if anchor == "max":
-        rows = _normalize(summary.anchor_rows[:, 0].copy())
-        return Anchors(rows, summary.anchor_index[:, 0], partial(_resample_best, summary))
+        return Anchors(_normalize(summary.anchor_rows.copy()), summary.anchor_index, partial(_resample_best, summary))
     # The best sampled row strictly below the quantile of its column. The released code sets the entries above it to
     # zero in place, which corrupts the rows that other classes read. Where a whole column is equal, any row will do.
     quantile, rows = check_fraction(quantile, "quantile"), summary.sample_rows
@@ -58,11 +57,14 @@ def find_anchors(summary: PosteriorSummary, anchor: str, quantile: float) -> Anc
 
 
 def _resample_best(summary: PosteriorSummary, rng: np.random.Generator) -> NDArray[Any]:
-    """Draw which of the best rows a resample of all rows has at least once, and take the first of these."""
-    exists, n_samples = summary.anchor_index >= 0, summary.n_samples
-    drawn = exists & (rng.random(exists.shape) < 1 - (1 - 1 / n_samples) ** n_samples)
-    drawn[~drawn.any(axis=1), int(exists.sum(axis=1).min()) - 1] = True  # none of them: the worst
-    return _normalize(summary.anchor_rows[np.arange(len(drawn)), drawn.argmax(axis=1)])
+    """Draw which rows a resample of all rows has at least once; take the anchor, or else the best of the sample."""
+    classes, best, n_samples = np.arange(summary.n_classes), summary.best_sampled, summary.n_samples
+    others = summary.sample_index[best] != summary.anchor_index[:, None]
+    drawn = rng.random((len(classes), 1 + best.shape[1])) < 1 - (1 - 1 / n_samples) ** n_samples
+    drawn[:, 1:] &= others
+    place = drawn.argmax(axis=1)  # that of the anchor if none is drawn
+    sampled = summary.sample_rows[best[classes, place - 1]]
+    return _normalize(np.where(place[:, None] == 0, summary.anchor_rows, sampled))
 
 
 def _resample_quantile(

@@ -4,24 +4,21 @@ from dualt.io.image_folder import is_class_folder, list_images, plan_moves, read
 from dualt.io.load import (
     load_class_names,
     load_labels,
-    load_probabilities,
     load_transition,
     save_corrected,
     save_labels,
 )
-from dualt.io.shards import divide, find_shards, is_sharded, open_shards
+from dualt.io.shards import find_shards, is_sharded, open_shards
 from dualt.io.table_columns import open_table
 from dualt.io.tables import read_table, write_table
 
 __all__ = [
-    "divide",
     "find_shards",
     "is_class_folder",
     "is_sharded",
     "list_images",
     "load_class_names",
     "load_labels",
-    "load_probabilities",
     "load_transition",
     "open_shards",
     "open_table",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +21,7 @@ IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".t
 
 @dataclass(frozen=True)
 class ClassFolder:
-    """Image files in a folder per class; rows are the sorted classes, and in each the files in natural order.
+    """Image files in a folder per class, sorted by class and in each by name, as torchvision's `ImageFolder` does.
 
     `names` are the folders, also those without files, and `files` the paths inside `folder`, with slashes.
     """
@@ -56,9 +54,7 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
     folder = Path(folder)
     try:
         names = tuple(child.name for child in visible(folder) if child.is_dir())
-        files = [
-            file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")), key=natural_order)
-        ]
+        files = [file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")), key=by_name)]
     except OSError as error:
         raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
     strange = [] if known is None else [name for name in names if name not in known]
@@ -74,21 +70,11 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
     return ClassFolder(folder, names, tuple(file.relative_to(folder).as_posix() for file in files))
 
 
-def check_array_order(probs: Path, folder: Path) -> None:
-    """Refuse an array of probabilities, which names no files, if these sort differently by number and by text."""
-    files = read_class_folder(folder).files
-    if probs.suffix.lower() in (".npy", ".npz") and list(files) != sorted(files, key=lambda file: Path(file).parts):
-        raise InputError(
-            f"Expected names with the probabilities of {folder}, whose files sort differently by number (2 before 10)"
-            f" and by text: {probs} does not tell which it is. Pass a table with the column {FILE_COLUMN!r}."
-        )
-
-
 def list_images(folder: Path) -> list[Path]:
-    """Return the images in a folder: those of class folders in their order, else in natural order, 2 before 10."""
+    """Return the images in a folder, or those of class folders, in the order of `ClassFolder`."""
     if is_class_folder(folder):
         return [folder / file for file in read_class_folder(folder).files]
-    found = sorted(filter(is_image, folder.rglob("*")), key=natural_order)
+    found = sorted(filter(is_image, folder.rglob("*")), key=by_name)
     if not found:
         raise FileError(f"Expected images ({', '.join(sorted(IMAGE_ENDINGS))}) in {folder}, got none.")
     return found
@@ -104,10 +90,9 @@ def visible(folder: Path) -> list[Path]:
     return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
 
 
-def natural_order(path: Path) -> list[Any]:
-    """Return a key that sorts file 2 before file 10."""
-    # Every other part is a number, so that only numbers are compared with numbers.
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", str(path)))]
+def by_name(file: Path) -> tuple[Path, str]:
+    """Return a key that sorts files by name, after those of folders further up."""
+    return file.parent, file.name
 
 
 def match_names(folder: Path, files: Sequence[str], names: Sequence[str]) -> list[int]:

@@ -5,37 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError, TransitionError, naming_extra
 from dualt.files import atomic_write, check_readable, open_input, read_json, read_text
+from dualt.io import tables
 from dualt.io.image_folder import is_class_folder, read_class_folder
-from dualt.io.table_columns import (
-    LABEL_COLUMNS,
-    NotNumbersError,
-    check_no_missing,
-    choose_columns,
-    label_place,
-    labels_of,
-    open_table,
-)
-from dualt.io.tables import JSON_LINES, TABLES, TEXT, guard_cell, look_at, read_table, reading, write_table
+from dualt.io.table_columns import LABEL_COLUMNS, check_no_missing, choose_columns, label_place, labels_of, open_table
+from dualt.io.tables import JSON_LINES, TABLES, TEXT, look_at, read_table, reading, write_table
 from dualt.labels import is_missing
 from dualt.validation import check_class_names, check_transition
 
 FORMATS = (".npy", ".npz", *TABLES, ".txt")
 _PROBABILITY_NAMES = ("pred_probs", "probs", "probabilities", "p", "arr_0")
-
-
-class Probabilities(NamedTuple):
-    """Probabilities of a file, and class names if its header has them."""
-
-    values: NDArray[Any]
-    class_names: tuple[str, ...] | None = None
 
 
 @contextmanager
@@ -48,39 +35,21 @@ def open_npz(path: str | Path) -> Iterator[Mapping[str, NDArray[Any]]]:
         yield archive
 
 
-def _array_name(archive: Mapping[str, Any], names: Sequence[str], path: Path) -> str:
-    """Return the first of `names` that an archive has, or the name of its only array."""
-    found = [name for name in names if name in archive] or (list(archive) if len(archive) == 1 else [])
-    if not found:
-        got = ", ".join(archive) or "none"
-        raise FileError(f"Expected an array named {' or '.join(names)} in {path}, got {got}.")
-    return found[0]
-
-
 def load_array(path: Path, names: Sequence[str] = _PROBABILITY_NAMES) -> NDArray[Any]:
-    """Return the array of an `.npy` file, memory-mapped, or the first of these names in an `.npz` file."""
+    """Return the array of an `.npy` file, memory-mapped, or that of the first of these names in an `.npz` file."""
     if path.suffix.lower() == ".npz":
         with open_npz(path) as archive:
-            return archive[_array_name(archive, names, path)]
+            found = [name for name in names if name in archive] or (list(archive) if len(archive) == 1 else [])
+            if not found:
+                got = ", ".join(archive) or "none"
+                raise FileError(f"Expected an array named {' or '.join(names)} in {path}, got {got}.")
+            return archive[found[0]]
     check_readable(path)
     if path.suffix.lower() != ".npy":
         raise FileError(f"Expected a file that ends in .npy, .npz, {', '.join(TABLES)}, got {path.name!r}.")
     with reading(path):
         # A plain array over the map: every slice of a np.memmap costs some microseconds.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-
-
-def load_probabilities(path: str | Path, *, exclude: Sequence[str] = (), header: bool | None = None) -> Probabilities:
-    """Read probabilities from `.npy` (memory-mapped), `.npz` or a table.
-
-    A header gives the class names; for which columns are read, and how they are named, see `choose_columns`.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in TABLES:
-        return Probabilities(load_array(path))
-    table = open_table(path, exclude[0] if exclude else None, header)
-    places, class_names = choose_columns(table, exclude)
-    return Probabilities(table.read_numbers(places), class_names)
 
 
 def load_labels(path: str | Path, *, column: str | None = None, missing: bool = False) -> NDArray[Any]:
@@ -95,26 +64,20 @@ def load_labels(path: str | Path, *, column: str | None = None, missing: bool = 
     if path.suffix.lower() == ".txt":
         labels = labels_of(_lines(path))
     elif path.suffix.lower() not in TABLES:
-        return load_array(path, _label_names(column))
+        return load_array(path, (column,) if column else (*LABEL_COLUMNS, "arr_0"))
     else:
         table = open_table(path, column)
         labels = table.read_column(label_place(table, column))
     return labels if missing else check_no_missing(labels, path)
 
 
-def _label_names(column: str | None) -> tuple[str, ...]:
-    return (column,) if column else (*LABEL_COLUMNS, "arr_0")
-
-
 def load_class_names(path: str | Path) -> tuple[str, ...]:
-    """Read class names, one per line in column order, from a text file; or from JSON: a list, or `class_names`."""
-    path = Path(path)
-    names: Any = [line for line in _lines(path) if line] if path.suffix.lower() != ".json" else read_json(path)
-    names = names.get("class_names", names) if isinstance(names, dict) else names
-    if not isinstance(names, list):
-        raise InputError(f"Expected a list of class names in {path}, got {type(names).__name__}.")
-    if not names:
-        raise InputError(f"Expected class names in {path}, got none.")
+    """Read class names in column order, one per line, or a list in `.json`."""
+    is_json = Path(path).suffix.lower() == ".json"
+    names = read_json(path) if is_json else [line for line in _lines(Path(path)) if line]
+    if not isinstance(names, list) or not names:
+        got = "none" if not names else type(names).__name__
+        raise InputError(f"Expected class names in {path}, one per line or as a list, got {got}.")
     return tuple(map(str, names))
 
 
@@ -125,12 +88,18 @@ def _lines(path: Path) -> list[str]:
 def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
     """Read a transition matrix, and the class names of its rows if the file has them.
 
-    Files are `.json` (a saved estimate, or a list of rows), `.npy` or `.csv`.
+    Files are `.json` (a saved estimate, or a list of rows), tables, `.npy` or `.npz`.
     """
     path = Path(path)
+    if path.suffix.lower() in TABLES:
+        table = open_table(path)
+        if table.names is None and len(table.frame) > table.n_columns:  # the classes are called by numbers
+            header = tuple(map(tables.unguard_cell, look_at(path).rows[0]))
+            table = replace(table, frame=table.frame[1:], names=header)
+        places, class_names = choose_columns(table)
+        return check_transition(table.read_numbers(places)), class_names
     if path.suffix.lower() != ".json":
-        values, names = _matrix_table(path)
-        return check_transition(values), names
+        return check_transition(load_array(path)), None
     content = read_json(path)
     content = content if isinstance(content, dict) else {"transition": content}
     rows, names = content.get("transition"), content.get("class_names")
@@ -140,16 +109,6 @@ def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, .
         )
     matrix = check_transition(rows)
     return matrix, None if names is None else check_class_names(names, len(matrix))
-
-
-def _matrix_table(path: Path) -> Probabilities:
-    """Read a matrix whose first line names the classes, if there is one line more than columns."""
-    try:
-        table = load_probabilities(path)
-    except NotNumbersError:  # a class name that a spreadsheet would take for a formula, as '-1
-        return load_probabilities(path, header=True)
-    named = path.suffix.lower() in TABLES and table.values.shape[0] == table.values.shape[1] + 1
-    return load_probabilities(path, header=True) if named else table
 
 
 def check_probability_ending(path: Path) -> None:
@@ -181,23 +140,22 @@ def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
 
     path = Path(path)
     kind = path.suffix.lower()
+    if kind not in (".npy", ".csv", ".txt"):
+        raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
     if kind == ".npy":
         with atomic_write(path, "wb") as stream:
             np.save(stream, labels, allow_pickle=False)
-        return
-    if kind not in (".csv", ".txt"):
-        raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
-    if labels.ndim != 1:
+    elif labels.ndim != 1:
         raise LabelsError(f"Expected one label per line for {path.name}, got one-hot rows. Write them as .npy.")
-    if kind == ".csv":
+    elif kind == ".csv":
         write_table(path, pd.DataFrame({"label": labels}), guarded=True)
-        return
-    lines = list(map(str, labels.tolist()))
-    for line in lines:
-        if line.splitlines() != [line] or line != line.strip():
-            raise LabelsError(f"Expected labels that fit a line of {path.name}, got {line!r}. Write .csv or .npy.")
-    with atomic_write(path) as stream:
-        stream.writelines(f"{line}\n" for line in lines)
+    else:
+        lines = list(map(str, labels.tolist()))
+        for line in lines:
+            if line.splitlines() != [line] or line != line.strip():
+                raise LabelsError(f"Expected labels that fit a line of {path.name}, got {line!r}. Write .csv or .npy.")
+        with atomic_write(path) as stream:
+            stream.writelines(f"{line}\n" for line in lines)
 
 
 def save_corrected(
@@ -205,21 +163,18 @@ def save_corrected(
 ) -> None:
     """Write the file `source` to `target` with the labels `corrected` in place of `given`, those of all rows.
 
-    Of a table or an archive of the same format every row, column and value comes back, except the changed labels. Of
-    a file of labels alone, and of any file if the target is `.npy` or `.txt`, the labels are written. `given` and
-    `column` are what `load_labels` returned and was passed.
+    Of a table of the same format every row, column and value comes back, except the changed labels. Of a file of labels
+    alone, and of any file if the target is `.npy` or `.txt`, the labels are written. `given` and `column` are what
+    `load_labels` returned and was passed.
     """
     source, target = Path(source), Path(target)
     kind, wanted = source.suffix.lower(), target.suffix.lower()
-    if kind != wanted or kind not in (*TABLES, ".npz"):
+    if kind != wanted or kind not in TABLES:
         if wanted in TABLES and kind in TABLES and open_table(source, column).n_columns > 1:
             raise FileError(f"Expected a name that ends in {kind} as {source.name}, got {target.name!r}.")
         if is_missing(given).any() and wanted != ".csv":
             raise LabelsError(f"Expected a label in every row of {source} for {target.name}. Write a {kind} file.")
         save_labels(target, corrected)
-        return
-    if kind == ".npz":
-        _correct_npz(source, target, corrected, column)
         return
     table = open_table(source, column)
     place = label_place(table, column)
@@ -243,7 +198,7 @@ def _correct_text(
     # A class is written as elsewhere in the column: '2' where it was read as 2.0 beside missing labels.
     written = dict(zip(given.tolist(), cells[header:], strict=True))
     for row, label in new.items():
-        cells[row + header] = written.get(label, guard_cell(label) if isinstance(label, str) else str(label))
+        cells[row + header] = written.get(label, tables.guard_cell(label) if isinstance(label, str) else str(label))
     frame[frame.columns[place]] = cells
     write_table(target, frame, header=False, delimiter=look_at(source).delimiter)
 
@@ -271,17 +226,6 @@ def _correct_arrow(source: Path, target: Path, new: Mapping[int, Any], name: str
     table = table.set_column(place, field, pa.array(values, field.type))
     with atomic_write(target, "wb") as stream:
         (parquet.write_table if is_parquet else feather.write_feather)(table, stream)
-
-
-def _correct_npz(source: Path, target: Path, corrected: NDArray[Any], column: str | None) -> None:
-    with open_npz(source) as archive:
-        arrays = dict(archive)
-    name = _array_name(arrays, _label_names(column), source)
-    stored = arrays[name].dtype
-    dtype = np.promote_types(stored, corrected.dtype) if stored.kind == "U" else stored
-    arrays[name] = corrected.astype(dtype, copy=False)
-    with atomic_write(target, "wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **arrays)
 
 
 def _like(label: Any, old: Any) -> Any:

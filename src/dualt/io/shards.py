@@ -6,17 +6,19 @@ import glob
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.files import check_readable
-from dualt.io.image_folder import FILE_COLUMN, is_class_folder, natural_order, read_class_folder
+from dualt.io.image_folder import FILE_COLUMN, is_class_folder, read_class_folder
 from dualt.io.load import FORMATS, load_array, load_labels
 from dualt.io.table_columns import NotNumbersError, Table, choose_columns, open_table, table_parts
 from dualt.io.tables import TABLES
@@ -27,7 +29,6 @@ from dualt.validation import check_probability_shape, check_same_length, scale_r
 # Tables of up to this many bytes together are parsed once and kept in memory; larger ones are parsed in every pass.
 LARGE_TABLE = 1 << 29
 _CELLS_OF_PART = 1 << 22
-_DIVIDED_ENTRIES = 1 << 24
 _NO_PROBABILITIES = (
     "Name the columns of probabilities with --probs, such as 'p_*'; if there are none, name what a model learns from"
     " with --text or --features."
@@ -41,8 +42,7 @@ Part: TypeAlias = tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]
 class FileRows:
     """Reads the rows of a file of probabilities, and their labels in another file or in one of its columns.
 
-    Options are those of `open_shards`. `limits` are the first row and the one after the last, if not all are read. What
-    was parsed is in `kept`, unless that is None: then it is parsed in every pass.
+    Options are those of `open_shards`.
     """
 
     path: Path
@@ -50,62 +50,35 @@ class FileRows:
     label: str | None
     columns: str | None
     ignored: tuple[str, ...]
-    kept: list[Part] | None = field(compare=False, repr=False)
-    limits: tuple[int | None, int | None] = (None, None)
 
     def __call__(self) -> Iterator[Rows]:
-        """Yield (probabilities, labels): memory-mapped if the file can be, as kept if it was parsed before."""
-        for probs, labels, _ in self.parts():
-            yield probs[slice(*self.limits)], labels[slice(*self.limits)]
+        """Yield (probabilities, labels), as many rows at a time as fit memory; `.npy` is memory-mapped."""
+        return map(itemgetter(0, 1), self.parts(whole=False))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Travel without what was parsed: workers parse the file in every pass."""
-        return {**self.__dict__, "kept": None}
-
-    def open(self) -> tuple[Block, tuple[str, ...] | None]:
-        """Read the file once: return the block of its rows, and class names."""
-        name = str(self.path) if self.labels is None else f"{self.path} and {self.labels}"
-        n_rows, n_classes, dtype, missing, names = 0, 0, np.dtype(np.float64), list[int](), None
-        try:
-            for probs, labels, names in self.parts():  # noqa: B007
-                if len(probs):
-                    check_probability_shape(probs)
-                missing += (n_rows + np.flatnonzero(is_missing(labels))).tolist()
-                n_rows, n_classes, dtype = n_rows + len(labels), probs.shape[1], probs.dtype
-        except InputError as error:
-            hint = f" {_NO_PROBABILITIES}" if isinstance(error, NotNumbersError) else ""
-            raise in_block(type(error)(f"{error}{hint}"), name) from None
-        return Block(self, n_rows, n_classes, dtype, name, tuple(missing)), names
-
-    def parts(self) -> Iterator[Part]:
-        """Yield as many rows as fit memory at a time."""
-        if self.kept:
-            yield from self.kept
-            return
+    def parts(self, *, whole: bool) -> Iterator[Part]:
+        """Yield the rows of a table `whole`, or as many at a time as fit memory; of an array, all."""
         apart: Any = None
+        parts: Iterable[Any] = self._table_parts(whole)
         if self.labels is not None or self.path.suffix.lower() not in TABLES:
             apart = load_labels(self.labels or self.path, column=self.label, missing=True)
             apart = as_label_array(apart) if len(apart) else apart
-        n_rows, parts = 0, self._table_parts()
         if self.path.suffix.lower() not in TABLES:
-            parts = iter([(load_array(self.path), None, None)])
+            parts = [(load_array(self.path), None, None)]
+        n_rows = 0
         for probs, labels, names in parts:
-            part = probs, apart[n_rows : n_rows + len(probs)] if labels is None else labels, names
             n_rows += len(probs)
-            if self.kept is not None and self.path.suffix.lower() != ".npy":
-                self.kept.append(part)
-            yield part
-            del probs, part  # before the next is made
+            yield probs, apart[n_rows - len(probs) : n_rows] if labels is None else labels, names
+            del probs, labels  # before the next are made
         if apart is not None:
             check_same_length(n_rows, len(apart))
 
-    def _table_parts(self) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...] | None]]:
+    def _table_parts(self, whole: bool) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...] | None]]:
         """Yield (probabilities, labels if they are in a column, class names)."""
         folder = self.labels if self.labels is not None and is_class_folder(self.labels) else None
         own_label = self.label if self.labels is None else None
         named = own_label or next(iter(self.ignored), None)
         path = check_readable(self.path)
-        if self.kept is not None or folder is not None:
+        if whole or folder is not None:
             tables: Iterable[Table] = [open_table(path, named)]
         else:
             n_columns = next(table_parts(path, 1, named)).n_columns
@@ -114,7 +87,8 @@ class FileRows:
             left_out = {name for name in (*self.ignored, own_label or "") if name and name in (table.names or ())}
             order: Any = slice(None)
             if folder is not None:
-                order, column = self._order(table, folder)
+                column = self.label or FILE_COLUMN
+                order = _image_order(table, column, folder)
                 left_out.add(column)
             labels = None if own_label is None else table.read_column(own_label)
             places, names = choose_columns(table, left_out, self.columns)
@@ -125,28 +99,21 @@ class FileRows:
                 _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", path)
             yield scaled, labels, names
 
-    def _order(self, table: Table, folder: Path) -> tuple[NDArray[np.intp], str]:
-        """Return the rows of a table in the order of the image files that they name, and the column that does."""
-        column = self.label or FILE_COLUMN
-        if column not in (table.names or ()):
-            raise InputError(
-                f"Expected a column of {self.path} that names the images of {folder}, got none called {column!r}."
-                " Name it with --id."
-            )
-        images, names = read_class_folder(folder), table.read_texts(column)
-        rows = np.array(images.rows_of(names), np.intp)
-        counts = np.bincount(rows, minlength=len(images.files))
-        if (counts != 1).any():
-            at = int(np.argmax(counts != 1))
-            raise InputError(f"Expected one row of {self.path} for {images.files[at]}, got {counts[at]}.")
-        return np.argsort(rows), column
 
-
-class Shards(NamedTuple):
-    """Blocks of files, in order, and class names if their headers have them."""
-
-    blocks: tuple[Block, ...]
-    class_names: tuple[str, ...] | None = None
+def _image_order(table: Table, column: str, folder: Path) -> NDArray[np.intp]:
+    """Return the rows of a table in the order of the images in a folder, which one of its columns names."""
+    if column not in (table.names or ()):
+        raise InputError(
+            f"Expected a column of {table.path} that names the images of {folder}, got none called {column!r}."
+            " Name it with --id."
+        )
+    images = read_class_folder(folder)
+    rows = np.array(images.rows_of(table.read_texts(column)), np.intp)
+    counts = np.bincount(rows, minlength=len(images.files))
+    if (counts != 1).any():
+        at = int(np.argmax(counts != 1))
+        raise InputError(f"Expected one row of {table.path} for {images.files[at]}, got {counts[at]}.")
+    return np.argsort(rows)
 
 
 def is_sharded(path: str | Path) -> bool:
@@ -183,7 +150,9 @@ def find_shards(path: str | Path) -> list[Path]:
         found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
         if not found:
             raise FileError(f"Expected files that match {str(path)!r}, got none.")
-    return sorted(found, key=natural_order)
+    # Every other part is a number, so that only numbers are compared with numbers.
+    parts = {each: re.split(r"([0-9]+)", str(each)) for each in found}
+    return sorted(found, key=lambda each: [int(p) if at % 2 else p for at, p in enumerate(parts[each])])
 
 
 def open_shards(
@@ -193,15 +162,17 @@ def open_shards(
     label: str | None = None,
     columns: str | None = None,
     ignored: Sequence[str] = (),
-) -> Shards:
-    """Open shards of probabilities and of labels, paired by name, and check that they belong together.
+    keep: bool = True,
+) -> tuple[tuple[Block, ...], tuple[str, ...] | None]:
+    """Open shards of probabilities and of labels, paired by name: return blocks, and class names if headers have them.
 
     `probs` and `labels` are a pattern, a folder or a file each. Without `labels`, or if they are the same and there is
     a `label`, each shard is a table with its labels in that column. `columns` is the pattern of the columns of
     probabilities (see `choose_columns`), and `ignored` are others, such as ids, that a table may have.
 
     `.npy` shards are memory-mapped. Tables are parsed once and kept in memory if all of them have at most half a
-    gigabyte together; larger ones are parsed in parts in every pass. Rows without a label are left out.
+    gigabyte together, unless `keep` is False; larger ones are parsed in parts in every pass. Rows without a label are
+    left out.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:
@@ -217,9 +188,8 @@ def open_shards(
             )
         pairs = pair_by_name(paths, label_paths)
     tables = [path for path in paths if path.suffix.lower() in TABLES and path.is_file()]
-    keep = sum(path.stat().st_size for path in tables) <= LARGE_TABLE
-    options = label, columns, tuple(ignored)
-    opened = [FileRows(path, given, *options, kept=[] if keep else None).open() for path, given in pairs]
+    keep &= sum(path.stat().st_size for path in tables) <= LARGE_TABLE
+    opened = [_open(FileRows(path, given, label, columns, tuple(ignored)), keep) for path, given in pairs]
     first_names = opened[0][1]
     for block, names in opened[1:]:
         if names != first_names:
@@ -228,44 +198,47 @@ def open_shards(
     blocks = tuple(block for block, _ in opened if block.n_rows)
     if not blocks:
         raise InputError(f"Expected at least one row of probabilities in {probs}, got none.")
-    return Shards(blocks, first_names)
+    return blocks, first_names
+
+
+def _open(rows: FileRows, keep: bool) -> tuple[Block, tuple[str, ...] | None]:
+    """Read a file once: return the block of its rows, and class names."""
+    name = str(rows.path) if rows.labels is None else f"{rows.path} and {rows.labels}"
+    keep &= rows.path.suffix.lower() != ".npy"
+    kept: list[Rows] = []
+    n_rows, n_classes, dtype, missing, names = 0, 0, np.dtype(np.float64), list[int](), None
+    try:
+        for probs, labels, names in rows.parts(whole=keep):  # noqa: B007
+            if len(probs):
+                check_probability_shape(probs)
+            missing += (n_rows + np.flatnonzero(is_missing(labels))).tolist()
+            n_rows, n_classes, dtype = n_rows + len(labels), probs.shape[1], probs.dtype
+            if keep:
+                kept.append((probs, labels))
+    except InputError as error:
+        hint = f" {_NO_PROBABILITIES}" if isinstance(error, NotNumbersError) else ""
+        raise in_block(type(error)(f"{error}{hint}"), name) from None
+    return Block(partial(iter, kept) if keep else rows, n_rows, n_classes, dtype, name, tuple(missing)), names
 
 
 def pair_by_name(paths: Sequence[Path], labels: Sequence[Path]) -> list[tuple[Path, Path]]:
     """Return files in pairs: probs-1 with labels-1. Only what varies within each list counts; 01 is 1."""
-    if len(paths) == 1:
-        return [(paths[0], labels[0])]
-    own, theirs = _varying(paths), _varying(labels)
-    alone = [str(path) for key, path in own.items() if key not in theirs]
-    if alone or len(own) != len(paths) or len(theirs) != len(labels):
+    theirs = dict(zip(_varying(labels), labels, strict=True))
+    own = _varying(paths)
+    alone = [path for path, key in zip(paths, own, strict=True) if key not in theirs]
+    if len(paths) > 1 and (alone or len(theirs) < len(labels)):
         raise InputError(
             "Expected files that pair by name, such as probs-1.npy and labels-1.npy, got none of labels for"
-            f" {alone[0] if alone else paths[0]}. Rename them so that the same part varies in both."
+            f" {(alone or paths)[0]}. Rename them so that the same part varies in both."
         )
-    return [(path, theirs[key]) for key, path in own.items()]
+    return [(path, theirs.get(key, labels[0])) for path, key in zip(paths, own, strict=True)]
 
 
-def _varying(paths: Sequence[Path]) -> dict[tuple[Any, ...], Path]:
-    """Return the files by the words and numbers of their names in which they differ, in their order."""
-    parts = [re.findall(r"[0-9]+|[^\W\d_]+", str(path.with_suffix(""))) for path in paths]
-    if len({*map(len, parts)}) > 1:
-        return {(path.stem,): path for path in paths}
-    places = [place for place, found in enumerate(zip(*parts, strict=True)) if len({*found}) > 1]
-    keys = (tuple(int(part[at]) if part[at].isdecimal() else part[at] for at in places) for part in parts)
-    return dict(zip(keys, paths, strict=True))
-
-
-def divide(blocks: Iterable[Block]) -> list[Block]:
-    """Return the same rows in smaller blocks, where that costs nothing, for workers to share: `.npy` files."""
-    divided: list[Block] = []
-    for block in blocks:
-        rows = block.source
-        if isinstance(rows, FileRows) and rows.path.suffix.lower() == ".npy" and not block.missing:
-            limits = [*range(0, block.n_given, max(_DIVIDED_ENTRIES // block.n_classes, 1)), block.n_given]
-            divided += [
-                replace(block, source=replace(rows, limits=(low, high)), n_given=high - low)
-                for low, high in pairwise(limits)
-            ]
-        else:
-            divided.append(block)
-    return divided
+def _varying(paths: Sequence[Path]) -> list[str]:
+    """Return what of each name is not at the start or at the end of all names, leading zeros aside."""
+    names = [str(path.with_suffix("")) for path in paths]
+    for _ in range(2):  # from the start, then from the end
+        same = takewhile(lambda signs: len({*signs}) == 1, zip(*names, strict=False))
+        shared = len("".join(signs[0] for signs in same).rstrip("0123456789"))
+        names = [name[shared:][::-1] for name in names]
+    return [name.lstrip("0") for name in names]

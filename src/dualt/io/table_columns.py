@@ -115,28 +115,23 @@ class Table:
         return as_text_array(texts) if self.path.suffix.lower() in ARROW else labels_of(texts)
 
     def read_texts(self, name: str | int) -> list[str]:
-        """Return one column as texts; missing cells are empty."""
-        return [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, self.position(name)].tolist()]
-
-    def read_features(self, name: str | int) -> list[str]:
-        """Return one column as texts; numbers with a point before decimals."""
-        cells = self.read_texts(name)
+        """Return one column as texts, numbers with a point before decimals; missing cells are empty."""
+        cells = [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, self.position(name)].tolist()]
         if self.decimal == ".":
             return cells
         return [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
 
 
-def open_table(path: str | Path, column: str | None = None, header: bool | None = None) -> Table:
+def open_table(path: str | Path, column: str | None = None) -> Table:
     """Read a table by its ending; Parquet and Feather need the extra [tables].
 
-    `header` says whether the first line of a text file names the columns. Without it, the line does if it has the cell
-    `column`, or a word; see `has_header`. The last two files are remembered: several questions to one file read it
-    once.
+    The first line of a text file names the columns if it has the cell `column`, or a word; see `has_header`. The last
+    two files are remembered: several questions to one file read it once.
     """
     path = check_readable(path)
     if path.suffix.lower() not in TABLES:
         raise FileError(f"Expected a table that ends in {', '.join(TABLES)}, got {path.name!r}.")
-    table = _open_table(path, _has_header(path, column, header), file_version(path))
+    table = _open_table(path, _has_header(path, column), file_version(path))
     if not len(table.frame) and path.suffix.lower() in TEXT:
         raise InputError(f"Expected rows below the header of {path}, got none.")
     return table
@@ -144,23 +139,23 @@ def open_table(path: str | Path, column: str | None = None, header: bool | None 
 
 @lru_cache(maxsize=2)
 def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
-    (table,) = table_parts(path, None, header=header)
-    return table
+    return next(_tables(path, None, header))
 
 
-def table_parts(
-    path: Path, n_rows: int | None, column: str | None = None, header: bool | None = None
-) -> Iterator[Table]:
-    """Yield a table in parts of at most `n_rows` rows (None: all in one); see `open_table`."""
-    named = _has_header(path, column, header)
+def table_parts(path: Path, n_rows: int, column: str | None = None) -> Iterator[Table]:
+    """Yield a table in parts of at most `n_rows` rows; see `open_table`."""
+    return _tables(path, n_rows, _has_header(path, column))
+
+
+def _tables(path: Path, n_rows: int | None, header: bool) -> Iterator[Table]:
     decimal = look_at(path).decimal if path.suffix.lower() in TEXT else "."
-    for frame in table_chunks(path, n_rows, header=named, fractions=True):
-        yield Table(path, frame, tuple(unguard_cell(str(name)) for name in frame.columns) if named else None, decimal)
+    for frame in table_chunks(path, n_rows, header=header, fractions=True):
+        yield Table(path, frame, tuple(unguard_cell(str(name)) for name in frame.columns) if header else None, decimal)
 
 
-def _has_header(path: Path, column: str | None, header: bool | None) -> bool:
-    if header is not None or path.suffix.lower() not in TEXT:
-        return header is not False
+def _has_header(path: Path, column: str | None) -> bool:
+    if path.suffix.lower() not in TEXT:
+        return True
     dialect = look_at(path)
     named = has_header(dialect.rows, dialect.decimal, column)
     signs = f"{dialect.delimiter!r} between cells, {dialect.decimal!r} before decimals"
@@ -192,12 +187,12 @@ def choose_columns(
 ) -> tuple[list[int], tuple[str, ...] | None]:
     """Return the places of a table's columns of probabilities, and the class names that they give.
 
-    Columns named in `exclude`, and an index column without a name as data frames write it, are left out. With a
-    `pattern` such as 'p_*', only the columns that match are taken, and what its star stands for is the name of the
-    class; or it is a list, 'cat,dog' or 'x_*,y_*', of columns, in this order. Numbers 0, 1, 2… are no names.
-    Without a pattern, 'p_*' is one if two columns match it and others do not, as in a table of `dualt probs`.
+    A `pattern` such as 'p_*' takes the columns that match, and what its star stands for is the name of the class; or it
+    is a list, 'cat,dog' or 'x_*,y_*', of columns, in this order. Columns named in `exclude`, and an index column
+    without a name as data frames write it, match no star. Numbers 0, 1, 2… are no names.
+    Without a pattern, it is 'p_*' if two columns match and others do not, as in a table of `dualt probs`, else '*'.
     """
-    names, left_out = table.names, {table.position(name) for name in exclude}
+    names, left_out = table.names, {*INDEX_COLUMNS, *exclude}
     if names is None:
         if pattern is None:
             return list(range(table.n_columns)), None
@@ -205,24 +200,23 @@ def choose_columns(
             f"Expected a header with columns that match {pattern!r} in {table.path}, got a table without one."
         )
     if pattern is None:
-        named = [name for name in names if name not in INDEX_COLUMNS]
-        matching = [name for name in named if name.startswith("p_")]
-        pattern = "p_*" if len({*matching} - {*exclude}) > 1 and len(matching) < len(named) else None
-    elif pattern not in names and ("," in pattern or not any(sign in pattern for sign in "*?[")):
-        parts = next(csv.reader([pattern], skipinitialspace=True))
-        found = (name for part in parts for name in fnmatch.filter(names, part) or [part])
-        listed = tuple(dict.fromkeys(name for name in found if name in parts or name not in exclude))
-        return [table.position(name) for name in listed], listed
-    places = [place for place, name in enumerate(names) if place not in left_out and name not in INDEX_COLUMNS]
-    places = [place for place in places if pattern is None or fnmatch.fnmatchcase(names[place], pattern)]
-    if not places:
-        wanted = "of probabilities" if pattern is None else f"that match {pattern!r}"
-        raise InputError(f"Expected columns {wanted} in {table.path}, got none beside {', '.join(names)}.")
-    before, star, after = (pattern or "").partition("*")
-    starred = star and not any(special in before + after for special in "*?[")
-    cut = (names[place][len(before) : len(names[place]) - len(after)] if starred else "" for place in places)
-    chosen = tuple(part or names[place] for part, place in zip(cut, places, strict=True))
-    return places, None if chosen == tuple(map(str, range(len(places)))) else chosen
+        starred = [name.startswith("p_") for name in names if name not in INDEX_COLUMNS]
+        several = len({name for name in names if name.startswith("p_")} - left_out) > 1
+        pattern = "p_*" if several and not all(starred) else "*"
+    parts = [pattern] if pattern in names else next(csv.reader([pattern], skipinitialspace=True))
+    places: dict[int, None] = {}
+    for part in parts:
+        found = [place for place, name in enumerate(names) if name not in left_out and fnmatch.fnmatchcase(name, part)]
+        found = [names.index(part)] if part in names else found
+        if not found and any(sign in part for sign in "*?["):
+            wanted = "of probabilities" if part == "*" else f"that match {part!r}"
+            raise InputError(f"Expected columns {wanted} in {table.path}, got none beside {', '.join(names)}.")
+        places |= dict.fromkeys(found or [table.position(part)])
+    before, star, after = pattern.partition("*")
+    cut = star and not any(special in before + after for special in "*?[,")
+    chosen = [names[place] for place in places]
+    chosen = [name[len(before) : len(name) - len(after)] or name for name in chosen] if cut else chosen
+    return list(places), None if chosen == [str(number) for number in range(len(chosen))] else tuple(chosen)
 
 
 def has_probabilities(table: Table, exclude: Collection[str], labels: NDArray[Any]) -> bool:
@@ -266,35 +260,23 @@ def label_place(table: Table, column: str | None = None) -> int:
 
 
 def labels_of(texts: Sequence[str]) -> NDArray[Any]:
-    """Return labels that a file has as text: numbers if they all are, else texts.
-
-    A missing one is the empty text, and NaN among numbers.
-    """
-    labels = as_text_array(texts)
-    there = labels != ""
-    found = numbers_if_all_are(labels[there])
-    if there.all() or not there.any() or found.dtype.kind == "U":
-        return found if there.all() else labels
-    numbers = np.full(len(labels), np.nan)
-    numbers[there] = found
-    return numbers
-
-
-def numbers_if_all_are(texts: NDArray[Any]) -> NDArray[Any]:
-    """Return texts like '10' and '9' as numbers if they all are, so that classes sort as numbers do.
+    """Return labels that a file has as text: numbers if they all are, so that classes sort as numbers do, else texts.
 
     A text is a number only if the number would be written so: '007', '1_0' and '1e1' are codes, which stay text. Whole
-    floats are numbers if all are written so ('1.0', as data frames do), and 'nan' among numbers is a missing one.
+    floats are numbers if all are written so ('1.0', as data frames do). A missing one, '' or 'nan', is NaN among them.
     """
-    different = set(texts.tolist())
-    if all(map(_CANONICAL_INTEGER.fullmatch, different)):
-        try:
-            return texts.astype(np.int64)
-        except OverflowError:
-            return texts
-    numbers = different - {"nan"}
-    floats = (all(map(pattern.fullmatch, numbers)) for pattern in (_CANONICAL_INTEGER, _WHOLE_FLOAT))
-    return texts.astype(np.float64) if numbers and any(floats) else texts
+    labels = as_text_array(texts)
+    different = {*labels.tolist()}
+    numbers = different - {"", "nan"}
+    forms = [form for form in (_CANONICAL_INTEGER, _WHOLE_FLOAT) if numbers and all(map(form.fullmatch, numbers))]
+    if not forms:
+        return labels
+    if forms == [_WHOLE_FLOAT] or numbers != different:
+        return np.where(labels == "", "nan", labels).astype(np.float64)
+    try:
+        return labels.astype(np.int64)
+    except OverflowError:
+        return labels
 
 
 def check_no_missing(labels: NDArray[Any], path: Path) -> NDArray[Any]:

@@ -26,8 +26,8 @@ TABLES = (*TEXT, *JSON_LINES, *ARROW)
 # The start of a text file from which its delimiter, decimal sign and header are taken.
 _START_CHARACTERS, _START_ROWS = 1 << 16, 50
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
-# A number from 0 to 1 that is not whole.
-_FRACTION = re.compile(r"\s*(0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*", re.IGNORECASE)
+# Nothing, or a number from 0 to 1.
+_FRACTION = re.compile(r"|\s*([01]|0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*", re.IGNORECASE)
 # The script of the review page has the same expression (report/templates/csv.js).
 _FORMULA = re.compile(r"[' ]*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
@@ -117,12 +117,10 @@ def _look_at(path: Path, version: tuple[int, int]) -> Dialect:
 
 def _columns_of_fractions(dialect: Dialect) -> set[int]:
     """Return the places of columns whose first cells are numbers from 0 to 1, not all of them whole."""
-    width = len(dialect.rows[0])
-    sample = [[cell.replace(dialect.decimal, ".") for cell in row] for row in dialect.rows[1:] if len(row) == width]
     return {
         place
-        for place, cells in enumerate(zip(*sample, strict=True))
-        if any(map(_FRACTION.fullmatch, cells)) and all(cell in "01" or _FRACTION.fullmatch(cell) for cell in cells)
+        for place, cells in enumerate(zip(*dialect.rows[1:], strict=False))
+        if all(_FRACTION.fullmatch(cell.replace(dialect.decimal, ".")) for cell in cells) and {*cells} - {"", "0", "1"}
     }
 
 
@@ -133,46 +131,23 @@ def _text_chunks(
 
     width = len(dialect.rows[0])
     names = [cell.strip() for cell in dialect.rows[0]] if header else list(range(width))
-    checked = False
     with open_input(path, "r") as stream:
-        if header:
-            next(filter(None, csv.reader(stream, delimiter=dialect.delimiter)))
-        try:
-            for frame in pd.read_csv(
-                stream,
-                sep=dialect.delimiter,
-                decimal=dialect.decimal,
-                header=None,
-                names=range(width),  # pandas would rename one of two that have the same name
-                dtype={place: "float64" if place in floats else "str" for place in range(width)},
-                keep_default_na=False,
-                chunksize=n_rows or sys.maxsize,
-            ):
-                # pandas makes an index of cells too many, and fills a row with cells too few with empty ones.
-                last = frame[width - 1]
-                short = (last.isna() if width - 1 in floats else last == "").any()
-                if not isinstance(frame.index, pd.RangeIndex) or (short and not checked):
-                    checked = _check_widths(path, dialect, width)
-                yield frame.set_axis(names, axis=1)
-        except pd.errors.EmptyDataError:
-            yield pd.DataFrame([], columns=names, dtype=str)
-        except pd.errors.ParserError as error:
-            if "EOF inside string" not in str(error):
-                _check_widths(path, dialect, width)
-            raise
-
-
-def _check_widths(path: Path, dialect: Dialect, width: int) -> bool:
-    """Refuse a row with more or fewer cells than the first, naming its line; else return True."""
-    with open_input(path, "r") as stream:
-        reader = csv.reader(stream, delimiter=dialect.delimiter)
-        for row in reader:
-            if row and len(row) != width:
+        for frame in pd.read_csv(
+            stream,
+            sep=dialect.delimiter,
+            decimal=dialect.decimal,
+            header=0 if header else None,
+            names=range(width),  # pandas would rename one of two that have the same name
+            dtype={place: "float64" if place in floats else "str" for place in range(width)},
+            keep_default_na=False,
+            chunksize=n_rows or sys.maxsize,
+        ):
+            if not isinstance(frame.index, pd.RangeIndex):  # pandas takes cells too many for an index
                 raise InputError(
-                    f"Expected {width} cells in every row of {path}, as in its first, got {len(row)} on line"
-                    f" {reader.line_num}. Quote cells that have {dialect.delimiter!r}."
+                    f"Expected {width} cells in every row of {path}, as in its first, got"
+                    f" {width + frame.index.nlevels} in the next. Quote cells that have {dialect.delimiter!r}."
                 )
-    return True
+            yield frame.set_axis(names, axis=1)
 
 
 def _json_chunks(path: Path, n_rows: int | None) -> Iterator[DataFrame]:
@@ -236,6 +211,8 @@ def reading(path: Path) -> Iterator[None]:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split()).rstrip(".")[:300]
         if "EOF inside string" in reason:
             reason += ". A quote is opened and never closed"
+        elif "fields in line" in reason:
+            reason += ". Quote cells that have the delimiter"
         elif "pickle" in reason or "bject" in reason:
             reason = "it holds Python objects, or is no array; nothing is unpickled. Save numbers or strings"
         raise FileError(f"Cannot read {path}: {reason or type(error).__name__}. It may be damaged.") from None

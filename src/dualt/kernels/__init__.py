@@ -36,13 +36,11 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _load(path: Path) -> ctypes.CDLL | None:
-    """Return the compiled library; None if it is not wanted or cannot be used, and then `_problem` says why."""
-    global _problem  # noqa: PLW0603
-    wish, _problem = os.environ.get("DUALT_KERNELS", ""), ""
+def _load(path: Path) -> tuple[ctypes.CDLL | None, str]:
+    """Return the compiled library, or None and why it is not wanted or cannot be used."""
+    wish = os.environ.get("DUALT_KERNELS", "")
     if wish == "0":
-        _problem = "DUALT_KERNELS=0"
-        return None
+        return None, "DUALT_KERNELS=0"
     try:
         found = ctypes.CDLL(str(path))
         version = found.dualt_kernels_version()
@@ -51,20 +49,19 @@ def _load(path: Path) -> ctypes.CDLL | None:
                 for kind in TYPES.values():
                     function = getattr(found, f"{name}_{kind}")
                     function.restype, function.argtypes = _INT, arguments
-            return found
-        _problem = f"{path.name} is of version {version}, and {_VERSION} is wanted"
+            return found, ""
+        problem = f"{path.name} is of version {version}, and {_VERSION} is wanted"
     except (OSError, AttributeError) as error:
-        _problem = f"{path.name} cannot be loaded: {error}" if path.exists() else "not compiled for this platform"
+        problem = f"{path.name} cannot be loaded: {error}" if path.exists() else "not compiled for this platform"
     if wish == "require":
         raise KernelsError(
-            f"Expected the compiled kernels, since DUALT_KERNELS=require is set, got none: {_problem}."
+            f"Expected the compiled kernels, since DUALT_KERNELS=require is set, got none: {problem}."
             " Install a wheel of this platform, or reinstall dualt where there is a C compiler."
         )
-    return None
+    return None, problem
 
 
-_problem = ""
-library = _load(Path(__file__).with_name("compiled.so"))
+library, _problem = _load(Path(__file__).with_name("compiled.so"))
 
 
 def status() -> str:
@@ -72,40 +69,6 @@ def status() -> str:
     return "compiled kernels in use" if library else f"compiled kernels not in use ({_problem or 'switched off'})"
 
 
-def scan_rows(
-    chunk: NDArray[Any],
-    labels: NDArray[np.intp],
-    floor: NDArray[Any],
-    *,
-    tolerance: float,
-    unit: float,
-    counts: NDArray[np.int64],
-    sums: NDArray[np.int64],
-    hits: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Add the rows of contiguous float32 or float64 to counts, and find what exceeds the floor of its column.
-
-    Adds one to `counts[argmax, label]` and round(p[label] / unit) to `sums[label]` for every row, and writes the places
-    in the flat chunk of entries above `floor` to `hits`. Returns how many rows were read, and how many hits there are.
-    It stops before rows that are not plainly probabilities (none negative, a sum within `tolerance` of one), before
-    labels that are no classes, and where `hits` is so full that it may not hold those of `GROUP` rows more.
-    """
-    n_rows, n_classes = chunk.shape
-    labels = np.ascontiguousarray(labels, np.int64)
-    n_hits = ctypes.c_int64()
-    scan = getattr(library, f"scan_rows_{TYPES[chunk.dtype]}")
-    done: int = scan(
-        chunk.ctypes.data,
-        labels.ctypes.data,
-        n_rows,
-        n_classes,
-        tolerance,
-        1 / unit,
-        floor.ctypes.data,
-        counts.ctypes.data,
-        sums.ctypes.data,
-        hits.ctypes.data,
-        len(hits),
-        ctypes.byref(n_hits),
-    )
-    return done, n_hits.value
+def addresses(*arrays: NDArray[Any]) -> list[int]:
+    """Return where the entries of arrays are in memory."""
+    return [array.ctypes.data for array in arrays]

@@ -13,7 +13,7 @@ import numpy as np
 
 from dualt.errors import FileError, InputError
 from dualt.files import read_text
-from dualt.io.image_folder import match_names, natural_order, visible
+from dualt.io.image_folder import by_name, match_names, visible
 from dualt.io.load import load_array
 
 TEXT_LIMIT = 2_000
@@ -106,7 +106,7 @@ def match_files(folder: Path, n_samples: int, ids: Sequence[Any] | None = None) 
     try:
         for child in visible(folder):
             inside = (file for file in child.rglob("*") if file.is_file() and not file.name.startswith("."))
-            files += sorted(inside, key=natural_order) if child.is_dir() else [child]
+            files += sorted(inside, key=by_name) if child.is_dir() else [child]
     except OSError as error:
         raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
     if not files:

@@ -88,7 +88,6 @@ class Posterior:
             if run.estimator is not None:
                 matrix = np.asarray(estimated["transition"])
                 matrix /= matrix.sum(axis=1, keepdims=True)
-                check_labels_possible(matrix, stages.data.train.labels)
             stages.config = _config(self.spec, stages.config.n_jobs, run)
             content |= _training(stages.train(run.method, matrix))
         return content

@@ -69,7 +69,7 @@ class Diagnostics:
     @cached_property
     def anchor_confidence(self) -> NDArray[np.float64]:
         """Largest probability that any example has of each class, (n_classes,)."""
-        return np.diagonal(self._summary.anchor_rows[:, 0]).astype(np.float64)
+        return np.diagonal(self._summary.anchor_rows).astype(np.float64)
 
     @cached_property
     def double_counting(self) -> float:
@@ -82,7 +82,7 @@ class Diagnostics:
         predicted = np.flatnonzero(self.predicted_counts)
         for row in predicted:
             t_spade = self._summary.counts[row] / self.predicted_counts[row]
-            apart += float(np.abs(self._summary.anchor_rows[row, 0] - t_spade).sum())
+            apart += float(np.abs(self._summary.anchor_rows[row] - t_spade).sum())
             noise += 2 * float(1 - t_spade[row])
         return 0.0 if noise < 0.1 * len(predicted) else float(np.clip(1 - apart / noise, 0, 1))
 

@@ -35,8 +35,6 @@ from dualt.validation import (
 
 # Blocks whose results travel together, so that memory here stays bounded.
 _AT_A_TIME = 8
-# A task costs as much as reading some million numbers: it reads as many small blocks as have this many together.
-_ENTRIES_OF_TASK = 1 << 24
 _TIMEOUT, _TIMEOUT_OF_WORKERS = "5s", "30s"
 
 
@@ -68,26 +66,19 @@ def connected(address: str) -> Iterator[Any]:
                 f"Expected workers at {address}, got none in {_TIMEOUT_OF_WORKERS}. Start some with"
                 f" 'dask worker {address}'."
             ) from None
-        for worker, found in client.run(_version, on_error="ignore").items():
-            if found != __version__:
+        for worker, found in client.get_versions(packages=["dualt"])["workers"].items():
+            version = found["packages"]["dualt"]
+            if version != __version__:
                 raise InputError(
-                    f"Expected dualt {__version__} on every worker, got {found} on {worker}. Install the same version"
-                    " there."
+                    f"Expected dualt {__version__} on every worker, got {version or 'none'} on {worker}. Install the"
+                    " same version there."
                 )
         yield client
 
 
-def _version() -> str:
-    try:
-        from dualt import __version__ as found
-    except ImportError:
-        return "none"
-    return found
-
-
 @dataclass(frozen=True)
 class DaskPosterior(NoisyPosterior):
-    """A `NoisyPosterior` whose blocks lie elsewhere: the `source` of each is the delayed sequence of those it is of.
+    """A `NoisyPosterior` whose blocks lie elsewhere: the `source` of each is the delayed block.
 
     Summaries and counts are made where the blocks are, and merged there. `map` runs its function there and
     fetches the results in order, those of a few blocks at a time.
@@ -96,18 +87,7 @@ class DaskPosterior(NoisyPosterior):
     @classmethod
     def of(cls, posterior: NoisyPosterior) -> DaskPosterior:
         """Take the blocks of a posterior that name files: their paths travel, and workers that see them read them."""
-        groups: list[list[Block]] = []
-        room = 0
-        for block in posterior.blocks:
-            if room <= 0:
-                groups.append([])
-                room = _ENTRIES_OF_TASK
-            groups[-1].append(block)
-            room -= block.n_rows * block.n_classes
-        blocks = tuple(
-            replace(some[0], source=delayed(some, traverse=False), n_given=sum(block.n_given for block in some))
-            for some in groups
-        )
+        blocks = tuple(replace(block, source=delayed(block, traverse=False)) for block in posterior.blocks)
         return cls(blocks, posterior.coder, on_progress=posterior.on_progress)
 
     @cached_property
@@ -160,8 +140,8 @@ class DaskPosterior(NoisyPosterior):
     def _each(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         """Return the delayed `work(posterior of the rows, ...)` of every block, with its own of all arguments."""
 
-        def run(blocks: Sequence[Block], coder: LabelCoder, start: int, *own: Any) -> Any:
-            return work(NoisyPosterior(tuple(blocks), coder, start=start), *own)
+        def run(block: Block, coder: LabelCoder, start: int, *own: Any) -> Any:
+            return work(NoisyPosterior((block,), coder, start=start), *own)
 
         task, coder = delayed(run, traverse=False), delayed(self.coder, traverse=False)
         blocks = zip(self.blocks, self.block_starts[:-1], *arguments, strict=True)
@@ -246,7 +226,7 @@ def open_collections(
         labels = np.split(coder.encode_small(given), np.cumsum(lengths)[:-1])
         coder = LabelCoder(coder.names, by_name=False)
     blocks = tuple(
-        Block(delayed(_blocks)(table, part), length, n_classes, dtype)
+        Block(delayed(_block)(table, part), length, n_classes, dtype)
         for (table, length), part in zip(kept, labels, strict=True)
     )
     check_blocks(blocks)
@@ -297,8 +277,8 @@ def _dask_labels(noisy_labels: Any, lengths: list[int], find: bool) -> tuple[lis
     return labels, np.unique(np.concatenate([part.astype(str) for part in found])) if textual else found[0]
 
 
-def _blocks(pred_probs: Any, labels: NDArray[Any]) -> tuple[Block]:
-    return (Block.of_arrays(scale_with_warning(as_probability_table(pred_probs)[0]), labels),)
+def _block(pred_probs: Any, labels: NDArray[Any]) -> Block:
+    return Block.of_arrays(scale_with_warning(as_probability_table(pred_probs)[0]), labels)
 
 
 def _label_array(labels: Any, number: int) -> NDArray[Any]:

@@ -40,27 +40,18 @@ def as_posterior(
 ) -> NoisyPosterior:
     """Return the posterior of anything that looks like probabilities and labels, without copying arrays.
 
-    Parameters
-    ----------
-    pred_probs : (n_samples, n_classes)
-        Array, memory map, list, data frame, or one of Dask's collections, which stays where it is. Several models: a
-        list of such arrays, an array (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns.
-    noisy_labels : (n_samples,) or one-hot (n_samples, n_classes)
-        A series is brought into the order of the index that a data frame of probabilities has. Rows whose label is
-        missing (None, NaN, the empty text) are left out; `NoisyPosterior.labelled` has the positions of the others.
-    class_names
-        In the order of the columns; by default those of a data frame's columns, else those of the labels.
-    coder
-        Reads the labels, where it is known how; `class_names` are then its own.
-    n_jobs
-        How many threads read the rows; None means 1, and −1 as many as there are cores.
-    on_progress
-        Called with how many rows of how many a pass has read.
-    out_of_fold
-        Whether the classifier had not seen the rows whose probabilities these are, if that is known; by default what
-        the probabilities themselves say, as those of `dualt.cross_fit` do.
-    determined
-        Whether an expert could always tell the class from the example; by default likewise.
+    `pred_probs` is (n_samples, n_classes): an array, memory map, list, data frame, or one of Dask's collections, which
+    stays where it is; of several models, a list of such arrays, an array (n_models, n_samples, n_classes), or what
+    `dualt.cross_fit` returns. `noisy_labels` is (n_samples,) or one-hot; a series is brought into the order of the
+    index that a data frame of probabilities has, and rows whose label is missing (None, NaN, the empty text) are left
+    out: `NoisyPosterior.labelled` has the positions of the others. `class_names` are in the order of the columns, by
+    default those of a data frame's columns, else those of the labels; a `coder` that is given reads the labels, and has
+    the names.
+
+    `n_jobs` threads read the rows (−1: as many as there are cores), and `on_progress` is called with how many rows of
+    how many a pass has read. `out_of_fold`, whether the classifier had not seen the rows, and `determined`, whether an
+    expert could always tell the class from the example, are by default what the probabilities say, as those of
+    `dualt.cross_fit` do.
     """
     n_jobs = check_n_jobs(n_jobs)
     # A data frame may have a column of that name.

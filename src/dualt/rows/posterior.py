@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.labels import Codes, LabelCoder
 from dualt.rows.chunks import count_pairs, working_dtype
-from dualt.rows.scaling import fit_power
+from dualt.rows.scaling import likeliest_power
 from dualt.rows.summary import PosteriorSummary, merge, sample_rows, summarize
 from dualt.transition import chunk_rows
 from dualt.validation import ClassNames, check_n_classes, check_n_jobs
@@ -36,10 +36,10 @@ PairsOf: TypeAlias = Callable[[NDArray[Any], Codes], NDArray[np.intp]]
 _PART_ENTRIES, _LEAST_ENTRIES = 1 << 27, 1 << 22
 # Summaries that are merged together: little more costly than merging two.
 MERGED_TOGETHER = 8
-# Class indices of the labels are kept for later passes if they fit this many bytes.
-_CODES_BYTES = 1 << 28
 # Chunks that a thread takes in one go.
 _CHUNKS_AT_ONCE = 8
+# The power is fitted on as many sampled rows as have this many probabilities, from 512 to 4,096.
+_POWER_ENTRIES = 1 << 20
 # Rows that are copied at a time where some others have no label.
 _COPIED_ROWS = 1 << 16
 
@@ -105,7 +105,7 @@ def in_block(error: InputError, block: str, start: int = 0, *, unlabelled: bool 
 
 
 def check_blocks(blocks: Sequence[Block]) -> None:
-    """Refuse no blocks, and blocks that do not have the same classes and the same precision."""
+    """Refuse no blocks, and blocks that do not have the same number of classes."""
     if not blocks:
         raise InputError("Expected at least one block of rows, got none.")
     first = blocks[0]
@@ -114,11 +114,6 @@ def check_blocks(blocks: Sequence[Block]) -> None:
         if block.n_classes != first.n_classes:
             wanted = f"{first.n_classes} columns of probabilities in {block.name} as in {first.name}"
             raise InputError(f"Expected {wanted}, got {block.n_classes}.")
-        if working_dtype(block.dtype) != working_dtype(first.dtype):
-            raise InputError(
-                f"Expected probabilities of one precision, got {first.dtype} in {first.name} and {block.dtype} in"
-                f" {block.name}. Save them all as one type."
-            )
 
 
 def coder_for(blocks: Sequence[Block], class_names: ClassNames | None = None) -> LabelCoder:
@@ -211,12 +206,13 @@ class NoisyPosterior:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Float type in which rows are read."""
-        return working_dtype(self.blocks[0].dtype)
+        return np.result_type(*{working_dtype(block.dtype) for block in self.blocks})
 
     @cached_property
     def power(self) -> float:
         """The power of the probabilities that makes the given labels likeliest: their calibration."""
-        return fit_power(self.summary)
+        few = self.summary.thinned(int(np.clip(_POWER_ENTRIES // self.n_classes, 512, 4096)))
+        return likeliest_power(few.sample_rows, few.sample_labels)
 
     @property
     def sampled_rows(self) -> NDArray[np.int64]:
@@ -231,7 +227,7 @@ class NoisyPosterior:
         def summarize_part(part: tuple[Block, int, int, NDArray[Any], NDArray[Any]]) -> PosteriorSummary:
             block, block_start, low, probs, labels = part
             start, end = self.start + low, self.start + low + len(labels)
-            codes = None if kept is None else kept[low : low + len(labels)]
+            codes = kept[low : low + len(labels)]
             own = sampled[slice(*np.searchsorted(sampled, [start, end]))]
             try:
                 return summarize(probs, labels, self.coder, start=start, sampled=own, codes=codes)
@@ -261,10 +257,9 @@ class NoisyPosterior:
                 del probs, labels  # before the block makes the next
 
     @cached_property
-    def _codes(self) -> NDArray[Any] | None:
-        """Room for the class index of every row, which the first pass fills; None if it would take too much."""
-        dtype = np.min_scalar_type(self.n_classes - 1)
-        return np.empty(self.n_samples, dtype) if self.n_samples * dtype.itemsize <= _CODES_BYTES else None
+    def _codes(self) -> NDArray[Any]:
+        """Room for the class index of every row, which the first pass fills for later ones: one or two bytes each."""
+        return np.empty(self.n_samples, np.min_scalar_type(self.n_classes - 1))
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield (probabilities, label codes) in cache-sized chunks, known to be valid."""

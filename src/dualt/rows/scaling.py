@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.rng import stream
-from dualt.rows.summary import PosteriorSummary
 
-# The power is fitted on at most this many rows; with many classes, on fewer: 2^20 probabilities, but at least 512 rows.
-_MOST_ROWS, _ENTRIES, _FEWEST_ROWS = 4_096, 1 << 20, 512
 _LEAST_POWER, _MOST_POWER, _HALVINGS = 1 / 16, 4.0, 9
 # This share of every row is spread evenly over all classes, because a predicted zero is not certain.
 TAIL = 0.01
@@ -20,12 +17,6 @@ TAIL = 0.01
 # with class weights or on other data.
 _FAR_FROM_SHARES = 0.03
 _MATCHED_ROWS, _MATCHINGS, _REACHED, _LEAST_FACTOR, _LEAST_MEAN = 20_000, 200, 1e-4, 1e-4, 1e-6
-
-
-def fit_power(summary: PosteriorSummary) -> float:
-    """Return the `likeliest_power` of the sample of a summary."""
-    few = summary.thinned(min(_MOST_ROWS, max(_FEWEST_ROWS, _ENTRIES // summary.n_classes)))
-    return likeliest_power(few.sample_rows, few.sample_labels)
 
 
 def likeliest_power(probs: NDArray[Any], labels: NDArray[Any]) -> float:
