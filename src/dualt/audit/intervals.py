@@ -128,7 +128,8 @@ def post_stratified(
     total = weights.weight @ member
     mean, mean_square = (_ratio(values * weights.weight @ member, total) for values in (truth, truth**2))
     estimate = float(np.average(mean, weights=shares * (by_cell > 0)))
-    # Few rows say little about the variance in a cell: z² successes and as many failures are added, by its share.
+    # Few rows say little about the variance in a cell: z² successes and as many failures are added, by its share. With
+    # z²/2, as in Wilson's centre, 1 of 28 settings covered in less than 94 % (bench/audit_coverage.py).
     added = square * shares
     cautious, size = (by_cell * mean + added) / (by_cell + 2 * added), by_cell + 2 * added
     variance = ((by_cell * mean_square + added) / size - cautious**2) @ (shares**2 / size)
