@@ -106,7 +106,7 @@ def test_an_audited_interval_covers_and_is_no_wider_than_that_of_counting(n_clas
         wilson = 2 * np.sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
         widths.append((found.high - found.low) / wilson)
     assert np.mean(held) >= 0.93
-    assert np.mean(widths) <= 1
+    assert max(widths) <= 1 + 1e-4
 
 
 @pytest.mark.parametrize("design", ["uniform", "stratified"])
@@ -172,9 +172,7 @@ def test_the_error_of_a_lead_is_that_of_counting_where_labels_say_nothing():
     true = (rows % 4 == 0).astype(int)
     found = e.accuracy_by_audit(predicted, given, rows, true, Weights.uniform(40, 2000), rival=rival)
     assert found.estimate == pytest.approx(0.5)
-    added = 1.959964**2
-    share = (30 + added) / (40 + 2 * added)
-    assert found.standard_error == pytest.approx(2 * np.sqrt(0.98 * share * (1 - share) / (40 + 2 * added)))
+    assert found.standard_error == pytest.approx(2 * np.sqrt(0.98 * 0.75 * 0.25 / 39))
 
 
 def test_a_lead_that_may_be_zero_is_none():

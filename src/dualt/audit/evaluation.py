@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.audit.design import Floats, Ints, Weights
-from dualt.audit.intervals import post_stratified
+from dualt.audit.intervals import ratio_intervals, share_intervals
 from dualt.audit.verified import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.labels import Codes, LabelCoder, as_label_array, shorten, whole_values
@@ -186,24 +186,25 @@ def accuracy_by_audit(
     predicted: Codes, given: Codes, rows: Ints, true: Codes, weights: Weights,
     rival: Codes | None = None, level: float = 0.95,
 ) -> Accuracy:  # fmt: skip
-    """Return the accuracy by verified rows, post-stratified by whether the prediction agrees with the label.
+    """Return the accuracy by verified rows, with the help of the agreement with the given labels.
 
     With a `rival`, a second model's classes, the lead over it is returned instead.
     """
     lead = _lead(predicted, rival, given)
     truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
-    values, cells = np.unique(lead, return_inverse=True)
     if rival is None:
-        shares = np.bincount(cells) / len(cells)
-        return Accuracy(*post_stratified(truth, cells[rows], shares, weights, level))
+        found = share_intervals((truth[:, None], lead[rows, None], lead.mean(keepdims=True)), weights, level)
+        return Accuracy(*(float(value[0]) for value in found))
     # Where both models agree the lead is known to be 0; elsewhere, −1 to 1 becomes 0 to 1 for the interval.
-    differ = predicted != rival
-    reach, shares = float(differ.mean()), np.bincount(cells[differ], minlength=len(values)) / max(differ.sum(), 1)
-    if not differ[rows].any():
+    differ = (predicted != rival).astype(np.float64)
+    reach, differs = float(differ.mean()), differ[rows, None]
+    if not differs.any():
         return Accuracy(0.0, -reach, reach, reach)
-    found = post_stratified((1 + truth) / 2, np.where(differ, cells, -1)[rows], shares, weights, level)
-    estimate, low, high = ((2 * value - 1) * reach for value in found[:3])
-    return Accuracy(estimate, low, high, 2 * found[3] * reach)
+    lead = differ * (1 + lead) / 2
+    part = differs * (1 + truth[:, None]) / 2, lead[rows, None], lead.mean(keepdims=True)
+    found = ratio_intervals(part, (differs, differs, differ.mean(keepdims=True)), weights, level)
+    estimate, low, high = ((2 * float(value[0]) - 1) * reach for value in found[:3])
+    return Accuracy(estimate, low, high, 2 * float(found.standard_error[0]) * reach)
 
 
 def accuracy_through_transition(
