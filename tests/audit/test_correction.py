@@ -126,8 +126,7 @@ def test_classes_that_no_row_has_take_no_share(tmp_path):
     assert dualt.noisy_accuracy(clean, clean, estimate).bounds[0] > 0.9
 
 
-def test_no_verified_row_is_predicted_by_a_model_that_has_seen_it(data, monkeypatch):
-    monkeypatch.setattr(calibration, "likely_scale", lambda *_: 0.5)
+def test_no_verified_row_is_predicted_by_a_model_that_has_seen_it(data):
     probs, given, clean = data
     rows, posterior = np.sort(draw(data, 60)), as_posterior(probs, given)
     folds = calibration.assign_folds(np.zeros(60, int), np.random.default_rng([7, *rows.tolist()]))

@@ -140,7 +140,7 @@ def wilson(share, n, z2=1.959964**2):
 
 
 def by_loop(right, agree, share, z2=1.959964**2):
-    """Wilson's interval with the rows that counting would need, or of counting, with its ends moved to the exact ones."""
+    """Wilson's interval with the rows that counting would need, or counting's, moved towards the exact one."""
     n, plain = len(right), sum(right) / len(right)
     means = [np.mean([r for r, a in zip(right, agree, strict=True) if a == cell]) for cell in (0, 1)]
     slope = max(means[1] - means[0], 0)

@@ -271,7 +271,15 @@ def _encode(
             names, n_found = found.tolist(), len(found)
     width = n_classes or next(map(len, tables), labels.shape[1] if labels.ndim == 2 else n_found)
     coder = LabelCoder.for_labels(found, check_n_classes(max(width, 2)), names)
-    codes = [coder.encode(each) if columns is None else _match(each, columns, coder) for each, columns in read]
+    codes = []
+    for predicted, columns in read:
+        if columns is not None and len(columns) != coder.n_classes:
+            raise ProbabilitiesError(
+                f"Expected probabilities of {coder.n_classes} classes, one column each, got {len(columns)} columns."
+            )
+        by_place = columns is not None and _numbered(coder.n_classes) in (columns, coder.names)
+        named = predicted if columns is None or by_place else np.array(columns)[predicted]
+        codes.append(predicted if by_place else coder.encode(named))
     return coder.encode(labels), codes, coder
 
 
@@ -284,23 +292,7 @@ def _read(model: Any, noisy_labels: Any) -> tuple[NDArray[Any], tuple[str, ...] 
     table, names = as_probability_table(model)
     rows = np.ascontiguousarray(scale_rounded(table), working_dtype(table.dtype))
     check_probability_chunk(rows, 0)
-    return surest(rows)[0], _numbered(table.shape[1]) if names is None else names
-
-
-def _match(places: Codes, columns: tuple[str, ...], coder: LabelCoder) -> Codes:
-    """Return the classes of columns, by name unless the columns or the classes are only numbered."""
-    if len(columns) != coder.n_classes:
-        raise ProbabilitiesError(
-            f"Expected probabilities of {coder.n_classes} classes, one column each, got {len(columns)} columns."
-        )
-    if _numbered(len(columns)) in (columns, coder.names):
-        return places
-    if odd := sorted({*columns} ^ {*coder.names})[:4]:
-        raise ProbabilitiesError(
-            f"Expected columns named like the classes, got others: {', '.join(map(repr, odd))} are not in both."
-            " Rename them, or pass .to_numpy() if they are in the order of the classes."
-        )
-    return np.array([coder.names.index(name) for name in columns])[places]
+    return surest(rows)[0], names or _numbered(table.shape[1])
 
 
 def _numbered(n_columns: int) -> tuple[str, ...]:

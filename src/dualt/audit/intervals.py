@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from dualt.audit.design import Floats, Ints, Weights
+from dualt.audit.design import Floats, Weights
 from dualt.labels import Codes
 
 _TINY, _ROUNDING = np.finfo(np.float64).tiny, 1e-9
