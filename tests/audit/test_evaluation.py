@@ -83,7 +83,7 @@ def test_columns_are_matched_by_name_and_rows_by_index(world):
     # Of a mere matrix, the classes are those of the columns.
     by_columns = dualt.noisy_accuracy(frame, names[given], T).to_dict()
     assert by_columns == dualt.noisy_accuracy(first, given, T).to_dict()
-    with pytest.raises(InputError, match="among the class names .* got 'elk'"):
+    with pytest.raises(InputError, match=r"among the class names .* got 'elk'"):
         dualt.noisy_accuracy(frame.rename(columns={"cow": "elk"}), names[given], estimate)
     with pytest.raises(InputError, match="predictions with the index"):
         dualt.noisy_accuracy(frame.set_index(np.arange(4000) + 1), pd.Series(names[given]), estimate)
