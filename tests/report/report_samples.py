@@ -47,7 +47,6 @@ class SampleEstimate:
         self.diagnostics = SimpleNamespace(
             agreement=self.agreement,
             condition_number=self.condition_number,
-            label_counts=np.full(n_classes, 1000),
         )
 
     def confidence_interval(self, level):

@@ -161,11 +161,6 @@ def render_report(
         "likely": _likely(lists, wrong),
         "lists": lists,
     }
-    if estimate is None:
-        given = shown.given if shown.labelled is None else shown.given[shown.labelled]
-        label_counts = np.bincount(given, minlength=len(shown.class_names))
-    else:
-        label_counts = estimate.diagnostics.label_counts
     n_samples = estimate.n_samples if estimate is not None else shown.n_labelled
     verdict = f"About {wrong.sum():,.0f} of {n_samples:,} labels are wrong, by the given matrix."
     page = _environment().get_template("page.html").render(
@@ -174,7 +169,6 @@ def render_report(
         class_names=shown.class_names,
         headline=verdict if estimate is None else headline(estimate, level),
         footnote=None if estimate is None or audit is not None else footnote(estimate),
-        label_counts=list(label_counts),
         n_samples=n_samples,
         expected_wrong=wrong.sum(),
         confusions=_confusions(wrong),
@@ -286,29 +280,20 @@ def _review_list(
 
 def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any) -> dict[str, Any]:
     """Return the picture or the text of each row."""
+    texts = issues.texts if texts is None and images is None else texts
     if images is not None and texts is not None:
         raise InputError("Expected images or texts for the page, got both.")
-    found, texts = None, issues.texts if texts is None else texts
     if images is not None:
         names = issues.row_ids if issues.images is None else issues.images
-        found = image_previews(images, rows, n_samples=len(issues), ids=names)
-    elif texts is not None:
-        found = text_previews(texts, rows, n_samples=len(issues))
-    return {
-        "kind": found.kind if found else None,
-        "pixelated": bool(found and found.pixelated),
-        "previews": [found.content.get(row) for row in rows] if found else None,
-        "files": [found.names.get(row) for row in rows] if found and found.names else None,
-    }
+        return image_previews(images, rows, n_samples=len(issues), ids=names)._asdict()
+    return {"kind": None} if texts is None else text_previews(texts, rows, n_samples=len(issues))._asdict()
 
 
 def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
     """Return the classes of the heatmap: all, or those of the largest confusions."""
     if len(wrong) <= _MATRIX_CLASSES:
         return np.arange(len(wrong))
-    order = np.stack(np.divmod(np.argsort(wrong, axis=None)[::-1], len(wrong)), axis=1).ravel()
-    _, first = np.unique(order, return_index=True)
-    return np.sort(order[np.sort(first)[:_MATRIX_CLASSES]])
+    return np.sort(np.argsort(-np.maximum(wrong.max(axis=0), wrong.max(axis=1)), kind="stable")[:_MATRIX_CLASSES])
 
 
 def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, list[int]]:
@@ -333,11 +318,6 @@ def _rounded(values: NDArray[Any], decimals: int = 5) -> Any:
     return np.round(np.asarray(values, dtype=np.float64), decimals).tolist()
 
 
-def _percent(share: float) -> str:
-    value = 100 * share
-    return f"{value:.0f}%" if value in (0, 100) else f"{value:.1f}%" if value >= 1 else f"{value:.2f}%"
-
-
 @cache
 def _embedded() -> dict[str, str]:
     """Return the style, the script, and the policy that allows these two by their hashes."""
@@ -357,12 +337,11 @@ def _embedded() -> dict[str, str]:
 
 @cache
 def _environment() -> Environment:
-    loader, strict = PackageLoader("dualt.report"), StrictUndefined
-    environment = Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("dualt.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["count"] = lambda number: f"{round(number):,}"
     # A class name is escaped, and isolated from the direction of the text around it.
-    environment.filters.update(
-        percent=_percent,
-        count=lambda number: f"{round(number):,}",
-        class_name=lambda name: Markup("<bdi>{}</bdi>").format(visible_name(name)),
-    )
+    environment.filters["class_name"] = lambda name: Markup("<bdi>{}</bdi>").format(visible_name(name))
     return environment
