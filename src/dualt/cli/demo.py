@@ -60,8 +60,7 @@ def demo(as_json: Json = False) -> None:
     }
     accuracy = {name: float(each.score(test_features, test_clean)) for name, each in trained.items()}
     images = np.rint(features.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
-    compared = [estimate for name, estimate in estimates.items() if name not in known]
-    found.to_report(_REPORT, images=images, comparison=compared, title="Labels of the digits demo")
+    found.to_report(_REPORT, images=images, title="Labels of the digits demo")
     counts = {
         "wrong": int(wrong.sum()),
         "flagged": int(flagged.sum()),

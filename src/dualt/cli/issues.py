@@ -64,7 +64,9 @@ def issues(
         page = {} if report is None else _page_options(data, learning, examples, found, show)
     found = _with_image_names(found, images)
     decided = _decided_rows(found, reviewed, examples.written)
-    found = found.without([row for row, label in decided.items() if label == found.given_names[row]])
+    is_issue = found.is_issue.copy()
+    is_issue[[row for row, label in decided.items() if label == found.class_names[found.given[row]]]] = False
+    found = replace(found, is_issue=is_issue)
     if report is not None:
         pictures = images or (None if learning.text else examples.images)
         found.to_report(report, images=pictures, reviewed=decided, level=estimation.level, **page)
@@ -158,4 +160,5 @@ def _decided_rows(found: LabelIssues, review: Path | None, written: Sequence[str
             f"Expected a review of flagged labels for --reviewed, got {review}, which is an audit. Use it by"
             f" --verified {review}, or add to it with `dualt audit`."
         )
-    return decided_labels(read_review(review), written or found.given_names, found.ids)
+    given = written or [found.class_names[code] for code in found.given.tolist()]
+    return decided_labels(read_review(review), given, found.ids)

@@ -24,7 +24,6 @@ from dualt.labels import visible_name
 from dualt.report.previews import cut, image_previews, text_previews
 from dualt.results.claims import footnote, headline
 from dualt.rows.entry import positions
-from dualt.transition import l1_error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -47,7 +46,6 @@ _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js",
 class ReportOptions(TypedDict, total=False):
     """The options of a report; see `render_report`."""
 
-    comparison: Sequence[TransitionEstimate]
     audit: Sheet | None
     images: Any
     texts: Sequence[str] | str | Path | None
@@ -78,7 +76,6 @@ def render_report(
     estimate: TransitionEstimate | None,
     issues: LabelIssues | None = None,
     *,
-    comparison: Sequence[TransitionEstimate] = (),
     audit: Sheet | None = None,
     images: Any = None,
     texts: Sequence[str] | str | Path | None = None,
@@ -103,8 +100,6 @@ def render_report(
         The matrix of the headline; None if the issues were found with a given matrix.
     issues
         Adds the list to review: the flagged examples, most suspect first, at most 10,000.
-    comparison
-        Several estimates, shown side by side.
     audit
         The sheet of `dualt audit`: listed instead of the suspects, and the label is shown once the class was chosen.
     images, texts
@@ -157,7 +152,6 @@ def render_report(
             "mostly": elsewhere.argmax(axis=1).tolist(),
             "share": _rounded(elsewhere.max(axis=1)),
         },
-        "methods": [{"name": other.estimator, "rates": _rounded(other.noise_rates, 4)} for other in comparison],
         "likely": _likely(lists, wrong),
         "lists": lists,
     }
@@ -178,8 +172,6 @@ def render_report(
         lists=lists,
         command=command,
         votes=votes,
-        comparison=comparison,
-        distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
         level=f"{100 * level:g}%",
         version=__version__,
         numbers=Markup(script_json(content)),  # noqa: S704
