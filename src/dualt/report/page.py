@@ -198,8 +198,8 @@ def script_json(value: Any) -> str:
 def _suspects(issues: LabelIssues, reviewed: Mapping[int, str] | None) -> tuple[list[int], dict[str, Any]]:
     """Return the flagged rows, probably wrong ones first, followed by those that an earlier review decided."""
     codes, known = {name: code for code, name in enumerate(issues.class_names)}, {}
-    for number, label in (reviewed or {}).items():
-        row = int(positions(issues.row_numbers, np.array([number], np.int64))[0])
+    found = positions(issues.row_numbers, np.array([*(reviewed or {})], np.int64)).tolist()
+    for row, (number, label) in zip(found, (reviewed or {}).items(), strict=True):
         if row < 0:
             raise InputError(f"Expected reviewed rows among the {len(issues):,} labels, got row {number}.")
         if str(label) not in codes:

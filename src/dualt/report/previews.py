@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dualt.errors import FileError, InputError
+from dualt.errors import InputError
 from dualt.files import read_text
-from dualt.io.image_folder import by_name, match_names, visible
+from dualt.io.image_folder import match_names
 from dualt.io.load import load_array
 
 TEXT_LIMIT = 2_000
@@ -103,13 +103,8 @@ def match_files(folder: Path, n_samples: int, ids: Sequence[Any] | None = None) 
     With `ids`, a row's file is the one whose path inside the folder, whose name or whose stem is its id; other files
     are left alone. Without, the files must be named by the row numbers 0 to n - 1.
     """
-    files: list[Path] = []
-    try:
-        for child in visible(folder):
-            inside = (file for file in child.rglob("*") if file.is_file() and not file.name.startswith("."))
-            files += sorted(inside, key=by_name) if child.is_dir() else [child]
-    except OSError as error:
-        raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
+    found = (file for file in sorted(folder.rglob("*")) if not file.is_dir())
+    files = [file for file in found if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
     if not files:
         raise InputError(f"Expected image files in {folder}, got none.")
     if ids is not None:
