@@ -1,11 +1,11 @@
 """Coverage of the intervals of an accuracy: by an audit, beside plain counting; and of the bounds by a known matrix.
 
-    python bench/audit_coverage.py [--draws 10000] [--more 100]
+    python bench/audit_coverage.py [--draws 3000] [--more 100]
 
 Each setting is one population of 5,000 rows with known truth (other sizes are named), drawn from again and again. A
 model that copies repeats that share of the wrong labels. "Wilson" counts the verified rows without the given labels.
-`--more` settings drawn at random are summed up, with half as many draws. The interval was chosen on the listed settings
-and on others drawn from nearly the same ranges, so neither table is a test on settings of a new kind.
+`--more` settings drawn at random are summed up, with half as many draws. The interval was chosen on all of these and on
+other settings from wider ranges, so neither table is a test on settings of a new kind.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def bounded(matrix: NDArray[np.float64], n: int, error: float, draws: int) -> tu
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=10_000)
+    parser.add_argument("--draws", type=int, default=3_000)
     parser.add_argument("--more", type=int, default=100)
     options = parser.parse_args()
     draws = options.draws
