@@ -35,10 +35,10 @@ Members: TypeAlias = Sequence[NDArray[np.float32]]
 LEVELS = 5
 # The matrix of a voice is smoothed by this many extra votes, whose errors are spread evenly over the other classes.
 POOLING = 1.0
-# Weight of the voices in the pooled opinion if all models agreed on every row; the two other opinions weigh 1 each.
-VOICES_WEIGHT = 0.5
-# Several models that are not unanimous on this share of the rows say no more about T than one does.
+# Several models that are not unanimous on this share of the rows say no more than one does.
 DISPUTED = 0.5
+# Weight of the voices in the ranking if the models agreed on every row; the two other opinions weigh 1 each.
+VOICES_WEIGHT = 0.5
 # EM steps for the voices (until convergence) and for the stacked model (stopped early, since it fits noisy labels).
 _STEPS, _STACKED_STEPS, _TOLERANCE = 100, 20, 1e-4
 # These affect cost only: matrices are fitted on this many rows, or this many per class if that is more.
@@ -53,17 +53,19 @@ class Voices(NamedTuple):
     named: Codes
 
     @property
-    def agreed(self) -> float:
-        """The share of rows on which all models predict the same class."""
-        return float((self.named == self.named[0]).all(axis=0).mean())
+    def belief(self) -> float:
+        """How far to believe the voices: 1 − (u / `DISPUTED`)³, at least 0, if models differ on a share u of the rows.
+
+        Weak models share their errors and outvote labels that are right, and they contradict each other too.
+        """
+        disputed = float((self.named != self.named[0]).any(axis=0).mean())
+        return 1 - min(1.0, disputed / DISPUTED) ** 3
 
 
 def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     """T̂ = P(given label | true class), where the label and several models' votes are voices about the true class.
 
-    Weak models share their errors and outvote labels that are right, and they contradict each other too. So the voices
-    are believed as far as the models agree: if they are not unanimous on a share u of the rows, `clean_count`'s matrix
-    gets the weight (u / `DISPUTED`)², at most 1.
+    The voices' matrix is weighted by how far they are believed (`Voices.belief`), the rest is `clean_count`'s.
 
     Parameters
     ----------
@@ -79,8 +81,8 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     calibrated, labels = _calibrated(posterior)
     heard = hear(calibrated, labels)
     voices, least = _table(labels, heard.posterior), _least_rate(heard, labels)
-    weight = min(1.0, ((1 - heard.agreed) / DISPUTED) ** 2)
-    transition = (1 - weight) * voices + weight * clean_count(posterior, determined=True).transition
+    counted = clean_count(posterior, determined=True).transition
+    transition = heard.belief * voices + (1 - heard.belief) * counted
     if determined is None:
         overlapping = clean_count(posterior, determined=False)
         transition = (transition + overlapping.transition) / 2
@@ -145,12 +147,15 @@ def hear(calibrated: Members, labels: Codes) -> Voices:
     transition: Floats | None = None
     for _ in range(2):
         votes = [_votes(probs, transition, chosen) for probs in calibrated]
-        some = [labels[chosen], *(vote[chosen] for vote in votes)]
-        posterior = _agreement([voice % n_classes for voice in some], n_classes)
+        # Rows on which every voice says the same are one pattern, which saves up to nine tenths of the time.
+        said = np.stack([labels[chosen], *(vote[chosen] for vote in votes)])
+        patterns, times = np.unique(said, axis=1, return_counts=True)
+        posterior = _agreement(patterns % n_classes, times, n_classes)
         for _ in range(_STEPS):
-            tables = [_table(voice, posterior) for voice in some]
-            shares = np.log((posterior.sum(axis=0) + 1) / (len(posterior) + n_classes))
-            found = _posterior(shares, tables, some)
+            weighted = posterior * times[:, None]
+            tables = [_table(voice, weighted) for voice in patterns]
+            shares = np.log((weighted.sum(axis=0) + 1) / (len(chosen) + n_classes))
+            found = _posterior(shares, tables, patterns)
             change, posterior = np.abs(found - posterior).max(), found
             if change < _TOLERANCE:
                 break
@@ -169,15 +174,16 @@ def _votes(probs: NDArray[np.float32], transition: Floats | None, chosen: Codes)
     return np.asarray(probs.argmax(axis=1) + probs.shape[1] * np.digitize(confidence, cuts))
 
 
-def _agreement(voices: Sequence[Codes], n_classes: int) -> Floats:
-    """Return shares of the votes per row, in which each voice weighs by how often the others agree with it."""
-    rows, weights = np.arange(len(voices[0])), np.ones(len(voices))
+def _agreement(patterns: Codes, times: Codes, n_classes: int) -> Floats:
+    """Return shares of the votes per pattern, in which each voice weighs by how often the others agree with it."""
+    rows, weights = np.arange(len(times)), np.ones(len(patterns))
     for _ in range(2):
         shares = np.full((len(rows), n_classes), 0.01)
-        for voice, weight in zip(voices, weights, strict=True):
+        for voice, weight in zip(patterns, weights, strict=True):
             shares[rows, voice] += weight
         shares /= shares.sum(axis=1, keepdims=True)
-        weights = np.array([max(shares[rows, voice].mean() - 1 / n_classes, 0.02) for voice in voices])
+        agreed = [np.average(shares[rows, voice], weights=times) for voice in patterns]
+        weights = np.maximum(np.array(agreed) - 1 / n_classes, 0.02)
     return shares
 
 
@@ -188,14 +194,14 @@ def _table(voice: Codes, posterior: Floats) -> Floats:
     with errors spread evenly.
     """
     n_classes = posterior.shape[1]
-    levels = int(voice.max()) // n_classes + 1
+    levels, n_votes = int(voice.max()) // n_classes + 1, posterior.sum()
     counts = np.stack([np.bincount(voice, weights, n_classes * levels) for weights in posterior.T])
     for level in range(levels):
         own = counts[:, level * n_classes : (level + 1) * n_classes]
         total = own.sum()
         right = (np.trace(own) + 1) / (total + 2)
         evenly = np.where(np.eye(n_classes) > 0, right, (1 - right) / (n_classes - 1))
-        own += POOLING * evenly * (total + 1) / (len(voice) + levels)
+        own += POOLING * evenly * (total + 1) / (n_votes + levels)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
@@ -209,11 +215,11 @@ def pooled_posterior(calibrated: Members, labels: Codes, transition: Floats, hea
     """Return P(true class | models, given label), the log-linear pool of three opinions: (n_samples, n_classes).
 
     Bayes' rule through T on the mean of the models; a weighted model with a matrix of its own (`_stacked`); and, where
-    the class is determined by the example, what the voices say (`heard`), weighted by how often all models agree.
+    the class is determined by the example, what the voices say (`heard`), as far as they are believed.
     """
     opinions = [(1.0, _bayes(calibrated, labels, transition)), (1.0, _stacked(calibrated, labels, transition))]
     if heard is not None:
-        opinions.append((VOICES_WEIGHT * heard.agreed, heard.posterior))
+        opinions.append((VOICES_WEIGHT * heard.belief, heard.posterior))
     logs = sum(weight * np.log(np.maximum(opinion, _LEAST)) for weight, opinion in opinions)
     return softmax(np.asarray(logs / sum(weight for weight, _ in opinions)))
 
