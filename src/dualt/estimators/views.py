@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +27,7 @@ from dualt.results.fit import Fit
 from dualt.rng import stream
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power, likeliest_power
-from dualt.transition import early_posterior, softmax
+from dualt.transition import clean_prior, early_posterior, softmax
 
 Floats: TypeAlias = NDArray[np.float64]
 Members: TypeAlias = Sequence[NDArray[np.float32]]
@@ -79,18 +80,26 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     if determined is False:
         return clean_count(posterior, determined=False)
     calibrated, labels = _calibrated(posterior)
-    heard = hear(calibrated, labels)
-    voices, least = _table(labels, heard.posterior), _least_rate(heard, labels)
+    heard, label_counts = hear(calibrated, labels), posterior.summary.label_counts
+    voices, belief = _table(labels, heard.posterior), heard.belief
     counted = clean_count(posterior, determined=True).transition
-    transition = heard.belief * voices + (1 - heard.belief) * counted
+    transition = belief * voices + (1 - belief) * counted
+    prior = belief * heard.posterior.mean(axis=0) + (1 - belief) * clean_prior(counted, label_counts)
+    least = _least_rate(float(prior @ (1 - np.diagonal(transition))), heard.named)
     if determined is None:
         overlapping = clean_count(posterior, determined=False)
         transition = (transition + overlapping.transition) / 2
+        prior = (prior + clean_prior(overlapping.transition, label_counts)) / 2
         least = min(least, (overlapping.rate_interval or (0.0,))[0])
     counts = heard.posterior.T @ np.eye(posterior.n_classes)[labels]
-    support = np.rint(counts.sum(axis=1)).astype(np.int64)
-    resample = partial(_resample, counts, transition - voices)
-    return Fit(transition, support, resample, rate_interval=(least, 1.0), determined=determined)
+    return Fit(
+        transition,
+        np.rint(counts.sum(axis=1)).astype(np.int64),
+        partial(_resample, counts, transition - voices),
+        rate_interval=(least, 1.0),
+        clean_prior=prior,
+        determined=determined,
+    )
 
 
 def views_scores(
@@ -127,12 +136,15 @@ def _resample(counts: Floats, shift: Floats, rng: np.random.Generator) -> Floats
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def _least_rate(heard: Voices, labels: Codes) -> float:
-    """Return the noise rate less the mean disagreement of two models, which they may share, and a sampling error."""
-    n_rows, named = len(labels), heard.named
-    rate = float(1 - heard.posterior[np.arange(n_rows), labels].mean())
-    apart = np.mean([(a != b).mean() for place, a in enumerate(named) for b in named[:place]] or [1.0])
-    return float(max(0.0, rate - apart - 1.96 * np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)))
+def _least_rate(rate: float, named: Codes) -> float:
+    """Return the noise rate less the largest disagreement of two models, and a sampling error.
+
+    Errors that all models share look like wrong labels. How many there are cannot be known: the yardstick is how often
+    the two most different models contradict each other.
+    """
+    n_rows = named.shape[1]
+    apart = max(float((a != b).mean()) for a, b in combinations(named, 2))
+    return max(0.0, rate - apart - 1.96 * float(np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)))
 
 
 def hear(calibrated: Members, labels: Codes) -> Voices:
