@@ -15,7 +15,7 @@ from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, 
 from dualt.io import save_corrected
 from dualt.io.load import load_labels
 from dualt.io.table_columns import choose_columns, labels_of, open_table
-from dualt.io.tables import guard_cell, read_table, table_chunks, unguard_cell, write_table
+from dualt.io.tables import guard_cell, read_table, unguard_cell, write_table
 
 
 def table_of(tmp_path, content, name="t.csv", column=None):
@@ -257,10 +257,6 @@ FRAME = pd.DataFrame({"id": ["007", "1.50", "=1+1"], "y": ['a,"\nb', "", "NA"], 
 def test_a_table_comes_back_as_it_was_written(tmp_path, ending, guarded):
     write_table(tmp_path / f"t.{ending}", FRAME, guarded=guarded)
     pd.testing.assert_frame_equal(read_table(tmp_path / f"t.{ending}", guarded=guarded), FRAME)
-    if ending != "feather":
-        chunks = list(table_chunks(tmp_path / f"t.{ending}", 2))
-        assert [len(chunk) for chunk in chunks] == [2, 1]
-        assert chunks[1].iloc[0].tolist()[1:] == FRAME.iloc[2].tolist()[1:]
 
 
 def test_no_cell_of_a_guarded_table_is_a_formula(tmp_path):

@@ -181,14 +181,7 @@ def test_scores_are_not_computed_before_they_are_asked_for():
         (PROBS[:, 0], LABELS, ProbabilitiesError, "got shape"),
         (PROBS[:0], LABELS[:0], ProbabilitiesError, "at least one row"),
         (PROBS.astype(str), LABELS, ProbabilitiesError, "numeric"),
-        (PROBS, dd.from_pandas(pd.DataFrame(np.eye(C)[LABELS]), npartitions=2), LabelsError, "one column"),
-        (PROBS, dask.delayed(LABELS), LabelsError, "Dask array or series, got Delayed"),
-        (
-            PROBS,
-            da.from_array(np.array([*LABELS[:-1].tolist(), None], dtype=object), chunks=1_000),
-            LabelsError,
-            "In partition 4: .*None at row 599",
-        ),
+        (PROBS, da.from_array(np.array([*LABELS[:-1], None], object), chunks=N), LabelsError, "None at row 2999"),
     ],
 )
 def test_unusable_input_is_refused(probs, labels, error, message):
@@ -285,16 +278,14 @@ def in_partitions(values, n_partitions=3):
     return dd.from_pandas(values, npartitions=n_partitions, sort=False)
 
 
-@pytest.mark.parametrize("index", [np.arange(N) + 7, NAMES[CLEAN] + np.arange(N).astype(str)], ids=["numbers", "texts"])
-def test_labels_of_other_rows_than_the_partitions_are_refused(index, expected):
+@pytest.mark.parametrize("index", [np.arange(N) + 7, np.arange(N).astype(str)], ids=["numbers", "texts"])
+def test_labels_are_brought_into_the_order_of_the_partitions_and_those_of_other_rows_refused(index, expected):
     frame, labels = FRAME.set_axis(index), pd.Series(LABELS, index)
-    for own in (labels, in_partitions(labels), in_partitions(labels, 5), labels.to_numpy()):
-        found = dualt.estimate_transition(in_partitions(frame), own)
-        assert found.summary == expected.summary
     mixed = labels.sample(frac=1, random_state=0)
-    for own in (mixed, in_partitions(mixed), in_partitions(mixed, 5), labels.reset_index(drop=True)):
-        with pytest.raises(InputError, match=r"index of the probabilities.*to_numpy"):
-            dualt.estimate_transition(in_partitions(frame), own)
+    for own in (labels, in_partitions(labels, 5), labels.to_numpy(), mixed, in_partitions(mixed)):
+        assert dualt.estimate_transition(in_partitions(frame), own).summary == expected.summary
+    with pytest.raises(InputError, match=r"index of the probabilities.*to_numpy"):
+        dualt.estimate_transition(in_partitions(frame), labels.reset_index(drop=True))
 
 
 def test_probabilities_of_two_decimals_are_scaled_in_every_partition():

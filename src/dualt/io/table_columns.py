@@ -6,7 +6,7 @@ import csv
 import fnmatch
 import logging
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,13 +21,12 @@ from dualt.files import check_readable
 from dualt.io.tables import (
     ARROW,
     DECIMAL_COMMA,
-    JSON_LINES,
     TABLES,
     TEXT,
     cell_text,
     file_version,
     look_at,
-    table_chunks,
+    read_table,
     unguard_cell,
 )
 from dualt.labels import as_text_array, is_missing
@@ -110,8 +109,6 @@ class Table:
         if (row := next(several, None)) is not None:
             raise LabelsError(f"Expected one label per row of {self.path}, got {str(column[row])[:40]} in row {row}.")
         texts = self.read_texts(name)
-        if self.path.suffix.lower() in JSON_LINES and {*texts} <= {"True", "False"}:
-            return np.asarray([text == "True" for text in texts])
         return as_text_array(texts) if self.path.suffix.lower() in ARROW else labels_of(texts)
 
     def read_texts(self, name: str | int) -> list[str]:
@@ -131,7 +128,7 @@ def open_table(path: str | Path, column: str | None = None) -> Table:
     path = check_readable(path)
     if path.suffix.lower() not in TABLES:
         raise FileError(f"Expected a table that ends in {', '.join(TABLES)}, got {path.name!r}.")
-    table = _open_table(path, _has_header(path, column), file_version(path))
+    table = _open_table(path, has_header(path, column), file_version(path))
     if not len(table.frame) and path.suffix.lower() in TEXT:
         raise InputError(f"Expected rows below the header of {path}, got none.")
     return table
@@ -139,47 +136,35 @@ def open_table(path: str | Path, column: str | None = None) -> Table:
 
 @lru_cache(maxsize=2)
 def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
-    return next(_tables(path, None, header))
+    frame = read_table(path, header=header, fractions=True)
+    names = tuple(unguard_cell(str(name)) for name in frame.columns) if header else None
+    return Table(path, frame, names, look_at(path).decimal if path.suffix.lower() in TEXT else ".")
 
 
-def table_parts(path: Path, n_rows: int, column: str | None = None) -> Iterator[Table]:
-    """Yield a table in parts of at most `n_rows` rows; see `open_table`."""
-    return _tables(path, n_rows, _has_header(path, column))
+def has_header(path: Path, column: str | None) -> bool:
+    """Return whether the first row of a table names its columns.
 
-
-def _tables(path: Path, n_rows: int | None, header: bool) -> Iterator[Table]:
-    decimal = look_at(path).decimal if path.suffix.lower() in TEXT else "."
-    for frame in table_chunks(path, n_rows, header=header, fractions=True):
-        yield Table(path, frame, tuple(unguard_cell(str(name)) for name in frame.columns) if header else None, decimal)
-
-
-def _has_header(path: Path, column: str | None) -> bool:
+    In a text file it does if it has a cell `column`, if its cells count 0, 1, 2… as those of data frames without names,
+    if a word stands above a number, or if it has words only. A single word that nobody asked for must be a usual name
+    of a label column, and no label of another row.
+    """
     if path.suffix.lower() not in TEXT:
         return True
-    dialect = look_at(path)
-    named = has_header(dialect.rows, dialect.decimal, column)
-    signs = f"{dialect.delimiter!r} between cells, {dialect.decimal!r} before decimals"
-    _log.info("%s: %s, %s.", path, signs, "a header" if named else "no header: its first line is a row")
-    return named
-
-
-def has_header(rows: Sequence[Sequence[str]], decimal: str, column: str | None) -> bool:
-    """Return whether the first of these rows names columns.
-
-    It does if it has a cell `column`, if its cells count 0, 1, 2… as those of data frames without names, if a word
-    stands above a number, or if it has words only. A single word that nobody asked for must be a usual name of a label
-    column, and no label of another row.
-    """
+    delimiter, decimal, rows = look_at(path)
     first, *rest = ([unguard_cell(cell.strip()) for cell in row] for row in rows)
     counted = [cell for cell in first if cell.lower() not in ("", *LABEL_COLUMNS)]
-    if column in first or (len(counted) > 1 and counted == [str(number) for number in range(len(counted))]):
-        return True
     words, below = (
         [not _is_number(cell.replace(decimal, ".")) for cell in row] for row in (first, (rest or [first])[0])
     )
-    if any(word and not lower for word, lower in zip(words, below, strict=False)):
-        return True
-    return all(words) and (len(first) > 1 or (first[0].lower() in LABEL_COLUMNS and first not in rest))
+    named = (
+        column in first
+        or (len(counted) > 1 and counted == [str(number) for number in range(len(counted))])
+        or any(word and not lower for word, lower in zip(words, below, strict=False))
+        or (all(words) and (len(first) > 1 or (first[0].lower() in LABEL_COLUMNS and first not in rest)))
+    )
+    found = "a header" if named else "no header: its first line is a row"
+    _log.info("%s: %r between cells, %r before decimals, %s.", path, delimiter, decimal, found)
+    return named
 
 
 def choose_columns(
