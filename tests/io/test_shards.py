@@ -20,6 +20,7 @@ from dualt.errors import DualtError, FileError, InputError, LabelsError, Probabi
 from dualt.estimators import estimate_posterior
 from dualt.io import find_shards, is_sharded, open_shards, shards
 from dualt.rows import NoisyPosterior
+from tests.strategies import same_summary
 
 NAMES = ("ant", "bee", "cat")
 
@@ -73,7 +74,7 @@ def assert_is_whole(opened, probs, labels, class_names=None):
     found = estimate(opened)
     wanted = dualt.estimate_transition(probs, labels, class_names=class_names)
     assert found.class_names == wanted.class_names
-    assert found.summary == wanted.summary
+    assert same_summary(found.rows_summary, wanted.rows_summary)
     np.testing.assert_array_equal(found.transition, wanted.transition)
 
 

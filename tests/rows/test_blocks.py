@@ -21,6 +21,7 @@ from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.chunks import surest
 from dualt.rows.posterior import Block, coder_for
 from dualt.transition import chunk_rows
+from tests.strategies import same_summary
 
 
 def sample(n_samples, n_classes, dtype=np.float32, seed=0):
@@ -40,7 +41,7 @@ def cut(probs, labels, limits):
 
 def same_estimate(a, b):
     """The first pass is equal; of the labels that a later one counts, one in a thousand may fall either way."""
-    assert a.rows_summary == b.rows_summary
+    assert same_summary(a.rows_summary, b.rows_summary)
     if a.estimator in ("t", "dual-t", "spade"):
         np.testing.assert_array_equal(a.transition, b.transition)
     np.testing.assert_allclose(a.fit.support, b.fit.support, rtol=1e-3, atol=1)
@@ -58,7 +59,7 @@ def test_the_summary_of_blocks_is_that_of_the_whole(n_samples, limits, dtype, n_
     probs, labels = sample(n_samples, 3, dtype)
     blocks = cut(probs, labels, [min(limit, n_samples) for limit in limits])
     posterior = NoisyPosterior.from_blocks(blocks, n_jobs=n_jobs)
-    assert posterior.summary == as_posterior(probs, labels).summary
+    assert same_summary(posterior.summary, as_posterior(probs, labels).summary)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

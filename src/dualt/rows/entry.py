@@ -19,7 +19,7 @@ from dualt.validation import (
     check_n_jobs,
     check_probability_chunk,
     check_same_length,
-    is_frame,
+    index_of,
     scale_with_warning,
 )
 
@@ -62,9 +62,9 @@ def as_posterior(
     if is_dask(pred_probs):
         blocks, coder = open_collections(pred_probs, noisy_labels, class_names, coder)
         return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, determined=determined)
-    members, pred_probs = _split_members(pred_probs)
+    members, pred_probs, mean = _split_members(pred_probs)
     table, columns = as_probability_table(pred_probs)
-    table = scale_with_warning(table, stacklevel=4)
+    table = scale_with_warning(table, stacklevel=4) if mean is None else mean
     check_n_classes(table.shape[1])
     labels = as_label_array(align_labels(pred_probs, noisy_labels), missing=True)
     check_same_length(len(table), len(labels))
@@ -82,27 +82,22 @@ def as_posterior(
     return NoisyPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, members=members, determined=determined)
 
 
-def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
-    """Return the probabilities of several models, None if there is one, and their mean or the one's."""
+def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any, NDArray[Any] | None]:
+    """Return the probabilities of several models, None if there is one; those of the first; and the mean of several."""
     members = getattr(pred_probs, "members", None)
-    if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean too
-        return members if len(members) > 1 else None, pred_probs
-    try:
-        is_list = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0
-        n_axes = 1 + len(np.shape(pred_probs[0])) if is_list else len(getattr(pred_probs, "shape", ()))
-    except ValueError:  # rows with different numbers of entries, which are refused where they are read
-        n_axes = 2
+    if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean itself
+        return members if len(members) > 1 else None, pred_probs, None
+    listed = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0
+    n_axes = len(getattr(pred_probs[0] if listed else pred_probs, "shape", ())) + listed
     if n_axes != 3 or not len(pred_probs):
-        return None, pred_probs
+        return None, pred_probs, None
     stacked, first = _stacked(pred_probs), pred_probs[0]
     if len(stacked) == 1:
-        return None, first
-    mean = stacked.mean(axis=0)
-    if not (is_frame(first) and hasattr(first, "index")):
-        return stacked, mean
-    if not all(first.index.equals(given.index) for given in pred_probs):
+        return None, first, None
+    index = index_of(first)
+    if index is not None and not all(index.equals(index_of(given)) for given in pred_probs):
         raise InputError("Expected the rows of all models in one order, got data frames with different indices.")
-    return stacked, type(first)(mean, index=first.index, columns=first.columns)
+    return stacked, first, stacked.mean(axis=0)
 
 
 def _stacked(given: Any) -> NDArray[np.float32]:

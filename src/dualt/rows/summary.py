@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ctypes import byref, c_int64
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -86,17 +86,6 @@ class PosteriorSummary:
         """Mean of p[j] over the rows given label j; NaN for a class without labels."""
         with np.errstate(invalid="ignore"):
             return self.confidence_sums * CONFIDENCE_UNIT / self.label_counts
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PosteriorSummary):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Travel without what can be sorted again."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def merge(parts: Sequence[PosteriorSummary]) -> PosteriorSummary:
