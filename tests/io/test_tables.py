@@ -304,22 +304,13 @@ def test_a_corrected_table_keeps_its_delimiter_its_names_and_how_numbers_are_wri
     assert (tmp_path / "o.csv").read_text() == "a;a;label\n1,5;;1\n2;3;\n4;5;1\n"
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "txt"])
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
 def test_a_file_of_nothing_but_its_size_is_refused_at_once(tmp_path, kind):
     path = tmp_path / f"sparse.{kind}"
     with path.open("wb") as stream:
         stream.truncate(1 << 38)
     with pytest.raises(FileError, match="null characters"):
         load_labels(path)
-
-
-@pytest.mark.parametrize("start", ["", "given,p_a,p_b\na,.9,.1\n", '{"given": "a"}\n'])
-def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch, start):
-    monkeypatch.setattr("dualt.files.LONGEST_LINE", 1 << 17)
-    path = tmp_path / ("long.jsonl" if start.startswith("{") else "long.csv")
-    path.write_text(start + "x" * (1 << 20))
-    with pytest.raises(FileError, match="131,072"):
-        read_table(path)
 
 
 def test_a_header_longer_than_the_part_that_is_looked_at_is_read_whole(tmp_path):

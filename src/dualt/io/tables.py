@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.errors import DualtError, FileError, InputError, naming_extra
-from dualt.files import LONGEST_LINE, atomic_write, check_readable, json_text, not_utf8, open_input
+from dualt.files import atomic_write, check_readable, check_text, json_text, not_utf8, open_input
 from dualt.labels import is_missing_value
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _FRACTION = re.compile(r"|\s*([01]|0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*
 # The script of the review page has the same expression (report/templates/csv.js).
 _FORMULA = re.compile(r"[' ]*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-csv.field_size_limit(LONGEST_LINE)  # Python's is 131,072 characters, less than some texts have
+csv.field_size_limit(1 << 26)  # Python's is 131,072 characters, less than some texts have
 
 
 def read_table(
@@ -89,7 +89,7 @@ def file_version(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=2)
 def _look_at(path: Path, version: tuple[int, int]) -> Dialect:
     with reading(path), open_input(path, "r") as stream:
-        start = stream.read(_START_CHARACTERS) + stream.readline()
+        start = check_text(stream.read(_START_CHARACTERS), path) + stream.readline()
         lines = [*StringIO(start, newline=""), *islice(stream, 3)]  # a header with many classes is long
         found, goes_on = [], bool(stream.read(1))
         for sign in "\t" if path.suffix.lower() == ".tsv" else ",;\t|":
