@@ -125,13 +125,17 @@ def save_probabilities(
 
     check_probability_ending(path)
     if path.suffix.lower() == ".npy":
-        with atomic_write(path, "wb") as stream:
-            np.save(stream, probs, allow_pickle=False)
+        _save_array(path, probs)
         return
     values = pd.DataFrame(probs, columns=[f"p_{name}" for name in class_names])
     if path.suffix.lower() in TEXT:
         values = values.map("{:.8g}".format)
     write_table(path, pd.concat([pd.DataFrame(dict(beside)), values], axis=1), guarded=True)
+
+
+def _save_array(path: Path, array: NDArray[Any]) -> None:
+    with atomic_write(path, "wb") as stream:
+        np.save(stream, array, allow_pickle=False)
 
 
 def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
@@ -143,8 +147,7 @@ def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
     if kind not in (".npy", ".csv", ".txt"):
         raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
     if kind == ".npy":
-        with atomic_write(path, "wb") as stream:
-            np.save(stream, labels, allow_pickle=False)
+        _save_array(path, labels)
     elif labels.ndim != 1:
         raise LabelsError(f"Expected one label per line for {path.name}, got one-hot rows. Write them as .npy.")
     elif kind == ".csv":
@@ -169,25 +172,24 @@ def save_corrected(
     """
     source, target = Path(source), Path(target)
     kind, wanted = source.suffix.lower(), target.suffix.lower()
-    if kind != wanted or kind not in TABLES:
-        if wanted in TABLES and kind in TABLES and open_table(source, column).n_columns > 1:
+    table = open_table(source, column) if kind in TABLES else None
+    if table is None or kind != wanted:
+        if wanted in TABLES and table is not None and table.n_columns > 1:
             raise FileError(f"Expected a name that ends in {kind} as {source.name}, got {target.name!r}.")
         if is_missing(given).any() and wanted != ".csv":
             raise LabelsError(f"Expected a label in every row of {source} for {target.name}. Write a {kind} file.")
         save_labels(target, corrected)
         return
-    table = open_table(source, column)
-    place = label_place(table, column)
     if len(table.frame) != len(given):
-        got = f"{len(table.frame):,}: it changed"
-        raise FileError(f"Expected {len(given):,} rows in {source} as before, got {got}.")
-    changed = np.flatnonzero((given != corrected) & ~is_missing(given)).tolist()
-    new = {row: corrected[row].item() for row in changed}
+        raise FileError(f"Expected {len(given):,} rows in {source} as before, got {len(table.frame):,}: it changed.")
+    place = label_place(table, column)
+    new = {row: corrected[row].item() for row in np.flatnonzero((given != corrected) & ~is_missing(given)).tolist()}
     if kind in TEXT:
         _correct_text(source, target, new, given, place, 0 if table.names is None else 1)
+    elif kind in JSON_LINES:
+        _correct_json_lines(source, target, new, (table.names or ())[place])
     else:
-        correct = _correct_json_lines if kind in JSON_LINES else _correct_arrow
-        correct(source, target, new, (table.names or ())[place])
+        _correct_arrow(source, target, new, (table.names or ())[place])
 
 
 def _correct_text(

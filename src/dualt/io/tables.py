@@ -33,9 +33,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 csv.field_size_limit(1 << 26)  # Python's is 131,072 characters, less than some texts have
 
 
-def read_table(
-    path: str | Path, *, header: bool = True, guarded: bool = False, fractions: bool = False
-) -> DataFrame:
+def read_table(path: str | Path, *, header: bool = True, guarded: bool = False, fractions: bool = False) -> DataFrame:
     """Return a table as a data frame, read by its ending; Parquet and Feather need the extra [tables].
 
     Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value. Without a `header`, the

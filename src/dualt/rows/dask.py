@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt import __version__
 from dualt.errors import InputError, ProbabilitiesError, naming_extra
 from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.rows.chunks import count_pairs
-from dualt.rows.posterior import MERGED_TOGETHER, Block, Chunk, NoisyPosterior, PairsOf, Result, check_blocks
+from dualt.rows.posterior import MERGED_TOGETHER, Block, Chunk, NoisyPosterior, PairsOf, Result
 from dualt.rows.summary import PosteriorSummary, merge
 from dualt.validation import (
     ClassNames,
     align_labels,
+    check_n_classes,
     check_probability_shape,
     check_same_length,
     names_of_columns,
@@ -40,7 +40,7 @@ _TIMEOUT, _TIMEOUT_OF_WORKERS = "5s", "30s"
 def connected(address: str) -> Iterator[Any]:
     """Open a client of the scheduler at `address`, or of two worker processes started here if that is `local`.
 
-    Within the block, Dask computes there. Workers must have this version of dualt.
+    Within the block, Dask computes there.
     """
     with naming_extra("Running on a Dask cluster"):
         from distributed import Client
@@ -61,13 +61,6 @@ def connected(address: str) -> Iterator[Any]:
                 f"Expected workers at {address}, got none in {_TIMEOUT_OF_WORKERS}. Start some with"
                 f" 'dask worker {address}'."
             ) from None
-        for worker, found in client.get_versions(packages=["dualt"])["workers"].items():
-            version = found["packages"]["dualt"]
-            if version != __version__:
-                raise InputError(
-                    f"Expected dualt {__version__} on every worker, got {version or 'none'} on {worker}. Install the"
-                    " same version there."
-                )
         yield client
 
 
@@ -185,7 +178,7 @@ def open_collections(
         pred_probs = pred_probs.copy()  # its sizes are set in place
         pred_probs.compute_chunk_sizes()
     table = pred_probs.rechunk({1: -1})
-    n_samples, n_classes = table.shape
+    n_samples, n_classes = table.shape[0], check_n_classes(table.shape[1])
     if n_samples == 0:
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
     given = as_label_array(aligned)
@@ -197,7 +190,6 @@ def open_collections(
         for part, own in zip(table.to_delayed().ravel(), labels, strict=True)
         if len(own)
     )
-    check_blocks(blocks)
     return blocks, LabelCoder(coder.names, by_name=False)
 
 

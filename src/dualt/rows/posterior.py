@@ -93,27 +93,6 @@ def in_block(error: InputError, block: str, start: int = 0, *, unlabelled: bool 
     return type(error)(f"{f'In {block}: ' if block else ''}{error}{counted}")
 
 
-def check_blocks(blocks: Sequence[Block]) -> None:
-    """Refuse no blocks, and blocks that do not have the same number of classes."""
-    if not blocks:
-        raise InputError("Expected at least one block of rows, got none.")
-    first = blocks[0]
-    check_n_classes(first.n_classes)
-    for block in blocks:
-        if block.n_classes != first.n_classes:
-            wanted = f"{first.n_classes} columns of probabilities in {block.name} as in {first.name}"
-            raise InputError(f"Expected {wanted}, got {block.n_classes}.")
-
-
-def coder_for(blocks: Sequence[Block], class_names: ClassNames | None = None) -> LabelCoder:
-    """Return the coder of the labels of all blocks; without names, textual classes are those that occur in any."""
-    kinds = [block.read()[1][:1].copy() for block in blocks]
-    example = next((labels for labels in kinds if labels.dtype.kind == "U"), kinds[0])
-    if example.dtype.kind == "U" and class_names is None:
-        example = np.array(sorted({str(name) for block in blocks for name in np.unique(block.read()[1])}))
-    return LabelCoder.for_labels(example, blocks[0].n_classes, class_names)
-
-
 def ordered_map(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int, at_once: int = 1
 ) -> Iterator[Result]:
@@ -158,9 +137,22 @@ class NoisyPosterior:
         n_jobs: int = 1,
         on_progress: Progress | None = None,
     ) -> NoisyPosterior:
-        """Take blocks of rows, which may be larger than memory together; at least one."""
-        check_blocks(blocks)
-        return cls(tuple(blocks), coder_for(blocks, class_names), check_n_jobs(n_jobs), on_progress)
+        """Take blocks of rows, at least one, which may be larger than memory together.
+
+        Without names, textual classes are those that occur in any block.
+        """
+        first = blocks[0]
+        check_n_classes(first.n_classes)
+        for block in blocks:
+            if block.n_classes != first.n_classes:
+                wanted = f"{first.n_classes} columns of probabilities in {block.name} as in {first.name}"
+                raise InputError(f"Expected {wanted}, got {block.n_classes}.")
+        kinds = [block.read()[1][:1].copy() for block in blocks]
+        example = next((labels for labels in kinds if labels.dtype.kind == "U"), kinds[0])
+        if example.dtype.kind == "U" and class_names is None:
+            example = np.array(sorted({str(name) for block in blocks for name in np.unique(block.read()[1])}))
+        coder = LabelCoder.for_labels(example, first.n_classes, class_names)
+        return cls(tuple(blocks), coder, check_n_jobs(n_jobs), on_progress)
 
     @property
     def n_classes(self) -> int:
