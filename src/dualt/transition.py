@@ -22,7 +22,7 @@ from dualt.validation import (
     check_n_jobs,
     check_probability_chunk,
     check_transition,
-    scale_with_warning,
+    scale_rounded,
 )
 
 # Above this condition number a matrix is called near singular: its inverse amplifies the errors of the posterior so
@@ -50,7 +50,7 @@ def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.fl
     array([[0.8, 0.2]])
     """
     table, names = as_probability_table(clean_posterior)
-    clean = np.asarray(scale_with_warning(table), dtype=np.float64)
+    clean = np.asarray(scale_rounded(table, stacklevel=2), dtype=np.float64)
     check_probability_chunk(clean, 0)
     return np.asarray(clean @ _matrix_of(transition, clean.shape[1], names))
 
@@ -131,7 +131,7 @@ def clean_posterior(pred_probs: Any, transition: ArrayLike, *, n_jobs: int | Non
     array([[1., 0.]])
     """
     table, names = as_probability_table(pred_probs)
-    table = scale_with_warning(table)
+    table = scale_rounded(table, stacklevel=2)
     n_classes = table.shape[1]
     matrix = _matrix_of(transition, n_classes, names)
     inverse = _well_conditioned_inverse(matrix)

@@ -28,7 +28,7 @@ from dualt.validation import (
     check_probability_shape,
     check_same_length,
     names_of_columns,
-    scale_with_warning,
+    scale_rounded,
 )
 
 # Blocks whose results travel together, so that memory here stays bounded.
@@ -194,4 +194,4 @@ def open_collections(
 
 
 def _block(pred_probs: NDArray[Any], labels: NDArray[Any]) -> Block:
-    return Block.of_arrays(scale_with_warning(pred_probs), labels)
+    return Block.of_arrays(scale_rounded(pred_probs, stacklevel=2), labels)

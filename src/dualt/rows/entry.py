@@ -20,7 +20,7 @@ from dualt.validation import (
     check_probability_chunk,
     check_same_length,
     index_of,
-    scale_with_warning,
+    scale_rounded,
 )
 
 # The page's script holds numbers as floats, which distinguish whole numbers up to here.
@@ -64,7 +64,7 @@ def as_posterior(
         return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, determined=determined)
     members, pred_probs, mean = _split_members(pred_probs)
     table, columns = as_probability_table(pred_probs)
-    table = scale_with_warning(table, stacklevel=4) if mean is None else mean
+    table = scale_rounded(table, stacklevel=4) if mean is None else mean
     check_n_classes(table.shape[1])
     labels = as_label_array(align_labels(pred_probs, noisy_labels), missing=True)
     check_same_length(len(table), len(labels))
@@ -106,7 +106,7 @@ def _stacked(given: Any) -> NDArray[np.float32]:
     names: Any = None
     for number, probs in enumerate(given):
         table, columns = as_probability_table(probs)
-        table = scale_with_warning(table, stacklevel=6)
+        table = scale_rounded(table, stacklevel=6)
         with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
             table = np.asarray(table, np.float32 if table.dtype == np.float32 else np.float64)
         check_probability_chunk(table, 0)
