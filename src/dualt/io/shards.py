@@ -209,6 +209,6 @@ def _varying(paths: Sequence[Path]) -> list[str]:
     """Return what of each name is not at the start or at the end of all names, leading zeros aside."""
     names = [str(path.with_suffix("")) for path in paths]
     for _ in range(2):  # from the start, then from the end
-        shared = len(os.path.commonprefix(names).rstrip("0123456789"))
+        shared = len(os.path.commonprefix(names).rstrip("0123456789"))  # noqa: RUF071
         names = [name[shared:][::-1] for name in names]
     return [name.lstrip("0") for name in names]
