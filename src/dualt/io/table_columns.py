@@ -49,15 +49,11 @@ class NotNumbersError(InputError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory, or a chunk of one, whose columns are read by place as numbers, labels or texts.
-
-    `names` is None without a header; `decimal` is the sign before decimals in a text file.
-    """
+    """A table in memory, whose columns are read by place as numbers, labels or texts; without a header it has no names."""
 
     path: Path
     frame: DataFrame
     names: tuple[str, ...] | None
-    decimal: str = "."
 
     @property
     def n_columns(self) -> int:
@@ -76,19 +72,14 @@ class Table:
 
     def read_numbers(self, places: Sequence[int]) -> NDArray[Any]:
         """Return columns as one float array (n_rows, columns), float32 if all are stored so; empty cells are NaN."""
-        columns = [self._numbers(place) for place in places]
-        dtype = np.result_type(*(column.dtype for column in columns), np.float16) if columns else np.dtype(np.float64)
-        values = np.empty((len(self.frame), len(columns)), dtype)
-        for place, column in enumerate(columns):
-            values[:, place] = column
-        return values
+        return np.column_stack([self._numbers(place) for place in places])
 
     def _numbers(self, place: int) -> NDArray[Any]:
         column = self.frame.iloc[:, place]
         if column.dtype.kind in "fiu":
             plain = column.dtype.kind == "f" and isinstance(column.dtype, np.dtype)
             return np.asarray(column) if plain else np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-        texts = [cell_text(cell).replace(self.decimal, ".").strip() for cell in column.tolist()]
+        texts = [cell_text(cell).strip() for cell in column.tolist()]
         try:
             return np.array([float(text or "nan") for text in texts])
         except ValueError:
@@ -113,10 +104,7 @@ class Table:
 
     def read_texts(self, name: str | int) -> list[str]:
         """Return one column as texts, numbers with a point before decimals; missing cells are empty."""
-        cells = [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, self.position(name)].tolist()]
-        if self.decimal == ".":
-            return cells
-        return [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+        return [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, self.position(name)].tolist()]
 
 
 def open_table(path: str | Path, column: str | None = None) -> Table:
@@ -138,7 +126,9 @@ def open_table(path: str | Path, column: str | None = None) -> Table:
 def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
     frame = read_table(path, header=header, fractions=True)
     names = tuple(unguard_cell(str(name)) for name in frame.columns) if header else None
-    return Table(path, frame, names, look_at(path).decimal if path.suffix.lower() in TEXT else ".")
+    if path.suffix.lower() in TEXT and look_at(path).decimal == ",":
+        frame = frame.map(lambda cell: str(cell).replace(",", ".") if DECIMAL_COMMA.fullmatch(str(cell)) else cell)
+    return Table(path, frame, names)
 
 
 def has_header(path: Path, column: str | None) -> bool:
@@ -207,27 +197,21 @@ def choose_columns(
 def has_probabilities(table: Table, exclude: Collection[str], labels: NDArray[Any]) -> bool:
     """Return whether a table has columns of probabilities, right or almost right, beside those in `exclude`.
 
-    Columns are meant as probabilities if several are called p_* or like the labels, if the fractions among them sum to
-    1, or, where labels are numbers, if all are between 0 and 1 or sum to 100. The first rows decide.
+    Columns are meant as probabilities if several are called p_* or like the labels, or if the fractions among them sum
+    to 1. The first rows decide.
     """
     head = replace(table, frame=table.frame.head(_HEAD))
     places, _ = choose_columns(head, exclude)
     names = [head.names[place] for place in places if head.names]
     if sum(name.startswith("p_") for name in names) > 1 or len({*names} & {*map(str, labels.tolist())}) > 1:
         return True
-    columns = []
+    fractions = []
     for place in places:
         with suppress(NotNumbersError):
-            columns.append(head._numbers(place))
-    inside = [column for column in columns if ((column >= 0) & (column <= 1)).all()]
-    numbered = labels.dtype.kind not in "UO"  # labels with names are never those of columns called otherwise
-    if numbered and len(columns) == len(places) and (len(inside) == len(places) or _sum_to(100, columns)):
-        return True
-    return _sum_to(1, [column for column in inside if (column % 1 > 0).any()])
-
-
-def _sum_to(total: float, columns: Sequence[NDArray[Any]]) -> bool:
-    return len(columns) > 1 and bool(np.median(np.abs(np.sum(columns, axis=0) - total)) <= 0.02 * total)
+            column = head._numbers(place)
+            if ((column >= 0) & (column <= 1)).all() and (column % 1 > 0).any():
+                fractions.append(column)
+    return len(fractions) > 1 and bool(np.median(np.abs(np.sum(fractions, axis=0) - 1)) <= 0.02)
 
 
 def label_place(table: Table, column: str | None = None) -> int:
