@@ -10,7 +10,6 @@ import pytest
 import dualt
 from dualt.errors import FileError, InputError, LabelsError, TransitionError, UnknownNameError
 from dualt.io import load_class_names, load_labels, load_transition, open_table, save_corrected
-from dualt.io.load import load_array
 from dualt.io.table_columns import choose_columns
 
 PROBS = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
@@ -31,12 +30,6 @@ def write(frame, path):
     else:
         frame.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",", index=False)
     return path
-
-
-@pytest.mark.parametrize("name", ["pred_probs", "probs", "p", "anything"])
-def test_npz(tmp_path, name):
-    np.savez(tmp_path / "p.npz", **{name: PROBS})
-    np.testing.assert_array_equal(load_array(tmp_path / "p.npz"), PROBS)
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.parquet", "P.CSV"])

@@ -111,17 +111,6 @@ def test_names_in_string_labels_are_the_union_of_all_shards(tmp_path, whole):
         estimate(open_shards(tmp_path / "p0.npy", tmp_path / "y0.npy"))
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_text_shards_with_a_label_column(tmp_path, whole, ending):
-    frame = pd.DataFrame(whole[0], columns=NAMES).assign(given=np.array(NAMES)[whole[1]])
-    for number, part in enumerate((frame[:100], frame[100:480], frame[480:])):
-        part.to_csv(tmp_path / f"{number}.{ending}", index=False, sep="," if ending == "csv" else "\t")
-    opened = open_shards(tmp_path, label="given")
-    written = np.concatenate([block.read()[0] for block in opened[0]])
-    assert_is_whole(opened, written, frame["given"].to_numpy(), NAMES)
-    np.testing.assert_allclose(written, whole[0], rtol=1e-5)
-
-
 def test_a_shard_of_no_rows_adds_nothing(tmp_path, whole):
     opened = open_shards(*write_npy(tmp_path, *whole, limits=(0, 100, 100)))
     assert len(opened[0]) == 2
@@ -165,7 +154,7 @@ def test_parquet_probabilities_with_labels_apart(tmp_path, whole):
     for number, rows in enumerate(np.array_split(np.arange(500), 3)):
         write_parquet(tmp_path / f"{number}.parquet", probs[rows], labels[rows])
         np.save(tmp_path / f"{number}.npy", labels[rows])
-    opened = open_shards(tmp_path / "*.parquet", tmp_path / "*.npy", columns="p_*")
+    opened = open_shards(tmp_path / "*.parquet", tmp_path / "*.npy")  # beside others, columns called p_ are taken
     assert_is_whole(opened, probs, labels, NAMES)
     np.save(tmp_path / "1.npy", labels[:3])
     with pytest.raises(InputError, match=r"1\.parquet and .*1\.npy: .*167 rows and 3 labels"):
@@ -261,14 +250,6 @@ def test_parquet_columns_that_cannot_be_probabilities(tmp_path, whole):
         open_shards(tmp_path / "a.parquet", label="givn")
     with pytest.raises(InputError, match=r"Expected numbers in column 'given'"):
         open_shards(tmp_path / "a.parquet", label="p_cat", columns="given")
-
-
-def test_beside_other_columns_of_parquet_those_named_p_are_the_probabilities(tmp_path, whole):
-    probs, labels = whole
-    write_parquet(tmp_path / "a.parquet", probs, np.array(NAMES)[labels])
-    np.save(tmp_path / "y.npy", labels)
-    opened = open_shards(tmp_path / "a.parquet", tmp_path / "y.npy")
-    assert (opened[0][0].n_rows, opened[0][0].n_classes) == probs.shape
 
 
 def test_missing_labels_of_parquet_are_left_out_and_missing_numbers_refused(tmp_path, whole):

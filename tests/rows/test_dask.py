@@ -113,14 +113,6 @@ def test_unknown_sizes_and_empty_partitions():
     np.testing.assert_allclose(found.transition, wanted.transition, atol=0.03)
 
 
-def test_parquet_files_whose_label_column_dask_reads_in_fewer_partitions(tmp_path):
-    for number, part in enumerate(np.array_split(np.arange(N), 4)):
-        FRAME.iloc[part].assign(given=NAMES[LABELS[part]]).to_parquet(tmp_path / f"{number}.parquet")
-    table = dd.read_parquet(tmp_path)
-    found = dualt.estimate_transition(table[NAMES.tolist()], table["given"], "spade")
-    np.testing.assert_allclose(found.transition, dualt.estimate_transition(PROBS, LABELS, "spade").transition)
-
-
 def test_float32_and_verified_rows():
     probs = PROBS.astype(np.float32)
     rows = np.random.default_rng(5).choice(N, 150, replace=False)
