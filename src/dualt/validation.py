@@ -144,6 +144,7 @@ def check_probability_shape(table: NDArray[Any]) -> None:
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
     if table.shape[1] < 2:
         raise ProbabilitiesError(f"Expected at least two classes (columns), got {table.shape[1]}.{_BOTH_COLUMNS}")
+    check_n_classes(table.shape[1])
 
 
 def check_same_length(n_probabilities: int, n_labels: int) -> None:

@@ -142,12 +142,9 @@ def open_shards(
 ) -> tuple[tuple[Block, ...], tuple[str, ...] | None]:
     """Open shards of probabilities and of labels, paired by name: return blocks, and class names if headers have them.
 
-    `probs` and `labels` are a pattern, a folder or a file each. Without `labels`, or if they are the same and there is
-    a `label`, each shard is a table with its labels in that column. `columns` is the pattern of the columns of
-    probabilities (see `choose_columns`), and `ignored` are others, such as ids, that a table may have.
-
-    `.npy` shards are memory-mapped. A table is kept in memory, unless `keep` is False; several of more than half a
-    gigabyte together are parsed in every pass, one at a time. Rows without a label are left out.
+    `probs` and `labels` are a pattern, a folder or a file each. Without `labels`, or if they are the same, `label` is a
+    column of each shard. `columns` is the pattern of the columns of probabilities (see `choose_columns`), and `ignored`
+    are others, such as ids. Tables are kept in memory, unless `keep` is False or they are large; see `LARGE_TABLES`.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:
@@ -206,7 +203,7 @@ def pair_by_name(paths: Sequence[Path], labels: Sequence[Path]) -> list[tuple[Pa
 
 
 def _varying(paths: Sequence[Path]) -> list[str]:
-    """Return what of each name is not at the start or at the end of all names, leading zeros aside."""
+    """Return the part of each name that is not common to all, leading zeros aside."""
     names = [str(path.with_suffix("")) for path in paths]
     for _ in range(2):  # from the start, then from the end
         shared = len(os.path.commonprefix(names).rstrip("0123456789"))  # noqa: RUF071

@@ -18,17 +18,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError, UnknownNameError
 from dualt.files import check_readable
-from dualt.io.tables import (
-    ARROW,
-    DECIMAL_COMMA,
-    TABLES,
-    TEXT,
-    cell_text,
-    file_version,
-    look_at,
-    read_table,
-    unguard_cell,
-)
+from dualt.io.tables import ARROW, TABLES, TEXT, cell_text, file_version, look_at, read_table, unguard_cell
 from dualt.labels import as_text_array, is_missing
 
 if TYPE_CHECKING:
@@ -49,7 +39,7 @@ class NotNumbersError(InputError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory, whose columns are read by place as numbers, labels or texts; without a header it has no names."""
+    """A table in memory, whose columns are read as numbers, labels or texts; `names` is None without a header."""
 
     path: Path
     frame: DataFrame
@@ -108,11 +98,7 @@ class Table:
 
 
 def open_table(path: str | Path, column: str | None = None) -> Table:
-    """Read a table by its ending; Parquet and Feather need the extra [tables].
-
-    The first line of a text file names the columns if it has the cell `column`, or a word; see `has_header`. The last
-    two files are remembered: several questions to one file read it once.
-    """
+    """Read a table by its ending; see `read_table`, and `has_header` for `column`. The last two are remembered."""
     path = check_readable(path)
     if path.suffix.lower() not in TABLES:
         raise FileError(f"Expected a table that ends in {', '.join(TABLES)}, got {path.name!r}.")
@@ -124,10 +110,8 @@ def open_table(path: str | Path, column: str | None = None) -> Table:
 
 @lru_cache(maxsize=2)
 def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
-    frame = read_table(path, header=header, fractions=True)
+    frame = read_table(path, header=header, numeric=True)
     names = tuple(unguard_cell(str(name)) for name in frame.columns) if header else None
-    if path.suffix.lower() in TEXT and look_at(path).decimal == ",":
-        frame = frame.map(lambda cell: str(cell).replace(",", ".") if DECIMAL_COMMA.fullmatch(str(cell)) else cell)
     return Table(path, frame, names)
 
 
@@ -162,10 +146,9 @@ def choose_columns(
 ) -> tuple[list[int], tuple[str, ...] | None]:
     """Return the places of a table's columns of probabilities, and the class names that they give.
 
-    A `pattern` such as 'p_*' takes the columns that match, and what its star stands for is the name of the class; or it
-    is a list, 'cat,dog' or 'x_*,y_*', of columns, in this order. Columns named in `exclude`, and an index column
-    without a name as data frames write it, match no star. Numbers 0, 1, 2… are no names.
-    Without a pattern, it is 'p_*' if two columns match and others do not, as in a table of `dualt probs`, else '*'.
+    A `pattern` such as 'p_*' takes the columns that match, and its star stands for the class; a list of columns or
+    patterns, 'cat,dog', takes them in this order. Columns in `exclude` and a data frame's index match no star. The
+    default is 'p_*' if it matches two columns and not all, as in a table of `dualt probs`, else '*'.
     """
     names, left_out = table.names, {*INDEX_COLUMNS, *exclude}
     if names is None:
@@ -231,8 +214,8 @@ def label_place(table: Table, column: str | None = None) -> int:
 def labels_of(texts: Sequence[str]) -> NDArray[Any]:
     """Return labels that a file has as text: numbers if they all are, so that classes sort as numbers do, else texts.
 
-    A text is a number only if the number would be written so: '007', '1_0' and '1e1' are codes, which stay text. Whole
-    floats are numbers if all are written so ('1.0', as data frames do). A missing one, '' or 'nan', is NaN among them.
+    '007', '1_0' and '1e1' are codes, which stay text. Whole floats are numbers if all are written so ('1.0', as data
+    frames do). A missing one, '' or 'nan', is NaN among numbers.
     """
     labels = as_text_array(texts)
     different = {*labels.tolist()}

@@ -24,7 +24,7 @@ TEXT, JSON_LINES, ARROW = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".parquet", 
 TABLES = (*TEXT, *JSON_LINES, *ARROW)
 # The start of a text file from which its delimiter, decimal sign and header are taken.
 _START_CHARACTERS, _START_ROWS = 1 << 16, 50
-DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
+_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 # Nothing, or a number from 0 to 1.
 _FRACTION = re.compile(r"|\s*([01]|0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*", re.IGNORECASE)
 # The script of the review page has the same expression (report/templates/csv.js).
@@ -33,13 +33,13 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 csv.field_size_limit(1 << 26)  # Python's is 131,072 characters, less than some texts have
 
 
-def read_table(path: str | Path, *, header: bool = True, guarded: bool = False, fractions: bool = False) -> DataFrame:
+def read_table(path: str | Path, *, header: bool = True, guarded: bool = False, numeric: bool = False) -> DataFrame:
     """Return a table as a data frame, read by its ending; Parquet and Feather need the extra [tables].
 
     Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value. Without a `header`, the
     columns of a CSV or TSV file are numbered. Tables that `dualt` wrote may have `guarded` cells; see `guard_cell`.
-    With `fractions`, columns of a text file whose first cells are numbers such as 0.25 are floats, which are read ten
-    times as fast as text that becomes floats, and take a tenth of the memory.
+    If `numeric`, decimal commas become points, and columns of a text file whose first cells are numbers such as 0.25
+    become floats: they are read ten times as fast as text that becomes floats, and take a tenth of the memory.
     """
     path = check_readable(path)
     with reading(path):
@@ -48,13 +48,17 @@ def read_table(path: str | Path, *, header: bool = True, guarded: bool = False, 
         elif path.suffix.lower() in JSON_LINES:
             frame = _read_json_lines(path)
         else:
-            floats = _columns_of_fractions(look_at(path)) if fractions else set()
+            dialect = look_at(path)
+            floats = _columns_of_fractions(dialect) if numeric else set()
             try:
-                frame = _read_text(path, header, floats)
+                frame = _read_text(path, dialect, header, floats)
             except ValueError:
                 if not floats:
                     raise
-                frame = _read_text(path, header, set())  # a column that begins with fractions goes on otherwise
+                # A column that begins with fractions goes on otherwise.
+                frame = _read_text(path, dialect, header, set())
+            if numeric and dialect.decimal == ",":
+                frame = frame.map(lambda cell: str(cell).replace(",", ".") if _COMMA.fullmatch(str(cell)) else cell)
     if guarded:
         frame.columns = [unguard_cell(str(name)) for name in frame.columns]
         frame = frame.map(lambda cell: unguard_cell(cell) if isinstance(cell, str) else cell)
@@ -70,10 +74,9 @@ class Dialect(NamedTuple):
 
 
 def look_at(path: Path) -> Dialect:
-    """Look at the first rows: `.tsv` has tabs, else the one of , ; tab | with the most columns is the delimiter.
+    """Look at the first rows: `.tsv` has tabs, else the one of , ; tab | that divides them into most columns is taken.
 
-    All rows must have as many cells. One that leaves numbers with decimal commas goes before. The last two files are
-    remembered.
+    One that leaves numbers with decimal commas goes before. The last two files are remembered.
     """
     return _look_at(path, file_version(path))
 
@@ -94,7 +97,7 @@ def _look_at(path: Path, version: tuple[int, int]) -> Dialect:
             rows = [row for row in csv.reader(lines, delimiter=sign) if row]
             rows = (goes_on and rows[:-1]) or rows  # the last may be cut inside a quoted cell
             rows = rows[:_START_ROWS]
-            comma = sign != "," and any(DECIMAL_COMMA.fullmatch(cell) for row in rows for cell in row)
+            comma = sign != "," and any(_COMMA.fullmatch(cell) for row in rows for cell in row)
             width = len(rows[0]) if rows and len({*map(len, rows)}) == 1 and len(rows[0]) > 1 else 0
             found.append((comma and width > 0, width, Dialect(sign, "," if comma else ".", rows)))
         best = max(found, key=lambda one: one[:2])[2]
@@ -112,10 +115,9 @@ def _columns_of_fractions(dialect: Dialect) -> set[int]:
     }
 
 
-def _read_text(path: Path, header: bool, floats: set[int]) -> DataFrame:
+def _read_text(path: Path, dialect: Dialect, header: bool, floats: set[int]) -> DataFrame:
     import pandas as pd
 
-    dialect = look_at(path)
     width = len(dialect.rows[0])
     with open_input(path, "r") as stream:
         frame = pd.read_csv(

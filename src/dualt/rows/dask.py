@@ -24,7 +24,6 @@ from dualt.rows.summary import PosteriorSummary, merge
 from dualt.validation import (
     ClassNames,
     align_labels,
-    check_n_classes,
     check_probability_shape,
     check_same_length,
     names_of_columns,
@@ -66,11 +65,7 @@ def connected(address: str) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class DaskPosterior(NoisyPosterior):
-    """A `NoisyPosterior` whose blocks lie elsewhere: the `source` of each is the delayed block.
-
-    Summaries and counts are made where the blocks are, and merged there. `map` runs its function there and
-    fetches the results in order, those of a few blocks at a time.
-    """
+    """A `NoisyPosterior` whose blocks are elsewhere, and summarised there: the `source` of each is the delayed block."""
 
     @classmethod
     def of(cls, posterior: NoisyPosterior) -> DaskPosterior:
@@ -88,7 +83,7 @@ class DaskPosterior(NoisyPosterior):
         return summary
 
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
-        """Yield `function(probabilities, label codes)` of every chunk, in order; it runs where the blocks are."""
+        """Yield `function(probabilities, label codes)` of every chunk, in order, from a few blocks at a time."""
         tasks = self.delayed_map(function)
         for low in range(0, len(tasks), _AT_A_TIME):
             for results in compute(*tasks[low : low + _AT_A_TIME]):
@@ -178,7 +173,7 @@ def open_collections(
         pred_probs = pred_probs.copy()  # its sizes are set in place
         pred_probs.compute_chunk_sizes()
     table = pred_probs.rechunk({1: -1})
-    n_samples, n_classes = table.shape[0], check_n_classes(table.shape[1])
+    n_samples, n_classes = table.shape
     if n_samples == 0:
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
     given = as_label_array(aligned)

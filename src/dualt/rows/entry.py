@@ -15,7 +15,6 @@ from dualt.validation import (
     ClassNames,
     align_labels,
     as_probability_table,
-    check_n_classes,
     check_n_jobs,
     check_probability_chunk,
     check_same_length,
@@ -40,18 +39,15 @@ def as_posterior(
 ) -> NoisyPosterior:
     """Return the posterior of anything that looks like probabilities and labels, without copying arrays.
 
-    `pred_probs` is (n_samples, n_classes): an array, memory map, list, data frame, or one of Dask's collections, which
-    stays where it is; of several models, a list of such arrays, an array (n_models, n_samples, n_classes), or what
-    `dualt.cross_fit` returns. `noisy_labels` is (n_samples,) or one-hot; a series is brought into the order of the
-    index that a data frame of probabilities has, and rows whose label is missing (None, NaN, the empty text) are left
-    out: `NoisyPosterior.labelled` has the positions of the others. `class_names` are in the order of the columns, by
-    default those of a data frame's columns, else those of the labels; a `coder` that is given reads the labels, and has
-    the names.
+    `pred_probs` is (n_samples, n_classes): an array, memory map, list, data frame or Dask collection; for several
+    models a list of arrays, an array (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns.
+    `noisy_labels` is (n_samples,) or one-hot; a series is brought into the order of a data frame's index, and rows
+    without a label (None, NaN, the empty text) are left out. `class_names` are in the order of the columns, by default
+    those of a data frame, else those of the labels; a `coder` that is given reads the labels, and has the names.
 
-    `n_jobs` threads read the rows (−1: as many as there are cores), and `on_progress` is called with how many rows of
-    how many a pass has read. `out_of_fold`, whether the classifier had not seen the rows, and `determined`, whether an
-    expert could always tell the class from the example, are by default what the probabilities say, as those of
-    `dualt.cross_fit` do.
+    `on_progress` is called with how many rows of how many a pass has read. `out_of_fold`, whether the classifier had
+    not seen the rows, and `determined`, whether an expert could always tell the class from the example, are by default
+    what the probabilities of `dualt.cross_fit` say.
     """
     n_jobs = check_n_jobs(n_jobs)
     # A data frame may have a column of that name.
@@ -65,7 +61,6 @@ def as_posterior(
     members, pred_probs, mean = _split_members(pred_probs)
     table, columns = as_probability_table(pred_probs)
     table = scale_rounded(table, stacklevel=4) if mean is None else mean
-    check_n_classes(table.shape[1])
     labels = as_label_array(align_labels(pred_probs, noisy_labels), missing=True)
     check_same_length(len(table), len(labels))
     missing = np.flatnonzero(is_missing(labels))

@@ -21,7 +21,7 @@ from dualt.rows.chunks import count_pairs, working_dtype
 from dualt.rows.scaling import likeliest_power
 from dualt.rows.summary import PosteriorSummary, merge, sample_rows, summarize
 from dualt.transition import chunk_rows
-from dualt.validation import ClassNames, check_n_classes, check_n_jobs
+from dualt.validation import ClassNames, check_n_jobs
 
 Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 Chunk: TypeAlias = tuple[NDArray[Any], Codes]
@@ -142,7 +142,6 @@ class NoisyPosterior:
         Without names, textual classes are those that occur in any block.
         """
         first = blocks[0]
-        check_n_classes(first.n_classes)
         for block in blocks:
             if block.n_classes != first.n_classes:
                 wanted = f"{first.n_classes} columns of probabilities in {block.name} as in {first.name}"
