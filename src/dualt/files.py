@@ -40,9 +40,9 @@ def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
 def open_input(path: str | Path, mode: Literal["rb", "r"] = "rb", *, limit: int | None = None) -> IO[Any]:
     """Open a regular file to read: its bytes, or its UTF-8 text without byte-order mark, line ends as they are."""
     path = check_readable(path, limit=limit)
-    text = {} if mode == "rb" else {"encoding": "utf-8-sig", "newline": ""}
+    encoding, newline = (None, None) if mode == "rb" else ("utf-8-sig", "")
     try:
-        return path.open(mode, **text)
+        return path.open(mode, encoding=encoding, newline=newline)
     except OSError as error:
         raise _file_error("read", path, error) from error
 

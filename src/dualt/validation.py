@@ -56,7 +56,7 @@ def is_frame(obj: Any) -> bool:
 
 def index_of(obj: Any) -> Any:
     """Return the index of a data frame or series of pandas or Dask, or of what was made of one; None without one."""
-    index = getattr(obj, "index", None)
+    index: Any = getattr(obj, "index", None)
     index = index.compute() if hasattr(type(index), "compute") else index
     return index if hasattr(index, "equals") else None
 

@@ -65,7 +65,7 @@ def connected(address: str) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class DaskPosterior(NoisyPosterior):
-    """A `NoisyPosterior` whose blocks are elsewhere, and summarised there: the `source` of each is the delayed block."""
+    """A `NoisyPosterior` whose blocks are elsewhere, and summarised there: their `source` is the delayed block."""
 
     @classmethod
     def of(cls, posterior: NoisyPosterior) -> DaskPosterior:

@@ -52,7 +52,7 @@ class Block:
     `missing` has the places of those without, which are left out. Errors call the block `name`, a path or nothing.
     """
 
-    source: Callable[[], Rows]
+    source: Callable[[], Sequence[NDArray[Any]]]
     n_given: int
     n_classes: int
     dtype: np.dtype[Any]
