@@ -234,19 +234,10 @@ class EarlyPosterior:
     """The clean posterior after a few EM steps q ← q · ((p / (q @ T)) @ Tᵀ) from the uniform distribution.
 
     Predicted probabilities are themselves estimates, and following them to convergence fits their errors:
-    stopping early finds wrong labels and true classes at least as well, in a third of the time.
+    stopping early finds wrong labels and true classes at least as well, in a third of the time. With many classes,
+    nearly equal entries of a row of the matrix are taken to be equal; see `split_background`.
 
-    With many classes, nearly equal entries of a row of the matrix are taken to be equal, so that a step costs as many
-    products as there are other entries; see `split_background`.
-
-    Parameters
-    ----------
-    transition : (n_classes, n_classes)
-        A valid matrix. It is prepared once, for any number of chunks of rows in any number of threads.
-    dtype
-        float32 or float64, as that of the rows.
-    steps
-        Number of EM steps.
+    The matrix, which must be valid, is prepared once, for any number of chunks of rows of float32 or float64.
     """
 
     def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = EM_STEPS) -> None:

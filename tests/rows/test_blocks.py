@@ -198,12 +198,9 @@ def test_what_is_wrong_in_a_block_is_told_with_its_name_and_row():
             _ = NoisyPosterior.from_blocks(cut(probs, wrong, [10, 20]), n_jobs=n_jobs).summary
 
 
-def test_blocks_that_do_not_belong_together_are_refused():
+def test_blocks_of_other_types_and_unusable_numbers_of_threads():
     probs, labels = sample(6, 3)
-    first = Block.of_arrays(probs, labels, "one")
-    with pytest.raises(InputError, match="Expected 3 columns of probabilities in two as in one, got 2"):
-        NoisyPosterior.from_blocks([first, Block.of_arrays(np.full((2, 2), 0.5, np.float32), labels[:2], "two")])
-    mixed = NoisyPosterior.from_blocks([first, Block.of_arrays(probs.astype(np.float64), labels, "two")])
+    mixed = NoisyPosterior.from_blocks([Block.of_arrays(each, labels) for each in (probs, probs.astype(np.float64))])
     assert mixed.dtype == mixed.summary.sample_rows.dtype == np.float64
     for n_jobs in (0, 1.5, "2"):
         with pytest.raises(InputError, match="Expected n_jobs, a whole number"):

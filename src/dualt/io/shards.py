@@ -162,15 +162,14 @@ def open_shards(
     tables = [path for path in paths if path.suffix.lower() in TABLES and path.is_file()]
     keep &= len(tables) < 2 or sum(path.stat().st_size for path in tables) <= LARGE_TABLES
     opened = [_open(FileRows(path, given, label, columns, tuple(ignored)), keep) for path, given in pairs]
-    first_names = opened[0][1]
-    for block, names in opened[1:]:
-        if names != first_names:
-            first, other = ("without names" if each is None else ", ".join(each) for each in (first_names, names))
-            raise InputError(f"Expected the columns {first} in {block.name} as in {paths[0]}, got {other}.")
+    found = [f"{block.n_classes} without names" if names is None else list(names) for block, names in opened]
+    for path, columns_there in zip(paths, found, strict=True):
+        if columns_there != found[0]:
+            raise InputError(f"Expected the columns {found[0]} in {path} as in {paths[0]}, got {columns_there}.")
     blocks = tuple(block for block, _ in opened if block.n_rows)
     if not blocks:
         raise InputError(f"Expected at least one row of probabilities in {probs}, got none.")
-    return blocks, first_names
+    return blocks, opened[0][1]
 
 
 def _open(rows: FileRows, keep: bool) -> tuple[Block, tuple[str, ...] | None]:

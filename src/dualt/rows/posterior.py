@@ -137,20 +137,12 @@ class NoisyPosterior:
         n_jobs: int = 1,
         on_progress: Progress | None = None,
     ) -> NoisyPosterior:
-        """Take blocks of rows, at least one, which may be larger than memory together.
-
-        Without names, textual classes are those that occur in any block.
-        """
-        first = blocks[0]
-        for block in blocks:
-            if block.n_classes != first.n_classes:
-                wanted = f"{first.n_classes} columns of probabilities in {block.name} as in {first.name}"
-                raise InputError(f"Expected {wanted}, got {block.n_classes}.")
+        """Take blocks of rows of the same classes; without names, textual classes are those that occur in any."""
         kinds = [block.read()[1][:1].copy() for block in blocks]
         example = next((labels for labels in kinds if labels.dtype.kind == "U"), kinds[0])
         if example.dtype.kind == "U" and class_names is None:
             example = np.array(sorted({str(name) for block in blocks for name in np.unique(block.read()[1])}))
-        coder = LabelCoder.for_labels(example, first.n_classes, class_names)
+        coder = LabelCoder.for_labels(example, blocks[0].n_classes, class_names)
         return cls(tuple(blocks), coder, check_n_jobs(n_jobs), on_progress)
 
     @property
