@@ -33,6 +33,8 @@ class Fit:
         Counts of intermediate class and given label, whose rows are P(noisy | Y').
     rate_interval : (float, float)
         What may be claimed of the share of wrong labels: at least, at most (1 where nothing can be).
+    clean_prior : (n_classes,)
+        Share of each true class; by default what label shares and matrix imply.
     determined : bool
         Whether an expert could always tell the class from the example.
     audit : AuditResult
@@ -46,5 +48,6 @@ class Fit:
     spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
     rate_interval: tuple[float, float] | None = None
+    clean_prior: NDArray[np.float64] | None = None
     determined: bool | None = None
     audit: AuditResult | None = None
