@@ -194,16 +194,6 @@ def test_unusable_matrices_are_refused(tmp_path, name, content, error, message):
         load_transition(tmp_path / name)
 
 
-@pytest.mark.parametrize("load", [load_labels, load_class_names, load_transition])
-@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet", "a.json", "a.txt", "a"])
-def test_absent_files_and_folders_are_refused(tmp_path, load, name):
-    with pytest.raises(FileError, match="No such file"):
-        load(tmp_path / name)
-    (tmp_path / name).mkdir()
-    with pytest.raises(FileError, match="got the folder"):
-        load(tmp_path / name)
-
-
 @pytest.mark.parametrize(
     ("content", "corrected", "expected"),
     [
