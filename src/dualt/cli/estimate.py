@@ -29,7 +29,7 @@ def estimate(
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """
     from dualt.cli.inputs import estimate_examples, opened
-    from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, comparable, estimate_posterior
+    from dualt.estimators import ESTIMATORS, comparable, estimate_posterior
     from dualt.transition import l1_error
 
     with opened(data, learning, estimation.determined) as examples:
@@ -52,11 +52,6 @@ def estimate(
             about = ESTIMATORS[name].summary if name in ESTIMATORS else ""
             table.add_row(name, f"{other.noise_rate:.1%}", f"{distance:.2f}", f"[not bold dim]{about}[/]")
         out.print(table)
-    if estimation.estimator is None and estimation.verified is None:
-        out.print(
-            f"\n[dim]{DEFAULT_ESTIMATOR} is the default: of the estimators that hold both for noise that depends on the"
-            " class and for noise that depends on the example, it errs least.[/]"
-        )
     steps = {again("issues", without=["-o"]): "which labels are wrong, and what they should be"}
     if not compare:
         steps[again(None, "--compare", without=["-o"])] = "every estimator side by side"

@@ -40,7 +40,6 @@ def evaluate(
     from dualt import io
     from dualt.audit import noisy_accuracy, read_sheet
     from dualt.cli.inputs import warn_missing, warn_verified
-    from dualt.io.tables import TABLES
     from dualt.labels import is_missing
     from dualt.rows.posterior import in_block
     from dualt.transition import match_transition
@@ -54,15 +53,15 @@ def evaluate(
         noise = match_transition(noise, own, names)
     sheet = None if verified is None else read_sheet(verified)
     audit = None if sheet is None else sheet.audit()
-    given = io.load_labels(labels, column=label, missing=labels.suffix.lower() in TABLES)
+    given = io.load_labels(labels, column=label, missing=True)
     models = {path: _predictions(path, given) for path in (predictions, against) if path is not None}
     for path, model in models.items():
         if len(model) != len(given):
             raise LabelsError(
                 f"Expected one prediction per label, got {len(model):,} in {path} and {len(given):,} in {labels}."
             )
-    if labels.suffix.lower() in TABLES and (missing := is_missing(given)).any():
-        labelled = (~missing).nonzero()[0]
+    labelled = (~is_missing(given)).nonzero()[0]
+    if len(labelled) < len(given):
         warn_missing(labelled, len(given))
         audit = None if audit is None else audit.among(labelled)
         given, models = given[labelled], {path: model[labelled] for path, model in models.items()}

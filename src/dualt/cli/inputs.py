@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import shlex
 import sys
 from collections import Counter
@@ -35,7 +34,6 @@ from dualt.labels import as_text_array, look_alike, merge_labels, shorten
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior, connected
-from dualt.transition import match_transition
 from dualt.validation import check_same_length
 
 if TYPE_CHECKING:
@@ -50,8 +48,6 @@ _ASSUMED = {
     True: "Assumed that an expert could always tell the class from the example; if not, pass --overlapping.",
     False: "Assumed that classes overlap; if an expert could always tell the class of a row, pass --determined.",
 }
-# Data frames write 7 as 7.0 where one value of the column is missing.
-_WHOLE = re.compile(r"^(-?\d+)\.0$", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +122,6 @@ def is_raw(data: Data, learning: Learning) -> bool:
     return not has_probabilities(table, exclude, table.read_column(at))
 
 
-def known_or_estimated(examples: Examples, estimation: Estimation, transition: Path | None) -> Any:
-    """Return the matrix in the file `transition`, matched by class names, or an estimate if there is none."""
-    if transition is None:
-        return estimate_examples(examples, estimation)
-    return match_transition(*io.load_transition(transition), examples.posterior.coder.names)
-
-
 def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionEstimate:
     """Estimate the matrix, corrected by verified labels where there are any."""
     posterior = examples.posterior
@@ -181,7 +170,7 @@ def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
 def _given(data: Data, learning: Learning, advance: Any) -> Examples:
     """Return the examples of files that have probabilities."""
     folder = data.image_folder
-    posterior = _read_posterior(data, learning, advance and partial(advance, "reading rows"))
+    posterior = _read_posterior(data, learning, partial(advance, "reading rows"))
     ids = read_column(data, data.id_column, posterior.n_given) if folder is None else io.read_class_folder(folder).files
     return Examples(posterior, ids, read_texts(data, learning, posterior.n_given), folder)
 
@@ -207,31 +196,22 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     label = data.label if data.image_folder is None else data.id_column
     ignored = [name for name in (data.id_column, *learning.text_columns) if name]
     options: dict[str, Any] = {"columns": data.columns, "ignored": ignored, "keep": not data.dask}
-    blocks, names = io.open_shards(probs or data.probs, labels, label=label, **options)
-    if data.classes is not None:
-        names = _rename_classes(data.classes, names, data.probs)
+    blocks, header = io.open_shards(probs or data.probs, labels, label=label, **options)
+    names = header if data.classes is None else io.load_class_names(data.classes)
+    moved = [
+        name for name, own in zip(names or (), header or (), strict=False) if name != own and name in (header or ())
+    ]
+    if moved:
+        raise InputError(
+            f"Expected the class names of {data.classes} in the order of the columns of {data.probs}"
+            f" ({shorten(header or ())}), got {moved[0]!r} elsewhere. Leave --classes out: the columns have names."
+        )
     if not data.dask:
         return NoisyPosterior.from_blocks(blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
     posterior = NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress)
     if posterior.labelled is not None:
         raise LabelsError("Expected a label in every row with --dask, got rows without.")
     return DaskPosterior.of(posterior)
-
-
-def _rename_classes(path: Path, header: Sequence[str] | None, table: Path) -> tuple[str, ...]:
-    """Return the class names of a file, which replace those of a table's columns.
-
-    A name that the table has for another column is refused: probabilities would pass for those of another class.
-    """
-    names = io.load_class_names(path)
-    known = header if header and len(header) == len(names) else ()  # another number is refused where columns are read
-    for place, (name, own) in enumerate(zip(names, known, strict=False)):
-        if name != own and name in known:
-            raise InputError(
-                f"Expected the class names of {path} in the order of the columns of {table} ({shorten(known)}), got"
-                f" {name!r} for column {place}, which is {own!r}. Leave --classes out: the columns have names."
-            )
-    return names
 
 
 def read_texts(data: Data, learning: Learning, n_rows: int) -> list[str] | None:
@@ -253,25 +233,27 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     tables = [files for files in found if files]
     having = [files for files in tables if name in (io.open_table(files[0], name).names or ())]
     if not having:
-        io.open_table((tables or [sources])[0][0], name).position(name)  # says what it has instead
-    first, *others = (
-        [text for file in files for text in io.open_table(file, name).read_texts(name)] for files in having
-    )
-    check_same_length(n_rows, len(first))
+        io.open_table((tables or [sources])[0][0], name).position(name)  # raises an error with the columns there are
+    columns = [_read_texts(files, name) for files in having]
+    for column in columns:
+        check_same_length(n_rows, len(column))
+    first, *others = columns
     for other in others if name == data.id_column else ():
-        check_same_length(n_rows, len(other))
-        for row, (theirs, mine) in enumerate(zip(first, other, strict=True)):
-            if _WHOLE.sub(r"\1", mine) != _WHOLE.sub(r"\1", theirs):
-                raise InputError(
-                    f"Expected the same ids in the same order in {data.probs} and {data.labels}, got {mine[:80]!r} and"
-                    f" {theirs[:80]!r} at row {row}. Sort both by {name!r}."
-                )
+        row = next((row for row, (one, two) in enumerate(zip(other, first, strict=True)) if one != two), None)
+        if row is not None:
+            raise InputError(
+                f"Expected the same ids in the same order in {data.probs} and {data.labels}, got {other[row][:80]!r} and"
+                f" {first[row][:80]!r} at row {row}. Sort both by {name!r}."
+            )
     if folder is None:
         return first
     # The rows of the probabilities are put in the order of the images that they name.
-    column = data.id_column or FILE_COLUMN
-    files = [text for file in having[0] for text in io.open_table(file, column).read_texts(column)]
+    files = _read_texts(having[0], data.id_column or FILE_COLUMN)
     return [text for _, text in sorted(zip(io.read_class_folder(folder).rows_of(files), first, strict=True))]
+
+
+def _read_texts(files: Sequence[Path], name: str) -> list[str]:
+    return [text for file in files for text in io.open_table(file, name).read_texts(name)]
 
 
 class Raw(NamedTuple):
@@ -313,10 +295,10 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
     names = None if data.classes is None else io.load_class_names(data.classes)
     if names is None or {*names} == {*found.class_names}:
         names = found.class_names
-    on_rows = advance and partial(advance, "reading rows")
+    on_rows = partial(advance, "reading rows")
     posterior = as_posterior(found, raw.labels, names, n_jobs=data.n_jobs, on_progress=on_rows)
     folder = data.image_folder
-    ids = raw.beside.get("file" if folder else data.id_column or "")
+    ids = raw.beside.get(FILE_COLUMN if folder else data.id_column or "")
     # A page shows a single text by itself, other columns by name.
     shown = [name for name in raw.columns if [name] != [*raw.text_columns]][:_LISTED]
     return Examples(posterior, ids, raw.texts, folder, {name: raw.columns[name] for name in shown}, raw.written)

@@ -51,15 +51,21 @@ def issues(
 
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
     """
-    from dualt.cli.inputs import known_or_estimated, opened
+    from dualt.cli.inputs import estimate_examples, opened
+    from dualt.io import load_transition
     from dualt.issues.exchange import check_tool, export_issues, label_studio_interface
+    from dualt.transition import match_transition
 
     if transition is not None and (estimation.estimator or estimation.settings or estimation.verified):
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     if export is not None:
         check_tool(export, output)
     with opened(data, learning, estimation.determined) as examples:
-        source = known_or_estimated(examples, estimation, transition)
+        source: Any
+        if transition is None:
+            source = estimate_examples(examples, estimation)
+        else:
+            source = match_transition(*load_transition(transition), examples.posterior.coder.names)
         found = examples.find_issues(source, top=top, threshold=threshold)
         page = {} if report is None else _page_options(data, learning, examples, found, show)
     found = _with_image_names(found, images)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import logging
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
@@ -124,8 +123,6 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
             options[name] = ast.literal_eval(_CONSTANTS.get(value.lower(), value))
         except (ValueError, SyntaxError):
             options[name] = value
-        if value.lower().lstrip("+-") in ("nan", "inf", "infinity") or options[name] in (math.inf, -math.inf):
-            raise InputError(f"Expected a finite number for --set {name}, got {value}.")
     return options
 
 

@@ -14,7 +14,6 @@ from dualt.errors import FileError, InputError
 from dualt.files import atomic_write
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from pandas import DataFrame
 
@@ -42,14 +41,14 @@ def predict(
 
     if output.suffix.lower() not in (*TABLES, ".npy"):
         raise FileError(f"Expected a name that ends in {', '.join(TABLES)} or .npy, got {output.name!r}.")
+    names: Sequence[str]
+    probs: NDArray[Any]
     if (model / MODEL_FILE).exists():
         table_model = TableModel.load(model)
         if Path(data).suffix.lower() not in TABLES:
             columns = ", ".join(table_model.features)
             raise InputError(f"Expected a table with the columns of training ({columns}), got {data}.")
         samples = _read_table(Path(data).expanduser(), table_model.features, numbers=False)
-        names: Sequence[str]
-        probs: NDArray[Any]
         names, probs = table_model.predict_probs(samples.values)
     else:
         from dualt.nn.storage import Model
@@ -59,23 +58,17 @@ def predict(
         names, probs = network.class_names, network.predict_probs(samples.values)
     _write(output, probs, names, samples)
     chosen = probs.argmax(axis=1)
-    content: dict[str, Any] = {"n_samples": len(probs), "output": str(output)}
-    content["counts"] = {name: int((chosen == number).sum()) for number, name in enumerate(names)}
-    known = ""
-    if samples.labels is not None:
-        content["accuracy"] = float((chosen == samples.labels).mean())
-        known = f"; {content['accuracy']:.2%} agree with the given labels"
+    counts = {name: int((chosen == number).sum()) for number, name in enumerate(names)}
     if as_json:
-        print_json(content)
+        print_json({"n_samples": len(probs), "output": str(output), "counts": counts})
     else:
-        say(f"{len(probs):,} sample{'s' * (len(probs) != 1)} predicted, written to {output}{known}")
+        say(f"{len(probs):,} sample{'s' * (len(probs) != 1)} predicted, written to {output}")
 
 
 class _Samples(NamedTuple):
-    """Samples to predict: their labels as class numbers, and the table or the files that they came in, if any."""
+    """Samples to predict, and the table or the files that they came in, if any."""
 
     values: Any
-    labels: NDArray[np.int64] | None = None
     table: DataFrame | None = None
     files: Sequence[str] | None = None
 
@@ -97,29 +90,25 @@ def _read(data: str, model: Model) -> _Samples:
     if path.is_dir() and data not in REGISTRY:
         return _read_images(path, model)
     dataset = load_dataset(data, None)
-    return _Samples(dataset.train_x) if dataset.test_x is None else _Samples(dataset.test_x, dataset.test_y)
+    return _Samples(dataset.train_x if dataset.test_x is None else dataset.test_x)
 
 
 def _read_images(folder: Path, model: Model) -> _Samples:
     """Return the images in a folder (or its `test/`, if there is one), in the size and mode of training."""
-    import numpy as np
-
     from dualt.datasets.images import LazyImages, image_size_and_mode
-    from dualt.io import is_class_folder, list_images, read_class_folder
+    from dualt.io import list_images
 
     if len(model.input_shape) != 3:
         raise InputError(f"Expected samples of shape {model.input_shape}, as in training, got images.")
     if (folder / "train").is_dir() and (folder / "test").is_dir():
         folder = folder / "test"
-    paths, labels = list_images(folder), None
-    if is_class_folder(folder) and {*(given := read_class_folder(folder).labels.tolist())} <= {*model.class_names}:
-        labels = np.array([model.class_names.index(name) for name in given], np.int64)
+    paths = list_images(folder)
     channels, height, width = model.input_shape
     resized = any(image_size_and_mode(path)[0] != (height, width) for path in paths)
     side = min(height, width) if resized else None
     shape = (height, width) if side is None else (side, side)
     images = LazyImages(paths, shape, mode="L" if channels == 1 else "RGB", shorter_side=side)
-    return _Samples(images, labels, files=[path.relative_to(folder).as_posix() for path in paths])
+    return _Samples(images, files=[path.relative_to(folder).as_posix() for path in paths])
 
 
 def _read_table(path: Path, features: Sequence[str] | None, *, numbers: bool) -> _Samples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import shlex
@@ -32,15 +31,14 @@ if TYPE_CHECKING:
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
 
-_log = logging.getLogger(__name__)
 # All but tabs and line ends: names of files and classes may carry commands to a terminal. Lone surrogates stand for
 # bytes of a file name that are not UTF-8, and cannot be written.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # Larger matrices do not fit a terminal; their largest confusions do.
 _MATRIX_CLASSES = 14
 _LISTED = 12
-# Columns taken by a noise rate, and by a class name at least.
-_RATE_WIDTH, _LEAST_NAME = 8, 7
+# Columns taken by a noise rate, and by a class name at least and at most.
+_RATE_WIDTH, _NAME_WIDTHS = 8, (4, 10)
 # Columns of a suspect label without its text.
 _ISSUE_WIDTH = 70
 _SECONDS_BETWEEN_LINES = 10.0
@@ -59,11 +57,8 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print `content` as JSON on stdout; numbers that are not finite become null, with a notice."""
-    text = json_text(content)
-    if text != json.dumps(content, indent=1):
-        _log.warning("Numbers that are infinite, or not numbers, are null in the JSON.")
-    say(text)
+    """Print `content` as JSON on stdout; numbers that are not finite become null."""
+    say(json_text(content))
 
 
 class _CleanConsole(Console):
@@ -77,27 +72,25 @@ def console() -> Console:
     return out if out.is_terminal else _CleanConsole(highlight=False, width=120)
 
 
-class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
-    """Prints each log message once, without control characters."""
+class _Notices(logging.Handler):
+    """Prints each log message once on stderr."""
 
     def __init__(self) -> None:
-        super().__init__(sys.stderr)
+        super().__init__()
         self.shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.getMessage() not in self.shown:
-            self.shown.add(record.getMessage())
-            super().emit(record)
-
-    def format(self, record: logging.LogRecord) -> str:
-        return clean(super().format(record))
+        message = record.getMessage()
+        if message not in self.shown:
+            self.shown.add(message)
+            say(message, err=True)
 
 
 @contextmanager
 def notices(level: int) -> Iterator[None]:
     """Within the block, print the library's log from `level` on, and its warnings, as lines on stderr."""
-    log, handler = logging.getLogger("dualt"), _Notices()
-    before, propagated, others = log.level, log.propagate, warnings.showwarning
+    log, handler, others = logging.getLogger("dualt"), _Notices(), warnings.showwarning
+    before = log.level
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, DualtWarning):
@@ -107,7 +100,6 @@ def notices(level: int) -> Iterator[None]:
 
     log.addHandler(handler)
     log.setLevel(level)
-    log.propagate = False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", DualtWarning)
@@ -116,18 +108,15 @@ def notices(level: int) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(before)
-        log.propagate = propagated
 
 
 @contextmanager
-def progress(*, shown: bool = True) -> Iterator[Callable[..., None] | None]:
+def progress() -> Iterator[Callable[..., None]]:
     """Yield `advance(what, done, total, note="")`: a bar on a terminal, elsewhere a line on stderr now and then.
 
-    A new `what`, or less done than before, starts a new bar. None is yielded unless `shown`.
+    A new `what`, or less done than before, starts a new bar.
     """
-    if not shown:
-        yield None
-    elif sys.stderr.isatty():  # rich also draws bars into pipes, where FORCE_COLOR is set
+    if sys.stderr.isatty():  # rich also draws bars into pipes, where FORCE_COLOR is set
         from rich import progress as bars
 
         columns = (
@@ -205,8 +194,8 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float = 0.9
         f"\n[bold]{headline(estimate, level)}[/]"
         f"   [dim]{estimate.n_samples:,} rows, {n_classes:,} classes, estimator {estimate.estimator}[/]\n"
     )
-    if n_classes <= _MATRIX_CLASSES and _LEAST_NAME + 5 * n_classes + _RATE_WIDTH <= out.width:
-        out.print(matrix_table(estimate, out.width))
+    if n_classes <= _MATRIX_CLASSES and (n_classes + 1) * (_NAME_WIDTHS[0] + 1) + _RATE_WIDTH <= out.width:
+        out.print(_matrix_table(estimate, out.width))
     else:
         rates = plain_table("Noisiest classes", "true class", "wrong>", "labels>")
         for row in (-estimate.noise_rates).argsort()[:_LISTED]:
@@ -228,23 +217,21 @@ def show_notices(out: Console, found: Sequence[Any]) -> None:
         out.print(Padding(f"[yellow]•[/] {escape(notice.message)} [dim]{escape(notice.advice)}[/]", (0, 0, 0, 1)))
 
 
-def matrix_table(estimate: TransitionEstimate, width: int = 120) -> Table:
+def _matrix_table(estimate: TransitionEstimate, width: int) -> Table:
     """Return the matrix in per cent, shaded, with each class's noise rate, in `width` columns."""
     from dualt.labels import visible_name
 
-    n_classes = len(estimate.class_names)
-    longest = min(10, width - _RATE_WIDTH - 5 * n_classes - 1)
-    names = [shorten(visible_name(name), longest) for name in estimate.class_names]
-    first = max(_LEAST_NAME, 1 + max(map(len, names)))
+    least, most = _NAME_WIDTHS
+    room = min(max((width - _RATE_WIDTH) // (len(estimate.class_names) + 1) - 1, least), most)
+    names = [Text(f"{shorten(visible_name(name), room)} ", no_wrap=True) for name in estimate.class_names]
     table = Table(title="P(given label | true class), %", title_justify="left", box=None, padding=(0, 0))
-    table.add_column("true ╲ given ", justify="right", style="bold", min_width=first)
+    table.add_column("true ╲ given ", justify="right", style="bold")
     for name in names:
-        short = shorten(name, max(min(10, (width - _RATE_WIDTH - first) // n_classes - 1), 4))
-        table.add_column(Text(f"{short} "), justify="right", min_width=5, no_wrap=True)
-    table.add_column("  wrong", justify="left", no_wrap=True)
+        table.add_column(name, justify="right", min_width=least + 1, no_wrap=True)
+    table.add_column("  wrong", no_wrap=True)
     for row, name in enumerate(names):
         cells = [_shaded(value, diagonal=row == column) for column, value in enumerate(estimate.transition[row])]
-        table.add_row(Text(f"{name} ", no_wrap=True), *cells, f"  {estimate.noise_rates[row]:.1%}")
+        table.add_row(name, *cells, f"  {estimate.noise_rates[row]:.1%}")
     return table
 
 
