@@ -242,8 +242,8 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
         row = next((row for row, (one, two) in enumerate(zip(other, first, strict=True)) if one != two), None)
         if row is not None:
             raise InputError(
-                f"Expected the same ids in the same order in {data.probs} and {data.labels}, got {other[row][:80]!r} and"
-                f" {first[row][:80]!r} at row {row}. Sort both by {name!r}."
+                f"Expected the same ids in the same order in {data.probs} and {data.labels}, got"
+                f" {other[row][:80]!r} and {first[row][:80]!r} at row {row}. Sort both by {name!r}."
             )
     if folder is None:
         return first

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+import dualt
 from dualt.cli.options import Json
 from dualt.cli.terminal import print_json, progress, say
 from dualt.errors import InputError
@@ -113,9 +114,7 @@ def _reproduce(
 
 def _possible(runs: list[RunSpec]) -> list[RunSpec]:
     """Return the runs whose data are here, and say which data sets are not."""
-    from dualt.datasets import REGISTRY, data_root
-
-    absent = {name for run in runs if not REGISTRY[name := run.posterior.dataset].is_present()}
+    absent = {name for run in runs if not dualt.datasets.REGISTRY[name := run.posterior.dataset].is_present()}
     for name in sorted(absent):
-        say(f"left out: {name} is not in {data_root()} (dualt data get {name})", fg="yellow", err=True)
+        say(f"left out: {name} is not in {dualt.datasets.data_root()} (dualt data get {name})", fg="yellow", err=True)
     return [run for run in runs if run.posterior.dataset not in absent]

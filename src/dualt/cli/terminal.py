@@ -21,15 +21,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+import dualt
 from dualt.errors import DualtWarning
 from dualt.files import json_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from dualt.issues import LabelIssues
-    from dualt.results import TransitionEstimate
 
 # All but tabs and line ends: names of files and classes may carry commands to a terminal. Lone surrogates stand for
 # bytes of a file name that are not UTF-8, and cannot be written.
@@ -185,13 +183,11 @@ def show_next(out: Console, steps: Mapping[str, str], *written: Path | None) -> 
         out.print(f" {escape(step)}   [dim]{what}[/]", soft_wrap=True)
 
 
-def show_estimate(out: Console, estimate: TransitionEstimate, level: float = 0.95) -> None:
+def show_estimate(out: Console, estimate: dualt.TransitionEstimate, level: float = 0.95) -> None:
     """Print the headline, the matrix (or its largest confusions) and the notices."""
-    from dualt.results.claims import footnote, headline
-
     names, n_classes = estimate.class_names, len(estimate.class_names)
     out.print(
-        f"\n[bold]{headline(estimate, level)}[/]"
+        f"\n[bold]{dualt.results.claims.headline(estimate, level)}[/]"
         f"   [dim]{estimate.n_samples:,} rows, {n_classes:,} classes, estimator {estimate.estimator}[/]\n"
     )
     if n_classes <= _MATRIX_CLASSES and (n_classes + 1) * (_NAME_WIDTHS[0] + 1) + _RATE_WIDTH <= out.width:
@@ -205,7 +201,7 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float = 0.9
         for true, given, share in _largest_off_diagonal(estimate.transition):
             confusions.add_row(_name(names[true]), _name(names[given]), f"{share:.1%}")
         out.print(rates, confusions)
-    out.print(f"\n[dim]{footnote(estimate)}[/]")
+    out.print(f"\n[dim]{dualt.results.claims.footnote(estimate)}[/]")
     show_notices(out, estimate.warnings)
 
 
@@ -217,13 +213,11 @@ def show_notices(out: Console, found: Sequence[Any]) -> None:
         out.print(Padding(f"[yellow]•[/] {escape(notice.message)} [dim]{escape(notice.advice)}[/]", (0, 0, 0, 1)))
 
 
-def _matrix_table(estimate: TransitionEstimate, width: int) -> Table:
+def _matrix_table(estimate: dualt.TransitionEstimate, width: int) -> Table:
     """Return the matrix in per cent, shaded, with each class's noise rate, in `width` columns."""
-    from dualt.labels import visible_name
-
     least, most = _NAME_WIDTHS
     room = min(max((width - _RATE_WIDTH) // (len(estimate.class_names) + 1) - 1, least), most)
-    names = [Text(f"{shorten(visible_name(name), room)} ", no_wrap=True) for name in estimate.class_names]
+    names = [Text(f"{shorten(dualt.labels.visible_name(name), room)} ", no_wrap=True) for name in estimate.class_names]
     table = Table(title="P(given label | true class), %", title_justify="left", box=None, padding=(0, 0))
     table.add_column("true ╲ given ", justify="right", style="bold")
     for name in names:
@@ -235,13 +229,11 @@ def _matrix_table(estimate: TransitionEstimate, width: int) -> Table:
     return table
 
 
-def show_issues(out: Console, found: LabelIssues, level: float = 0.95) -> None:
+def show_issues(out: Console, found: dualt.LabelIssues, level: float = 0.95) -> None:
     """Print the headline, the most suspect labels, the pairs of classes they are in, and the notices."""
-    from dualt.results import claims
-
     estimate, n_flagged, n_labelled = found.transition_estimate, len(found.indices), f"{found.n_labelled:,}"
     headline = f"About {found.expected_count:,.0f} of {n_labelled} labels look wrong."
-    out.print(f"\n[bold]{headline if estimate is None else claims.headline(estimate, level)}[/]")
+    out.print(f"\n[bold]{headline if estimate is None else dualt.results.claims.headline(estimate, level)}[/]")
     if n_flagged:
         n_wrong = int(found.probably_wrong.sum())
         n_doubtful = n_flagged - n_wrong
@@ -260,7 +252,7 @@ def show_issues(out: Console, found: LabelIssues, level: float = 0.95) -> None:
     show_notices(out, () if estimate is None else estimate.warnings)
 
 
-def issues_table(found: LabelIssues, width: int = 120) -> Table:
+def issues_table(found: dualt.LabelIssues, width: int = 120) -> Table:
     """Return the most suspect labels, the class each should have and, where there is room, the start of its text."""
     room = min(width - _ISSUE_WIDTH, 60)
     named, texts = [] if found.ids is None else ["id"], found.texts if room >= 20 else None
@@ -298,9 +290,7 @@ def shorten(name: str, width: int = 10) -> str:
 
 
 def _name(class_name: str) -> Text:
-    from dualt.labels import visible_name
-
-    return Text(shorten(visible_name(class_name), 24))
+    return Text(shorten(dualt.labels.visible_name(class_name), 24))
 
 
 def _shaded(value: float, *, diagonal: bool) -> Text:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import shlex
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.markup import escape
 from typer import Argument, Option
 
+import dualt
 from dualt.cli import options
 from dualt.cli.terminal import console, print_json, progress, show_estimate, show_next
 from dualt.errors import InputError, UnknownNameError
@@ -25,12 +26,9 @@ from dualt.files import atomic_write, json_text, make_folder, read_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dualt.datasets import Split
-    from dualt.issues import LabelIssues
     from dualt.nn.config import TrainingConfig
     from dualt.nn.loop import EpochRecord
     from dualt.nn.run import RobustRun
-    from dualt.results import TransitionEstimate
 
 # As in dualt.nn.methods.METHODS, which would import torch.
 _METHODS = (
@@ -88,9 +86,7 @@ def train(
 
     In several processes: `torchrun --nproc-per-node 2 -m dualt train mnist -o model/`
     """
-    from dualt.io.tables import TABLES
-
-    if network is not None or Path(data).suffix.lower() not in TABLES:
+    if network is not None or Path(data).suffix.lower() not in dualt.io.tables.TABLES:
         if text is not None or features is not None or merge_labels:
             raise InputError("Expected --text, --features and --merge-labels with a table and without --network.")
         named = options.parse_settings(settings)
@@ -154,22 +150,19 @@ def _train_table(
     import numpy as np
     import pandas as pd
 
-    from dualt import find_label_issues, io
     from dualt.cli.inputs import learn, read_raw, warn_missing
     from dualt.crossfit.table_model import TableModel
     from dualt.issues.corrections import training_set
-    from dualt.results.claims import doubt
-    from dualt.transition import match_transition
 
     raw = read_raw(data, learning)
     with progress() as advance:
         found = learn(raw, learning, n_jobs=data.n_jobs, random_state=random_state, on_progress=advance)
-    known = None if transition is None else match_transition(*io.load_transition(transition), found.class_names)
+    known = _known(transition, found.class_names)
     warn_missing(np.flatnonzero(found.labelled), len(found))
-    issues = find_label_issues(found, raw.labels, known, estimator=estimator)
+    issues = dualt.find_label_issues(found, raw.labels, known, estimator=estimator)
     issues = replace(issues, ids=raw.beside.get(data.id_column or ""), texts=raw.texts)
     estimate = issues.transition_estimate
-    distrust = None if estimate is None else doubt(estimate)
+    distrust = None if estimate is None else dualt.results.claims.doubt(estimate)
     right = issues.probability_right.astype(np.float64)
     rows, learned, _ = training_set("clean" if distrust is None else "posterior", issues, found.given, right)
     kept = np.arange(len(found)) if rows is None else rows
@@ -212,24 +205,22 @@ def _train_network(
     resume: bool,
     overwrite: bool,
 ) -> tuple[RobustRun, dict[str, Any]]:
-    """Train networks, with checkpoints, and write them into `folder`: return the run, and what the first process wrote."""
-    from dualt import io
-    from dualt import noise as noises
-    from dualt.datasets import load_dataset, split_dataset
-    from dualt.io.table_columns import NotNumbersError
+    """Train networks, with checkpoints, and write them into `folder`; return the run, and what was written of it."""
     from dualt.nn.config import recipe_of
     from dualt.nn.distributed import joined_world
     from dualt.nn.run import Stages, training_data
-    from dualt.transition import match_transition
 
     try:
-        dataset = load_dataset(data, **{name: value for name, value in reading.items() if value is not None})
-    except NotNumbersError as error:
+        chosen = {name: value for name, value in reading.items() if value is not None}
+        dataset = dualt.datasets.load_dataset(data, **chosen)
+    except dualt.io.table_columns.NotNumbersError as error:
         raise InputError(f"{error} Networks need numbers: leave --network out.") from None
-    known = None if transition is None else match_transition(*io.load_transition(transition), dataset.class_names)
+    known = _known(transition, dataset.class_names)
     config, seed = replace(config, transition=known), config.random_state
-    matrix = None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=seed)
-    split = split_dataset(dataset, matrix, random_state=seed, validation_fraction=config.validation_fraction)
+    matrix = None if noise is None else dualt.noise.from_name(noise, dataset.n_classes, random_state=seed)
+    split = dualt.datasets.split_dataset(
+        dataset, matrix, random_state=seed, validation_fraction=config.validation_fraction
+    )
     asked = {"label": reading["label"], "size": reading["size"], "noise": noise, **vars(config)}
     asked = {name: value for name, value in asked.items() if name not in ("device", "n_jobs", "recipes")}
     asked["transition"] = None if known is None else known.tolist()
@@ -256,6 +247,11 @@ def _train_network(
         return run, _save(run, split, folder) if rank == 0 else {}
 
 
+def _known(path: Path | None, class_names: Sequence[str]) -> Any:
+    """Return the matrix of a file, its classes in the order of the data."""
+    return None if path is None else dualt.transition.match_transition(*dualt.io.load_transition(path), class_names)
+
+
 def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
     """Return the configuration; settings that are not fields of it are options of the method or the network."""
     from dualt.nn.config import TrainingConfig
@@ -279,18 +275,17 @@ def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
     return TrainingConfig(**given | options | among(free))
 
 
-def _save(run: RobustRun, split: Split, folder: Path) -> dict[str, Any]:
+def _save(run: RobustRun, split: dualt.datasets.Split, folder: Path) -> dict[str, Any]:
     """Write the model, the run and its page into `folder`, and return the run as plain data."""
     import numpy as np
 
     from dualt.nn.run import issues_of_all_rows
-    from dualt.transition import l1_error
 
     dataset = split.dataset
     content = {"data": dataset.name, "n_samples": len(split.train_noisy), **run.to_dict()}
     for name, matrix in (("l1_error", run.transition), ("learned_l1_error", run.learned_transition)):
         if split.transition is not None and matrix is not None:
-            content[name] = l1_error(split.transition, matrix)
+            content[name] = dualt.l1_error(split.transition, matrix)
     about = {name: content[name] for name in ("data", "test_accuracy", "random_state")}
     run.as_model(dataset, **about).save(folder)
     (folder / _MODELS[1]).unlink(missing_ok=True)  # of the run before
@@ -303,7 +298,7 @@ def _save(run: RobustRun, split: Split, folder: Path) -> dict[str, Any]:
     return content
 
 
-def _write_run(folder: Path, content: Mapping[str, Any], issues: LabelIssues | None, **page: Any) -> None:
+def _write_run(folder: Path, content: Mapping[str, Any], issues: dualt.LabelIssues | None, **page: Any) -> None:
     """Write the run as JSON, and the page of its label issues, if there are any."""
     with atomic_write(folder / _RUN) as stream:
         stream.write(json_text(content) + "\n")
@@ -313,7 +308,7 @@ def _write_run(folder: Path, content: Mapping[str, Any], issues: LabelIssues | N
         (folder / _REPORT).unlink(missing_ok=True)  # of the run before
 
 
-def _show_claim(out: Console, estimate: TransitionEstimate | None, distrust: str | None, instead: str) -> None:
+def _show_claim(out: Console, estimate: dualt.TransitionEstimate | None, distrust: str | None, instead: str) -> None:
     """Print the estimate, or why there is none and what was done instead."""
     if distrust is not None:
         out.print(f"[bold]No noise rate can be claimed[/]: {escape(distrust)}. {instead}", soft_wrap=True)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.markup import escape
 from typer import Argument, Option
 
+import dualt
 from dualt.cli.options import Features, Jobs, Json, output_option
 from dualt.cli.terminal import again, console, plain_table, print_json, progress, show_next, show_notices, words_of
 from dualt.errors import InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from dualt.votes import Votes
 
 _LISTED = 12
 
@@ -47,22 +46,19 @@ def votes(
 
     Example: `dualt votes export.json --text text -o consensus.csv --report page.html`
     """
-    from dualt.io.tables import write_table
-    from dualt.votes import combine_votes
-
     table, columns, about, learned = _read(
         data, {"item": item, "annotator": annotator, "label": label}, items, text, features
     )
     item = columns.get("item") or table.index.name
     voices = None if about is None else _learned(table, columns, about[learned], text, n_jobs)
-    found = combine_votes(table, voices, **columns)
+    found = dualt.combine_votes(table, voices, **columns)
     if verified is not None:
-        found = combine_votes(table, voices, **columns, verified=_true_classes(verified, item, found))
+        found = dualt.combine_votes(table, voices, **columns, verified=_true_classes(verified, item, found))
     names = {"item": item or "item", "label": label or "label"}
     if output is not None:
-        write_table(output, _consensus(found, names, columns, about))
+        dualt.io.write_table(output, _consensus(found, names, columns, about))
     if annotators is not None:
-        write_table(annotators, found.annotators.round(4))
+        dualt.io.write_table(annotators, found.annotators.round(4))
     chosen = found.next_items(next_items)
     words = [str(output or "consensus.csv"), *words_of(label=names["label"], id=names["item"])]
     if report is not None:
@@ -87,16 +83,14 @@ def _read(
 ) -> tuple[DataFrame, dict[str, Any], DataFrame | None, list[str]]:
     """Return the votes, their columns (none: a column per annotator), what is known of each item, and what to learn."""
     from dualt.io.table_columns import Table, choose_columns
-    from dualt.io.tables import read_table
-    from dualt.votes import read_votes
     from dualt.votes.tables import COLUMNS
 
-    votes, about, learned = read_votes(data), None, [] if text is None else [text]
+    votes, about, learned = dualt.votes.read_votes(data), None, [] if text is None else [text]
     item = columns["item"] or next((name for name in COLUMNS["item"] if name in votes.columns), None)
     if text or features:
         if item is None:
             raise InputError("Expected --item, the column that says which texts belong to a vote, got none.")
-        source = votes if items is None else read_table(items)
+        source = votes if items is None else dualt.io.read_table(items)
         table = Table(items or data, source, tuple(map(str, source.columns)))
         for name in (item, *learned):
             table.position(name)
@@ -110,7 +104,7 @@ def _read(
 
 
 def _consensus(
-    found: Votes, names: Mapping[str, str], columns: Mapping[str, Any], about: DataFrame | None
+    found: dualt.Votes, names: Mapping[str, str], columns: Mapping[str, Any], about: DataFrame | None
 ) -> DataFrame:
     """Return the consensus under the user's own column names, with what is known of the items."""
     frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
@@ -120,11 +114,9 @@ def _consensus(
     return frame.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
 
 
-def _true_classes(path: Path, item: str | None, found: Votes) -> dict[Any, str]:
+def _true_classes(path: Path, item: str | None, found: dualt.Votes) -> dict[Any, str]:
     """Return the true class by item; an index is the row of the consensus."""
-    from dualt.io.tables import read_table
-
-    table = read_table(path)
+    table = dualt.io.read_table(path)
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
     name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
     if truth is None or name is None:
@@ -147,29 +139,25 @@ def _learned(
     """Return out-of-fold probabilities of models trained on the consensus of the votes."""
     import pandas as pd
 
-    from dualt.crossfit import cross_fit
-    from dualt.votes import combine_votes
-    from dualt.votes.tables import as_ballots
-
     try:
-        first = combine_votes(table, **columns)
+        first = dualt.combine_votes(table, **columns)
         labels = pd.Series(first.labels, first.items)
     except InputError:  # one vote on each item is all there is to learn
-        ballots = as_ballots(table, **columns)
+        ballots = dualt.votes.tables.as_ballots(table, **columns)
         labels = pd.Series(ballots.classes[ballots.vote], ballots.items[ballots.item])
     missing = labels.index.difference(about.index)
     if len(missing):
         raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
     with progress() as advance:
-        found = cross_fit(about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance)
+        found = dualt.cross_fit(
+            about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance
+        )
     return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
 
 
-def _write_page(path: Path, found: Votes, chosen: Any, texts: list[str] | None, command: str) -> None:
+def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: list[str] | None, command: str) -> None:
     """Write the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
     import numpy as np
-
-    from dualt.issues import LabelIssues
 
     given, listed = found.codes, np.isin(found.items, chosen)
     others = np.where(np.eye(len(found.class_names), dtype=bool)[given], -1, found.posterior)
@@ -183,14 +171,14 @@ def _write_page(path: Path, found: Votes, chosen: Any, texts: list[str] | None, 
     right = found.probability.astype(np.float32)
     by_pair = np.eye(len(found.class_names))[given].T @ found.posterior
     matrix, ids = np.asarray(found.consensus.transition), [str(name) for name in found.items]
-    issues = LabelIssues(
+    issues = dualt.LabelIssues(
         given, right, given, right, by_pair, listed, found.class_names, matrix, found.consensus, ids=ids, texts=texts
     )
     title = "Consensus of several annotators"
     issues.to_report(path, title=title, notes=notes, second=second, votes=found, command=command)
 
 
-def _content(found: Votes, chosen: Any) -> dict[str, Any]:
+def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
     people = found.annotators.astype(object).where(found.annotators.notna(), None)
     return {
         "n_items": len(found.items), "n_votes": len(found.ballots.item), "class_names": list(found.class_names),
@@ -201,9 +189,8 @@ def _content(found: Votes, chosen: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show(found: Votes) -> None:
-    from dualt.results.claims import percent
-
+def _show(found: dualt.Votes) -> None:
+    percent = dualt.results.claims.percent
     out, (low, high), ballots = console(), found.noise_rate_interval, found.ballots
     between = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
     out.print(
