@@ -102,8 +102,11 @@ def audit(
     content, sentences = _progress(plan, sheet, reached, target)
     if as_json:
         written = {"output": output, "report": report, "backup": backup}
-        files = {name: None if path is None else str(path) for name, path in written.items()}
-        print_json(files | {"design": design, "indices": sheet.rows.tolist()} | content)
+        print_json(
+            {name: path and str(path) for name, path in written.items()}
+            | {"design": design, "indices": sheet.rows.tolist()}
+            | content
+        )
         return
     n_open = len(sheet.rows) - len(sheet.filled)
     sentences += [] if backup is None else [f"The earlier file is kept as {backup}."]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import logging
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+import dualt
 from dualt import io
 from dualt.audit import Sheet, read_sheet
 from dualt.cli.options import Data, Estimation, Learning, parse_settings
@@ -35,11 +34,6 @@ from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior, connected
 from dualt.validation import check_same_length
-
-if TYPE_CHECKING:
-    from pandas import Series
-
-    from dualt.crossfit import OutOfFold
 
 _log = logging.getLogger(__name__)
 # Rows or ids that a notice lists, and columns that a page shows unless --show names others.
@@ -79,7 +73,7 @@ def opened(data: Data, learning: Learning, determined: bool | None = None) -> It
     `determined` is whether an expert could always tell the class from the example; by default as the data suggest.
     """
     with progress() as advance, connected(data.dask) if data.dask else nullcontext():
-        if learning.features or learning.group or learning.model or is_raw(data, learning):
+        if learning.features or learning.group or is_raw(data, learning):
             examples = _learned(data, learning, advance)
             if determined is None and examples.posterior.determined is not None:
                 _log.warning("%s", _ASSUMED[examples.posterior.determined])
@@ -279,7 +273,7 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
     if data.labels is not None or data.columns is not None or data.dask is not None:
         raise InputError(
             "Expected one table or folder with labels to learn from, got LABELS, --probs or --dask as well."
-            " Leave out --features, --group and --model where there are probabilities."
+            " Leave out --features and --group where there are probabilities."
         )
     raw = read_raw(data, learning)
     found = learn(raw, learning, n_jobs=data.n_jobs, on_progress=advance)
@@ -287,11 +281,6 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
     models = several if len(found.members) > 1 else "A model, judged on rows it was not trained on, agrees"
     _log.warning("%s with %s of the labels.", models, f"{found.agreement:.0%}")
     _log.info("Models: %s", found.model)
-    if found.agreement <= most_frequent(found):
-        _log.warning(
-            "That is no better than always naming the most frequent class: what follows means little. Give more to"
-            " learn from (--text, --features), or a better model (--model)."
-        )
     names = None if data.classes is None else io.load_class_names(data.classes)
     if names is None or {*names} == {*found.class_names}:
         names = found.class_names
@@ -304,39 +293,9 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
     return Examples(posterior, ids, raw.texts, folder, {name: raw.columns[name] for name in shown}, raw.written)
 
 
-def most_frequent(found: OutOfFold) -> float:
-    """Return the share of the most frequent label."""
-    return float(np.bincount(found.given[found.labelled]).max() / found.labelled.sum())
-
-
-def learn(raw: Raw, learning: Learning, **options: Any) -> OutOfFold:
-    """Return out-of-fold probabilities of raw data, by our models or by the user's."""
-    from dualt.crossfit import cross_fit
-
-    own = None if learning.model is None else _load_model(learning.model)
-    try:
-        return cross_fit(raw.examples, raw.labels, model=own, quick=learning.quick, **raw.options, **options)
-    except (ValueError, TypeError, AttributeError) as error:
-        if learning.model is None or type(error).__module__.startswith("dualt"):
-            raise
-        raise InputError(f"The model of {learning.model} could not be fitted: {error}") from error
-
-
-def _load_model(spec: str) -> Any:
-    """Return the classifier that `module:factory` makes; modules of the working folder are found."""
-    from dualt.crossfit.folds import check_classifier
-
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    module, _, name = spec.partition(":")
-    try:
-        made = getattr(import_module(module), name)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"Expected --model module:factory, a function without arguments that makes a classifier, got {spec!r}:"
-            f" {error}."
-        ) from error
-    return check_classifier(made)
+def learn(raw: Raw, learning: Learning, **options: Any) -> dualt.OutOfFold:
+    """Return out-of-fold probabilities of raw data."""
+    return dualt.cross_fit(raw.examples, raw.labels, quick=learning.quick, **raw.options, **options)
 
 
 def read_raw(data: Data, learning: Learning) -> Raw:
@@ -430,12 +389,4 @@ def _as_examples(columns: Mapping[str, Sequence[str]], texts: list[str], learnin
         return load_array(Path(learning.features or "")), {"kind": "embedding"}
     if [*columns] == texts and len(texts) == 1:
         return columns[texts[0]], {"kind": "text"}
-    frame = pd.DataFrame(columns)
-    if learning.model is None or texts:
-        return frame, {"text": texts or None}
-
-    def numbers_if_all_are(column: Series[Any]) -> Series[Any]:
-        numbers = pd.to_numeric(column, errors="coerce")
-        return numbers if (numbers.notna() | (column == "")).all() else column
-
-    return frame.apply(numbers_if_all_are).to_numpy(), {}
+    return pd.DataFrame(columns), {"text": texts or None}

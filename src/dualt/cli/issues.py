@@ -67,7 +67,9 @@ def issues(
             source = dualt.transition.match_transition(*known, examples.posterior.coder.names)
         found = examples.find_issues(source, top=top, threshold=threshold)
         page = {} if report is None else _page_options(data, learning, examples, found, show)
-    found = _with_image_names(found, images)
+    if images is not None and images.is_dir():
+        files = dualt.report.previews.match_files(images, len(found), found.ids)
+        found = replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
     decided = _decided_rows(found, reviewed, examples.written)
     found = found.without([row for row, label in decided.items() if label == found.given_names[row]])
     if report is not None:
@@ -138,14 +140,6 @@ def _page_options(
         "second": dict(zip(doubtful.tolist(), second, strict=True)),
         "command": None if dualt.io.is_sharded(labels) else command,
     }
-
-
-def _with_image_names(found: dualt.LabelIssues, images: Path | None) -> dualt.LabelIssues:
-    """Return the issues with the file of each row, if `--images` is a folder."""
-    if images is None or not images.is_dir():
-        return found
-    files = dualt.report.previews.match_files(images, len(found), found.ids)
-    return replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
 
 
 def _decided_rows(found: dualt.LabelIssues, review: Path | None, written: Sequence[str] | None) -> dict[int, str]:

@@ -166,7 +166,6 @@ class Learning:
     text: Text = None
     features: Features = None
     group: Annotated[str | None, _learning(help="Column of groups: rows of one group stay in one fold.")] = None
-    model: Annotated[str | None, _learning(metavar="MODULE:FACTORY", help="Your own scikit-learn classifier.")] = None
     quick: Annotated[bool, _learning("--quick", help="Fit one plain model instead of several.")] = False
     merge_labels: MergeLabels = False
 
