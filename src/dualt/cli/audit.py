@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -17,7 +16,6 @@ from dualt.errors import DualtError, InputError, LabelsError
 from dualt.files import check_readable, keep_backup
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 _SIZE = 200
@@ -67,22 +65,22 @@ def audit(
     has_probs = probs is not None or (can_learn and bool(asked))
     if report is not None and not has_probs:
         raise InputError("Expected --probs, columns or images to learn from with --report: the page shows predictions.")
-    rows = _read_rows(data, learning)
-    earlier = _read_earlier(output, rows.given, adding=more is not None)
+    given, labelled, ids, texts = _read_rows(data, learning)
+    earlier = _read_earlier(output, given, adding=more is not None)
     design = _design(design, earlier, has_probs=has_probs)
     found = None
     if probs is not None or (has_probs and (design == "stratified" or report is not None)):
         with opened(data, learning) as examples:
             found = examples.find_issues()
-            reached = _reached(rows, earlier, examples.posterior, found.transition_estimate)
+            reached = _reached(given, labelled, earlier, examples.posterior, found.transition_estimate)
     else:
-        warn_missing(rows.labelled, len(rows.given))
-        reached = _reached(rows, earlier)
-    wrong = None if found is None else 1 - found.probability_right[rows.labelled].astype(float)
-    plan = dualt.audit.design.Plan.of(len(rows.labelled), design, wrong)
-    before = None if earlier is None else rows.labelled.searchsorted(earlier.rows)
-    drawn = plan.draw(_total(size, more, earlier, len(rows.labelled)), random_state, before)
-    sheet = dualt.audit.Sheet.of_draw(rows.given, drawn._replace(rows=rows.labelled[drawn.rows]), rows.ids, rows.texts)
+        warn_missing(labelled, len(given))
+        reached = _reached(given, labelled, earlier)
+    wrong = None if found is None else 1 - found.probability_right[labelled].astype(float)
+    plan = dualt.audit.design.Plan.of(len(labelled), design, wrong)
+    before = None if earlier is None else labelled.searchsorted(earlier.rows)
+    drawn = plan.draw(_total(size, more, earlier, len(labelled)), random_state, before)
+    sheet = dualt.audit.Sheet.of_draw(given, drawn._replace(rows=labelled[drawn.rows]), ids, texts)
     sheet = sheet if earlier is None else sheet.with_true_of(earlier)
     first, without = None if has_probs or can_learn else "PROBS", ["-o", "--json"]
     if data.labels is not None:  # `dualt estimate` takes files of probabilities first
@@ -142,16 +140,8 @@ def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:
     return options.Data(labels, **named, columns=str(probs))
 
 
-class _Rows(NamedTuple):
-    """The given labels of all rows, the positions of those that have one, and their ids and texts."""
-
-    given: NDArray[Any]
-    labelled: NDArray[np.intp]
-    ids: Sequence[str] | None
-    texts: Sequence[str] | None
-
-
-def _read_rows(data: options.Data, learning: options.Learning) -> _Rows:
+def _read_rows(data: options.Data, learning: options.Learning) -> tuple[NDArray[Any], Any, Any, Any]:
+    """Return the labels of all rows, the numbers of those that have one, and their ids and texts, if any."""
     import numpy as np
 
     from dualt.cli.inputs import read_column, read_raw, read_texts
@@ -160,7 +150,7 @@ def _read_rows(data: options.Data, learning: options.Learning) -> _Rows:
     path, folder = data.labels or data.probs, data.image_folder
     if folder is not None and data.labels is None:  # without the images that cannot be read
         raw = read_raw(data, learning)
-        return _Rows(raw.labels, np.arange(len(raw.labels)), raw.beside[dualt.io.image_folder.FILE_COLUMN], None)
+        return raw.labels, np.arange(len(raw.labels)), raw.beside[dualt.io.image_folder.FILE_COLUMN], None
     given = as_label_array(dualt.io.load_labels(path, column=data.label, missing=True))
     given = given.argmax(axis=1) if given.ndim == 2 else given
     labelled = np.flatnonzero(~is_missing(given))
@@ -170,7 +160,7 @@ def _read_rows(data: options.Data, learning: options.Learning) -> _Rows:
         # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
         given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
     ids = dualt.io.read_class_folder(folder).files if folder else read_column(data, data.id_column, len(given))
-    return _Rows(given, labelled, ids, read_texts(data, learning, len(given)))
+    return given, labelled, ids, read_texts(data, learning, len(given))
 
 
 def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> dualt.audit.Sheet | None:
@@ -211,7 +201,8 @@ def _design(
 
 
 def _reached(
-    rows: _Rows,
+    given: NDArray[Any],
+    labelled: NDArray[Any],
     earlier: dualt.audit.Sheet | None,
     posterior: dualt.rows.NoisyPosterior | None = None,
     estimate: dualt.TransitionEstimate | None = None,
@@ -221,10 +212,10 @@ def _reached(
         return None
     if {*strata[earlier.filled]} < {*strata}:  # a stratum is not begun
         return None
-    verified = earlier.audit().among(rows.labelled)
+    verified = earlier.audit().among(labelled)
     if posterior is not None and estimate is not None:
         return dualt.estimators.estimate_verified(posterior, estimate, verified).noise_rate_interval()
-    given = rows.given[rows.labelled]
+    given = given[labelled]
     is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)[:, None]
     interval = dualt.audit.intervals.share_intervals(
         (is_wrong, 0 * is_wrong, 0 * is_wrong[0]), verified.weights(len(given))

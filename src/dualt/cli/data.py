@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-import dualt
 from dualt.cli.options import Command, Group, Json
 from dualt.cli.terminal import print_json, say
 
@@ -29,14 +28,12 @@ def get(
 
     Example: dualt data get mnist
     """
-    fetched, root = dualt.datasets.download(name), dualt.datasets.data_root()
+    from dualt.datasets import REGISTRY, data_root, download
+
+    fetched, root = download(name), data_root()
     if as_json:
         print_json({"name": name, "root": str(root), "fetched": [str(path) for path in fetched]})
     elif fetched:
         say(f"{name}: downloaded {', '.join(map(str, fetched))}")
     else:
-        say(
-            f"{name}: already in {root}"
-            if dualt.datasets.REGISTRY[name].folder
-            else f"{name}: built in, nothing to download"
-        )
+        say(f"{name}: already in {root}" if REGISTRY[name].folder else f"{name}: built in, nothing to download")

@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 from typer import Argument, Option
 from typer.core import TyperCommand, TyperGroup
 
+import dualt
 from dualt.cli.terminal import notices, running
 from dualt.errors import DualtError, InputError
 from dualt.files import check_outputs, check_writable_target
@@ -74,15 +75,13 @@ class Command(_PlainFlags, TyperCommand):
 
 def _check_paths(values: dict[str, Any]) -> None:
     """Refuse an output that is an input or another output, or that cannot be written."""
-    from dualt.io import find_shards
-
     written = {name: Path(values[name]).expanduser() for name in _OUTPUTS if values.get(name)}
     # A text may be a path too: DATA of train and predict is the name of a data set or a path.
     given = [value for name, value in values.items() if name not in _OUTPUTS and isinstance(value, (str, Path))]
     read = [Path(value).expanduser() for value in given if written]
     for path in [*read]:
         with suppress(DualtError, OSError):  # refused where it is read
-            read += find_shards(path)
+            read += dualt.io.find_shards(path)
     check_outputs(written.values(), read)
     for name, path in written.items():
         if name != "folder":
@@ -153,10 +152,8 @@ class Data:
     @property
     def image_folder(self) -> Path | None:
         """The folder of images, if the labels are a folder per class."""
-        from dualt.io import is_class_folder
-
         folder = self.labels or self.probs
-        return folder if is_class_folder(folder) else None
+        return folder if dualt.io.is_class_folder(folder) else None
 
 
 @dataclass(frozen=True)
