@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    predictions: Annotated[Path, Argument(help="Predicted classes, or probabilities, of the test rows.")],
+    predictions: Annotated[Path, Argument(help="Predicted classes of the test rows, or probabilities (.npy).")],
     labels: Annotated[Path, Argument(help="Given labels of the test rows.")],
     transition: Annotated[Path | None, Option(help="How noisy the labels are: .json of `dualt estimate`.")] = None,
     verified: Annotated[Path | None, Option(help="Test labels checked by hand; see `dualt audit`.")] = None,
@@ -48,7 +48,7 @@ def evaluate(
     sheet = None if verified is None else dualt.audit.read_sheet(verified)
     audit = None if sheet is None else sheet.audit()
     given = dualt.io.load_labels(labels, column=label, missing=True)
-    models = {path: _predictions(path, given) for path in (predictions, against) if path is not None}
+    models = {path: _predictions(path) for path in (predictions, against) if path is not None}
     for path, model in models.items():
         if len(model) != len(given):
             raise LabelsError(
@@ -78,30 +78,16 @@ def evaluate(
         say(f"To measure it: dualt audit {named}, then {again(None, '--verified', 'audit.csv')}")
 
 
-def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
-    """Read predicted classes (in a table, the column `prediction` or `predicted`, or its only one), or probabilities.
-
-    Tables of `dualt probs` have the given labels beside columns of probabilities, named like the classes or p_<class>.
-    """
-    from dualt.io.table_columns import LABEL_COLUMNS, NotNumbersError, check_no_missing, choose_columns
-
+def _predictions(path: Path) -> NDArray[Any]:
+    """Read predicted classes or probabilities; in a table, the column `prediction` or `predicted`, or its only one."""
     if path.suffix.lower() not in dualt.io.tables.TABLES:
         return dualt.io.load_labels(path)
     table = dualt.io.open_table(path, "prediction")
-    columns = table.names or ()
-    column = next((name for name in ("prediction", "predicted") if name in columns), None)
-    if column or table.n_columns == 1:
-        return check_no_missing(table.read_column(column or 0), path)
-    try:
-        places, names = choose_columns(table, LABEL_COLUMNS)
-        values = table.read_numbers(places)
-    except NotNumbersError as error:
-        raise InputError(f"{error} Call the column of predicted classes 'prediction'.") from None
-    if names is None:
-        return values
-    if not {*names} & {*map(str, labels.ravel().tolist())}:
-        names = tuple(name.removeprefix("p_") for name in names)
-    return dualt.labels.as_text_array([names[place] for place in values.argmax(axis=1)])
+    column = next((name for name in ("prediction", "predicted") if name in (table.names or ())), None)
+    if column is None and table.n_columns > 1:
+        got = ", ".join(table.names or ()) or f"{table.n_columns} columns without names"
+        raise InputError(f"Expected predicted classes in a column 'prediction' or 'predicted' of {path}, got {got}.")
+    return dualt.io.table_columns.check_no_missing(table.read_column(column or 0), path)
 
 
 def _show(found: dualt.audit.NoisyAccuracy) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -70,8 +69,11 @@ def issues(
     if images is not None and images.is_dir():
         files = dualt.report.previews.match_files(images, len(found), found.ids)
         found = replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
-    decided = _decided_rows(found, reviewed, examples.written)
-    found = found.without([row for row, label in decided.items() if label == found.given_names[row]])
+    given, decided = found.given_names, dict[int, str]()
+    if reviewed is not None:
+        decisions = dualt.issues.read_review(reviewed)
+        decided = dualt.issues.review.decided_labels(decisions, examples.written or given, found.ids)
+        found = found.without([row for row, label in decided.items() if label == given[row]])
     if report is not None:
         pictures = images or (None if learning.text else examples.images)
         found.to_report(report, images=pictures, reviewed=decided, level=estimation.level, **page)
@@ -140,16 +142,3 @@ def _page_options(
         "second": dict(zip(doubtful.tolist(), second, strict=True)),
         "command": None if dualt.io.is_sharded(labels) else command,
     }
-
-
-def _decided_rows(found: dualt.LabelIssues, review: Path | None, written: Sequence[str] | None) -> dict[int, str]:
-    """Return the class that an earlier review decided for, by row; `written` are the labels before some were merged."""
-    if review is None:
-        return {}
-    if review.suffix.lower() in dualt.io.tables.TABLES and "true" in dualt.io.read_table(review).columns:
-        raise InputError(
-            f"Expected a review of flagged labels for --reviewed, got {review}, which is an audit. Use it by"
-            f" --verified {review}, or add to it with `dualt audit`."
-        )
-    decisions = dualt.issues.read_review(review)
-    return dualt.issues.review.decided_labels(decisions, written or found.given_names, found.ids)

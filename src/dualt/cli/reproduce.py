@@ -86,14 +86,11 @@ def _reproduce(
     from dualt.reproduce import read_records, render, results_of, run_sweep, runs_of
     from dualt.reproduce.figures import to_markdown
     from dualt.reproduce.results import to_rows
-    from dualt.reproduce.runs import GIVEN
 
     if not show:
         runs = _possible(runs_of(experiment))
         if not runs:
             return {}
-        if GIVEN in experiment.noise:
-            say("given: labels as they are; errors of matrices are unknown", fg="yellow", err=True)
         with progress() as advance:
 
             def on_progress(done: int, total: int, label: str) -> None:
