@@ -58,22 +58,20 @@ def issues(
     if export is not None:
         check_tool(export, output)
     with opened(data, learning, estimation.determined) as examples:
-        source: Any
-        if transition is None:
+        source: Any = None if transition is None else dualt.io.load_transition(transition)
+        if source is None:
             source = estimate_examples(examples, estimation)
         else:
-            known = dualt.io.load_transition(transition)
-            source = dualt.transition.match_transition(*known, examples.posterior.coder.names)
+            source = dualt.transition.match_transition(*source, examples.posterior.coder.names)
         found = examples.find_issues(source, top=top, threshold=threshold)
         page = {} if report is None else _page_options(data, learning, examples, found, show)
     if images is not None and images.is_dir():
         files = dualt.report.previews.match_files(images, len(found), found.ids)
         found = replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
-    given, decided = found.given_names, dict[int, str]()
-    if reviewed is not None:
-        decisions = dualt.issues.read_review(reviewed)
-        decided = dualt.issues.review.decided_labels(decisions, examples.written or given, found.ids)
-        found = found.without([row for row, label in decided.items() if label == given[row]])
+    decisions = [] if reviewed is None else dualt.issues.read_review(reviewed)
+    given = found.given_names
+    decided = dualt.issues.review.decided_labels(decisions, examples.written or given, found.ids)
+    found = found.without([row for row, label in decided.items() if label == given[row]])
     if report is not None:
         pictures = images or (None if learning.text else examples.images)
         found.to_report(report, images=pictures, reviewed=decided, level=estimation.level, **page)
@@ -87,8 +85,7 @@ def issues(
         return
     out = console()
     show_issues(out, found, estimation.level)
-    steps = _next_steps(found, data, learning, output, report, page.get("command"))
-    show_next(out, steps, output, report)
+    show_next(out, _next_steps(found, data, learning, output, report, page.get("command")), output, report)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
