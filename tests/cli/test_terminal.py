@@ -54,5 +54,3 @@ def test_progress_is_a_bar_or_a_line_now_and_then(monkeypatch, capsys, is_termin
         assert "reading rows" in shown.err
     else:
         assert shown.err.splitlines() == ["folds: 1 of 5", "folds: 5 of 5", "reading rows: a note"]
-    with terminal.progress(shown=False) as advance:
-        assert advance is None
