@@ -144,8 +144,6 @@ def test_an_audit_of_other_labels_is_refused_where_rows_have_none(folder):
     [
         (["--design", "stratified"], "Pass --probs, or --design uniform"),
         (["--design", "cluster"], "cluster"),
-        (["--size", 0], "--size from 1 to 3,000, the number of labels, got 0"),
-        (["--size", 9999], "--size from 1 to 3,000, the number of labels, got 9,999"),
         (["--target", "2"], "--target"),
         (["--more", 5], "new.csv"),
         (["--probs", "prob.npy"], "No such file: prob.npy"),
