@@ -8,7 +8,6 @@ import dualt
 from dualt import noise
 from dualt.errors import FileError, InputError
 from dualt.estimators import comparable
-from dualt.estimators._counts import resample_counts
 from dualt.io import load_transition
 from dualt.rows.chunks import normalize_counts
 
@@ -34,15 +33,6 @@ def test_intervals_cover_the_truth_as_often_as_they_say(estimator):
         low, high = dualt.estimate_transition(probs, noisy, estimator).confidence_interval(0.9)
         inside.append((low <= truth) & (truth <= high))
     assert 0.85 < np.mean(inside) < 0.96
-
-
-def test_resampled_counts_have_the_moments_of_a_multinomial():
-    counts = np.array([[40, 10], [0, 50]])
-    rng = np.random.default_rng(0)
-    drawn = np.array([resample_counts(counts, rng) for _ in range(4000)])
-    assert (drawn.sum(axis=(1, 2)) == 100).all()
-    np.testing.assert_allclose(drawn.mean(axis=0), counts, atol=0.4)
-    np.testing.assert_allclose(drawn.var(axis=0), counts * (1 - counts / 100), rtol=0.1, atol=1e-9)
 
 
 def test_a_zero_count_does_not_claim_certainty():
