@@ -158,9 +158,9 @@ def test_print_shows_the_matrix_and_the_rate_and_nothing_is_bootstrapped(monkeyp
     assert str(estimate).splitlines() == [
         "About 0 % of the labels look wrong by spade. (100 rows, spade)",
         "P(given label | true class), %",
-        "true \\ given    ant    bee",
-        "         ant  100.0    0.0",
-        "         bee    0.0  100.0",
+        "true \\ given   ant   bee",
+        "ant          100.0   0.0",
+        "bee            0.0 100.0",
     ]
     assert repr(estimate) == (
         "TransitionEstimate(estimator='spade', n_samples=100, n_classes=2, noise_rate=0.000,"
