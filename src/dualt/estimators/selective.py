@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import InputError
 from dualt.estimators._counts import count_fit
 from dualt.labels import Codes
 from dualt.results.fit import Fit
@@ -16,7 +15,6 @@ from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_count
 
 _FEWEST = 30
-_MOST_CLASSES = 1_000
 
 
 def selective(posterior: NoisyPosterior, *, least: int | None = None) -> Fit:
@@ -35,10 +33,6 @@ def selective(posterior: NoisyPosterior, *, least: int | None = None) -> Fit:
     Selective Classification. NeurIPS 2026.
     """
     n_samples, n_classes = posterior.n_samples, posterior.n_classes
-    if n_classes > _MOST_CLASSES:
-        raise InputError(
-            f"Expected at most {_MOST_CLASSES:,} classes for selective, got {n_classes:,}. Use clean-count."
-        )
     fewest = max(_FEWEST, n_samples // (10 * n_classes)) if least is None else check_count(least, "least", least=1)
     fewest = min(fewest, n_samples)
     return count_fit(posterior.count(partial(_accepted_pairs, _limits(posterior, fewest))))
