@@ -109,14 +109,6 @@ def test_a_seed_settles_the_result(small):
     assert 0 < mean_row_error(other, fit.transition) < 0.1
 
 
-def test_relabelling_classes_permutes_the_estimate(small):
-    probs, labels, fit = small
-    order = np.array([2, 0, 3, 1])
-    permuted = joint(as_posterior(probs[:, order], np.argsort(order)[labels]))
-    np.testing.assert_allclose(permuted.transition, fit.transition[np.ix_(order, order)], atol=1e-6)
-    np.testing.assert_array_equal(permuted.support, fit.support[order])
-
-
 def test_bands_are_no_wider_than_those_of_counting(small):
     """Resamples of row k scatter at most like the shares among Σ q_k labels, and survive pickling."""
     _, labels, fit = small

@@ -9,7 +9,6 @@ from dualt import noise
 from dualt.errors import FileError, InputError
 from dualt.estimators import comparable
 from dualt.io import load_transition
-from dualt.rows.chunks import normalize_counts
 
 
 def sharp_case(seed, n=3000, n_classes=4):
@@ -41,6 +40,8 @@ def test_a_zero_count_does_not_claim_certainty():
     low, high = estimate.confidence_interval(0.95)
     assert high[0, 1] == pytest.approx(1 - 0.05 ** (1 / 30))
     assert low[0, 0] == pytest.approx(0.05 ** (1 / 30))
+    with pytest.raises(InputError, match="level"):
+        estimate.confidence_interval(95)
 
 
 def test_noise_rate_is_the_share_of_wrong_labels():
@@ -69,10 +70,6 @@ def test_anchor_variants_have_intervals(options):
     assert (high - low).min() > 0
 
 
-def test_empty_rows_become_unit_vectors():
-    np.testing.assert_array_equal(normalize_counts(np.array([[0, 0], [1, 3]])), [[1, 0], [0.25, 0.75]])
-
-
 def test_saved_estimates_come_back(tmp_path):
     probs, noisy, _ = sharp_case(3)
     estimate = dualt.estimate_transition(probs, noisy, class_names=["ant", "bee", "cat", "dog"])
@@ -95,12 +92,6 @@ def test_saving_where_it_cannot_be_done_says_so(tmp_path):
     with pytest.raises(FileError, match="folder"):
         estimate.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_level_must_be_a_share():
-    estimate = dualt.estimate_transition([[0.9, 0.1], [0.1, 0.9]], [0, 1])
-    with pytest.raises(InputError, match="level"):
-        estimate.confidence_interval(95)
 
 
 def test_replicates_do_not_touch_the_data():
