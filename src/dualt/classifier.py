@@ -187,16 +187,16 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """Return the issues by out-of-fold probabilities, and P(right) of every label by Bayes' rule or an audit."""
         names = self.classes_.tolist()
         posterior = as_posterior(probs, self.classes_[labels], names, out_of_fold=True, determined=self.determined)
-        if verified is not None:
+        if verified is None:
+            issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
+        else:
             estimate = estimate_verified(posterior, estimate_posterior(posterior, self.estimator), verified)
             issues = find_posterior_issues(posterior, estimate)
-            return issues, issues.probability_right.astype(np.float64)
-        issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
         found = issues.transition_estimate
         if found is not None and found.doubt is not None:
             advice = "Compare with the classifier alone on verified labels."
             warnings.warn(f"The correction may do harm: {found.doubt}. {advice}", DualtWarning, stacklevel=3)
-        if self.correction == "reweight":  # by the probabilities as they are
+        if self.correction == "reweight" and verified is None:  # by the probabilities as they are
             return issues, EarlyPosterior(issues.transition, probs.dtype).scores(probs, labels)[0].astype(np.float64)
         return issues, issues.probability_right.astype(np.float64)
 

@@ -146,11 +146,20 @@ def make_folds(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds
-            found = list(check_cv(cv, labels, classifier=True).split(firsts, labels[firsts], groups))
-    except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
+            split = check_cv(cv, labels, classifier=True).split(firsts, labels[firsts], groups)
+            # Row numbers, also of masks and of numbers that count from the end.
+            numbers = np.arange(len(firsts))
+            folds = [(numbers[np.asarray(train)], numbers[np.asarray(test)]) for train, test in split if len(test)]
+    except (IndexError, TypeError, ValueError) as error:  # such as groups that a splitter needs
         raise InputError(f"Cannot divide the rows by cv={requested!r:.40}: {str(error).rstrip('.')}.") from None
-    folds = [_checked_fold(number, fold, len(firsts)) for number, fold in enumerate(found) if len(fold[1])]
-    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(firsts))
+    for number, (train, test) in enumerate(folds):
+        both = np.intersect1d(train, test)
+        if len(both):
+            raise InputError(
+                f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
+                f" {number}. Leave its test rows out of its training rows."
+            )
+    times = np.bincount(np.concatenate([numbers[:0], *(test for _, test in folds)]), minlength=len(firsts))
     if (times != 1).any():
         row = int(np.argmax(times != 1))
         raise InputError(
@@ -166,24 +175,6 @@ def make_folds(
             " Are the groups, or the folds, the classes?"
         )
     return folds
-
-
-def _checked_fold(number: int, fold: Any, n_rows: int) -> Fold:
-    """Return the rows of a fold, refused unless they are disjoint numbers of rows."""
-    train, test = map(np.asarray, fold)
-    for rows in (train, test):
-        bad = rows[(rows < 0) | (rows >= n_rows)] if rows.dtype.kind in "iu" else rows
-        if bad.size:
-            raise InputError(
-                f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad[0]} in fold {number}."
-            )
-    both = np.intersect1d(train, test)
-    if len(both):
-        raise InputError(
-            f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
-            f" {number}. Leave its test rows out of its training rows."
-        )
-    return train, test
 
 
 def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -205,8 +196,10 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
             f" argmax; for examples with several classes at once (multi-label) fit one {classifier} per class."
         )
     unlabelled = is_missing(y)
-    if unlabelled.any() and not missing:
-        row = int(unlabelled.argmax())
+    infinite = np.isinf(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
+    refused = infinite if missing else infinite | unlabelled
+    if refused.any():
+        row = int(refused.argmax())
         raise LabelsError(f"Expected a label for every example, got {y[row]} at row {row}. Drop that row.")
     there = y[~unlabelled]
     if not len(there):
@@ -214,8 +207,7 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
     try:
         if there.dtype.kind == "O" and unlabelled.any():  # what is left may be plain numbers or strings
             there = np.array(there.tolist())
-        with np.errstate(invalid="ignore"):  # infinity, which scikit-learn refuses
-            check_classification_targets(there)
+        check_classification_targets(there)
         classes, numbers = np.unique(there, return_inverse=True)
     except (TypeError, ValueError) as error:  # mixed or continuous labels, in scikit-learn's words
         raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error
