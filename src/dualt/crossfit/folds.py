@@ -152,20 +152,7 @@ def make_folds(
             folds = [(numbers[np.asarray(train)], numbers[np.asarray(test)]) for train, test in split if len(test)]
     except (IndexError, TypeError, ValueError) as error:  # such as groups that a splitter needs
         raise InputError(f"Cannot divide the rows by cv={requested!r:.40}: {str(error).rstrip('.')}.") from None
-    for number, (train, test) in enumerate(folds):
-        both = np.intersect1d(train, test)
-        if len(both):
-            raise InputError(
-                f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
-                f" {number}. Leave its test rows out of its training rows."
-            )
-    times = np.bincount(np.concatenate([numbers[:0], *(test for _, test in folds)]), minlength=len(firsts))
-    if (times != 1).any():
-        row = int(np.argmax(times != 1))
-        raise InputError(
-            f"Expected folds that test every row once, got row {row} in {times[row]} folds of cv={requested!r:.40}."
-            " Use StratifiedKFold, KFold or GroupKFold."
-        )
+    _check_folds(folds, len(firsts), requested)
     if len(firsts) < n_rows:
         tested = [np.isin(copy_of, test) for _, test in folds]
         folds = [(np.flatnonzero(~test), np.flatnonzero(test)) for test in tested]
@@ -175,6 +162,24 @@ def make_folds(
             " Are the groups, or the folds, the classes?"
         )
     return folds
+
+
+def _check_folds(folds: Sequence[Fold], n_rows: int, cv: Any) -> None:
+    """Refuse folds that train on a row they test, or that do not test every row once."""
+    for number, (train, test) in enumerate(folds):
+        both = np.intersect1d(train, test)
+        if len(both):
+            raise InputError(
+                f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
+                f" {number}. Leave its test rows out of its training rows."
+            )
+    times = np.bincount(np.concatenate([test for _, test in folds] or [[]]).astype(int), minlength=n_rows)
+    if (times != 1).any():
+        row = int(np.argmax(times != 1))
+        raise InputError(
+            f"Expected folds that test every row once, got row {row} in {times[row]} folds of cv={cv!r:.40}."
+            " Use StratifiedKFold, KFold or GroupKFold."
+        )
 
 
 def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[NDArray[Any], NDArray[np.intp]]:

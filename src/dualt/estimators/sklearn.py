@@ -41,8 +41,10 @@ class TransitionEstimator(BaseEstimator):  # type: ignore[misc]
         out_of_fold: bool | None = None,
     ) -> Self:
         """Estimate the transition matrix of `noisy_labels`; see `dualt.estimate_transition` for the arguments."""
-        given = {"class_names": class_names, "verified": verified, "n_jobs": n_jobs, "out_of_fold": out_of_fold}
-        self.estimate_ = estimate_transition(pred_probs, noisy_labels, self.estimator, **given, **self.get_params())
+        given: dict[str, Any] = {"class_names": class_names, "verified": verified, **self.get_params()}
+        self.estimate_ = estimate_transition(
+            pred_probs, noisy_labels, self.estimator, n_jobs=n_jobs, out_of_fold=out_of_fold, **given
+        )
         self.transition_, self.class_names_ = self.estimate_.transition, self.estimate_.class_names
         return self
 
