@@ -74,13 +74,9 @@ class OutOfFold:
         return float(np.mean(self.pred_probs[known].argmax(axis=1) == self.given[known]))
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The class names, as a data frame of probabilities has them."""
+    def column_names(self) -> tuple[str, ...]:
+        """The class names, for the readers of tables."""
         return self.class_names
-
-    def to_numpy(self) -> NDArray[np.float64]:
-        """Return `pred_probs`."""
-        return self.pred_probs
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a column per class, and the index that the data came with."""

@@ -138,10 +138,7 @@ class TransitionEstimate:
         """The matrices of bootstrap resamples of the summary, (n_replicates, n_classes, n_classes)."""
         n_replicates = int(np.clip(_REPLICATE_ENTRIES // self.transition.size, 32, _REPLICATES))
         rng = np.random.default_rng(0)
-        drawn = np.empty((n_replicates, *self.transition.shape), np.float32)
-        for replicate in drawn:
-            replicate[:] = self.fit.resample(rng)
-        return drawn
+        return np.stack([self.fit.resample(rng).astype(np.float32) for _ in range(n_replicates)])
 
     def confidence_interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
