@@ -16,7 +16,6 @@ from dualt.nn.methods.mentornet import MentorNet
 from dualt.nn.methods.mixup import Mixup
 from dualt.nn.methods.revision import Revision
 from dualt.nn.methods.reweighting import Reweighting
-from dualt.nn.methods.total_variation import TotalVariation
 from dualt.nn.methods.volminnet import VolMinNet
 
 __all__ = ["METHODS", "Batch", "Losses", "Method", "Networks", "build_method", "options_of"]
@@ -36,7 +35,6 @@ METHODS: dict[str, type[Method]] = {
     "elr": EarlyLearning,
     "dividemix": DivideMix,
     "volminnet": VolMinNet,
-    "total-variation": TotalVariation,
 }
 _GIVEN = ("transition", "n_classes", "n_samples")
 
