@@ -20,7 +20,7 @@ from dualt.estimators import estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
-from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, recipe_of
+from dualt.nn.config import AUTO, TrainingConfig, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
 from dualt.nn.methods import METHODS, Method, build_method
 from dualt.nn.networks import build_network, predict_probs
@@ -102,10 +102,9 @@ class Stages:
             n_epochs = self.train("ce").learned_epoch + 1
             learned = np.setdiff1d(np.arange(len(data.rows.labels)), self.folds[name])
             data = TrainingData(data.rows.subset(learned))
-        else:
-            first = METHODS[name].starts_from
-            source = None if first is None else self.train(first, transition)
-        method = self._new_method(method_of(name), transition, len(data.train.labels))
+        elif METHODS[name].starts_from is not None:
+            source = self.train(METHODS[name].starts_from, transition)
+        method = self._new_method("ce" if name in self.folds else name, transition, len(data.train.labels))
         self.trained[name] = train(
             [self._new_network(name, number, source) for number in range(method.n_networks)],
             method,
@@ -154,7 +153,8 @@ class Stages:
 
     def estimate(self) -> tuple[TransitionEstimate, str | None]:
         """Return the estimate of the configured estimator, and why it should not be used, if so."""
-        estimate, unseen = estimate_posterior(self.posterior, estimator_name(self.config)), None
+        name = self.config.estimator or ("dual-t" if self.config.recipe == "paper" else None)
+        estimate, unseen = estimate_posterior(self.posterior, name), None
         if not self.folds and self.data.validation is not None:  # these rows judge the network
             unseen = (self.probs[self.posterior.n_samples :], self.data.validation.labels.cpu().numpy())
         return estimate, claims.doubt(estimate, unseen)

@@ -28,10 +28,10 @@ _NONE = "none"
 class TrainingSpec:
     """How posteriors are trained; `None` means as published.
 
-    `optimizer`, with `learning_rate`, applies to every stage; without it, `learning_rate` applies to `ce` only. With
-    `folds` above 1 the probabilities are out of fold; 1 is in sample, as in the paper. `whole_validation` subsamples
-    the training part only, as the authors' code does. `pool` (points that both parts are drawn from), `standardize` and
-    `n_test` apply to the synthetic data, `stem` to ResNets, `batch_norm` to multi-layer perceptrons.
+    `optimizer`, with `learning_rate`, applies to every stage; without it, `learning_rate` applies to `ce` only.
+    `whole_validation` subsamples the training part only, as the authors' code does. `pool` (points that both parts are
+    drawn from), `standardize` and `n_test` apply to the synthetic data, `stem` to ResNets, `batch_norm` to multi-layer
+    perceptrons.
     """
 
     stem: Literal["auto", "full", "imagenet"] | None = None
@@ -44,8 +44,6 @@ class TrainingSpec:
     momentum: float | None = None
     schedule: Literal["steps", "one-cycle"] | None = None
     optimizer: Literal["sgd", "adam"] | None = None
-    folds: int = 1
-    validation_fraction: float = 0.2
     whole_validation: bool = False
     pool: int | None = None
     standardize: bool = False

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from dualt.nn.losses import as_matrix
