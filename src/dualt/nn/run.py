@@ -254,15 +254,13 @@ class RobustRun:
     def as_model(self, dataset: Dataset, **about: Any) -> Model:
         """Return the networks with all that predictions need, and what is said `about` them."""
         plain, network = self.to_dict(), self.config.network
-        center, scale = (np.array(moment, np.float64) for moment in dataset.moments)
         return Model(
             self.networks,
             network if isinstance(network, str) else None,
             self.config.network_options or {},
             sample_shape(dataset.train_x),
             dataset.class_names,
-            center,
-            scale,
+            *dataset.moments,
             dataset.feature_names,
             {**{name: plain[name] for name in KEPT}, **about},
         )
