@@ -51,6 +51,15 @@ def test_ce(batch):
     assert loss.item() == pytest.approx(np.mean(losses_of(Scripted(0), batch)))
 
 
+@pytest.mark.parametrize("q", [1e-6, 0.7, 1.0])
+def test_gce(batch, q):
+    """Near q = 0 it is cross entropy."""
+    (loss,) = build_method("gce", q=q)([Scripted(0)], batch)
+    each = losses_of(Scripted(0), batch)
+    expected = each if q == 1e-6 else [(1 - math.exp(-value) ** q) / q for value in each]
+    assert loss.item() == pytest.approx(np.mean(expected), rel=1e-4 if q == 1e-6 else 1e-9)
+
+
 def test_mixup(batch):
     (loss,) = build_method("mixup")([Scripted(0)], batch)
     rng = np.random.default_rng(1)

@@ -9,7 +9,6 @@ from dualt.nn.methods.ce import CrossEntropy
 from dualt.nn.methods.co_teaching import CoTeaching
 from dualt.nn.methods.decoupling import Decoupling
 from dualt.nn.methods.dividemix import DivideMix
-from dualt.nn.methods.elr import EarlyLearning
 from dualt.nn.methods.forward import Forward
 from dualt.nn.methods.gce import GeneralizedCrossEntropy
 from dualt.nn.methods.mentornet import MentorNet
@@ -32,7 +31,6 @@ METHODS: dict[str, type[Method]] = {
     "reweighting": Reweighting,
     "revision": Revision,
     "gce": GeneralizedCrossEntropy,
-    "elr": EarlyLearning,
     "dividemix": DivideMix,
     "volminnet": VolMinNet,
 }
