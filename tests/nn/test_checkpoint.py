@@ -110,42 +110,6 @@ def unchanged(x, rng):
     return x
 
 
-DISK_FULL = """
-import resource, signal, sys
-sys.path.insert(0, {folder!r})
-from dualt.errors import FileError
-from test_checkpoint import run
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-def fill(record):
-    if record.epoch == 1:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-try:
-    run("ce", sys.argv[1], on_epoch=fill)
-except FileError as error:
-    print(error)
-"""
-
-
-@pytest.mark.slow
-def test_a_full_disk_leaves_the_earlier_checkpoint(tmp_path):
-    path = tmp_path / "run.safetensors"
-    script = DISK_FULL.format(folder=str(Path(__file__).parent))
-    done = subprocess.run([sys.executable, "-c", script, str(path)], check=True, capture_output=True, text=True)
-    assert "Cannot write" in done.stdout
-    assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
-    seen = []
-    run("ce", path, resume=True, on_epoch=lambda record: seen.append(record.epoch))
-    assert seen == [2, 3]
-
-
-def test_a_finished_run_is_taken_up_as_it_is(tmp_path):
-    path = tmp_path / "run.safetensors"
-    first = run("ce", path)
-    again = run("ce", path, resume=True)
-    assert_same_weights(weights_of(first.networks), weights_of(again.networks))
-    assert again.records == first.records
-
-
 def test_damage_is_named(tmp_path):
     path = tmp_path / "run.safetensors"
     run("ce", path)

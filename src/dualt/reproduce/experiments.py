@@ -89,14 +89,7 @@ class Experiment(TrainingSpec):
 
 
 def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, Any] | None = None) -> Experiment:
-    """Return the experiment `name` with the settings of a profile, and `changes` on top, as values or as texts.
-
-    Examples
-    --------
-    >>> experiment = load_experiment("figure2", "paper", {"seeds": 2, "sizes": "500, 1000"})
-    >>> experiment.noise, experiment.seeds, experiment.sizes
-    (('sym-20', 'pair-45'), 2, (500.0, 1000.0))
-    """
+    """Return the experiment `name` with the settings of a profile, and `changes` on top, as values or as texts."""
     check_names("experiment", (name,), (*EXPERIMENTS, "all"))
     check_names("profile", (profile,), PROFILES)
     preset = tomllib.loads((files("dualt.reproduce") / "presets" / f"{name}.toml").read_text(encoding="utf-8"))
@@ -158,13 +151,7 @@ def check_names(kind: str, given: Iterable[str], known: Collection[str]) -> None
 
 
 def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
-    """Return the settings of texts like `epochs=20`, for `load_experiment`.
-
-    Examples
-    --------
-    >>> parse_changes(["epochs=20", "network.mnist=lenet", "sizes=0.1,1.0"])
-    {'epochs': '20', 'network': {'mnist': 'lenet'}, 'sizes': '0.1,1.0'}
-    """
+    """Return the settings of texts like `epochs=20`, `network.mnist=lenet` and `sizes=0.1,1.0`."""
     changes: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")

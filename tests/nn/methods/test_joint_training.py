@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import dualt
-from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
@@ -119,22 +118,6 @@ def test_revision_shows_what_it_has_learned(data):
     np.testing.assert_array_equal(run.transition, MATRIX)
     assert 0 < dualt.l1_error(run.learned_transition, MATRIX) < 0.2
     assert run_of(data, config("ce", epochs=1)).learned_transition is None
-
-
-def test_as_a_classifier(tmp_path):
-    rng = np.random.default_rng(0)
-    clean = rng.integers(2, size=600)
-    features = rng.normal(size=(600, 5)) + 3 * clean[:, None]
-    given = noise.corrupt(clean, MATRIX, 0)
-    options = {"epochs": 10, "batch_size": 15, "learning_rate": 0.1, "method_options": {"volume_weight": 1e-3}}
-    model = dualt.RobustNetClassifier(method="volminnet", recipe="paper", random_state=0, **options)
-    model.fit(features, given)
-    assert (model.predict(features) == clean).mean() > 0.95
-    assert (model.transition_, model.transition_estimate_, model.out_of_fold_) == (None, None, None)
-    assert dualt.l1_error(model.learned_transition_, MATRIX) < 0.5
-    model.save(tmp_path / "model")
-    loaded = dualt.RobustNetClassifier.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.learned_transition_, model.learned_transition_)
 
 
 def test_wrong_options_are_named():
