@@ -87,8 +87,8 @@ class TransitionMethod(Method):
 class SelectionMethod(Method):
     """A method that ignores the samples with the largest losses; the recipe is the authors' for all three of them.
 
-    The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal; it rises linearly to that value
-    over the ramp of the recipe.
+    `rate` is the noise rate that a matrix implies, 1 − mean of its diagonal. That share of the batch is ignored, times
+    `batch.ramp`.
     """
 
     recipe = Recipe(
@@ -98,7 +98,3 @@ class SelectionMethod(Method):
     def __init__(self, transition: Any) -> None:
         super().__init__()
         self.rate = float(1 - as_matrix(transition).diagonal().mean())
-
-    def forget_rate(self, batch: Batch) -> float:
-        """Return the share of the batch to ignore."""
-        return self.rate * batch.ramp
