@@ -22,6 +22,7 @@ PROFILES = ("smoke", "laptop", "paper-text", "paper")
 
 # TOML has no null: this word removes a value that a lower layer has set.
 _NONE = "none"
+_EXPECTED = {int: "a whole number of at least 1", float: "a number", bool: "true or false", str: "a name"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,14 +132,10 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
                 value = tomllib.loads(f"x = {value}")["x"]
     if origin is Literal:
         expected, fits = " or ".join(map(repr, arguments)), value in arguments
-    elif hint is int:
-        expected, fits = "a whole number of at least 1", type(value) is int and value >= 1
-    elif hint is float:
-        expected, fits = "a number", type(value) in (int, float)
     else:
-        expected = {bool: "true or false", str: "a name"}.get(hint, "a table")
-        fits = hint is Any or (isinstance(hint, type) and isinstance(value, hint))
-    if not fits:
+        expected = _EXPECTED.get(hint, "a table")
+        fits = hint is Any or type(value) is hint or (hint is float and type(value) is int)
+    if not fits or (hint is int and value < 1):
         raise InputError(f"Expected {expected} for {name}, got {value!r}.")
     return float(value) if hint is float else value
 
