@@ -102,8 +102,8 @@ class Stages:
             n_epochs = self.train("ce").learned_epoch + 1
             learned = np.setdiff1d(np.arange(len(data.rows.labels)), self.folds[name])
             data = TrainingData(data.rows.subset(learned))
-        elif METHODS[name].starts_from is not None:
-            source = self.train(METHODS[name].starts_from, transition)
+        elif (first := METHODS[name].starts_from) is not None:
+            source = self.train(first, transition)
         method = self._new_method("ce" if name in self.folds else name, transition, len(data.train.labels))
         self.trained[name] = train(
             [self._new_network(name, number, source) for number in range(method.n_networks)],
@@ -254,13 +254,15 @@ class RobustRun:
     def as_model(self, dataset: Dataset, **about: Any) -> Model:
         """Return the networks with all that predictions need, and what is said `about` them."""
         plain, network = self.to_dict(), self.config.network
+        center, scale = dataset.moments
         return Model(
             self.networks,
             network if isinstance(network, str) else None,
             self.config.network_options or {},
             sample_shape(dataset.train_x),
             dataset.class_names,
-            *dataset.moments,
+            center,
+            scale,
             dataset.feature_names,
             {**{name: plain[name] for name in KEPT}, **about},
         )
@@ -269,9 +271,10 @@ class RobustRun:
 def training_data(split: Split, device: str = "auto") -> TrainingData:
     """Return the parts of a split as standardised tensors on a device."""
     place, dataset = torch_device(device), split.dataset
+    mean, std = dataset.moments
 
     def part(samples: Any, labels: NDArray[Any]) -> Part:
-        return Part(as_inputs(samples, *dataset.moments, place), torch.from_numpy(labels).to(place))
+        return Part(as_inputs(samples, mean, std, place), torch.from_numpy(labels).to(place))
 
     rows = take_rows(dataset.train_x, np.concatenate([split.train_index, split.val_index]))
     test = None if dataset.test_x is None or dataset.test_y is None else part(dataset.test_x, dataset.test_y)
