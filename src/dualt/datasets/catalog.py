@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-import shutil
+import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -190,7 +190,8 @@ def download(name: str, root: str | Path | None = None) -> list[Path]:
         with tempfile.TemporaryDirectory(dir=make_folder(root), prefix=".download-") as staging:
             path = _fetch(url, md5, Path(staging))
             if is_archive:
-                shutil.unpack_archive(path, staging, filter="data")
+                with tarfile.open(path) as tar:
+                    tar.extractall(staging, filter="data")
                 path = Path(staging) / folder
             make_folder(target.parent)
             path.replace(target)
