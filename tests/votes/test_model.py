@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt.transition import softmax
-from dualt.votes.model import ENOUGH_VOICES, MAX_TEMPERATURE, OVERLAP, POOLING, calibrate, fit_votes
+from dualt.votes.model import (
+    ENOUGH_VOICES,
+    MAX_TEMPERATURE,
+    OVERLAP,
+    POOLING,
+    calibrate,
+    fit_overlap,
+    fit_votes,
+    tempered,
+)
 
 
 def crowd(seed, n_items=60, n_annotators=5, n_classes=3, per_item=3, skill=0.75):
@@ -32,18 +41,11 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
     """The model without classifier, rules or verified items, one number at a time."""
     votes = list(zip(item, annotator, vote, strict=True))
     n_votes = [sum(i == n for i, _, _ in votes) for n in range(n_items)]
-    weight = [1.0] * n_annotators
-    for turn in range(2):
-        q = [[0.01] * n_classes for _ in range(n_items)]
-        for i, a, v in votes:
-            q[i][v] += weight[a]
-        q = [[x / sum(row) for x in row] for row in q]
-        if turn == 0:
-            for a in range(n_annotators):
-                own = [(i, v) for i, b, v in votes if b == a]
-                weight[a] = max((sum(q[i][v] for i, v in own) + 1) / (len(own) + 1.5) - 1 / n_classes, 0.02)
-    first = q
     classes = range(n_classes)
+    q = [[0.01] * n_classes for _ in range(n_items)]
+    for i, _, v in votes:
+        q[i][v] += 1
+    first = q = [[x / sum(row) for x in row] for row in q]
     for _ in range(n_iter):
         counts = [[[0.0] * n_classes for _ in classes] for _ in range(n_annotators)]
         pooled = [[0.0] * n_classes for _ in classes]
@@ -56,11 +58,7 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
                 counts[a][y][v] += q[i][y]
                 pooled[y][v] += taught[i][y]
         shares = [(sum(row[y] for row in taught) + 1) / (n_items + n_classes) for y in classes]
-        right = sum(pooled[y][y] for y in classes) / len(votes)
-        common = []
-        for y in classes:
-            row = [pooled[y][v] + n_classes * (right if v == y else (1 - right) / (n_classes - 1)) for v in classes]
-            common.append([x / sum(row) for x in row])
+        common = [[(x + 1) / (sum(row) + n_classes) for x in row] for row in pooled]
         matrices = [
             [[(counts[a][y][v] + POOLING * common[y][v]) / (sum(counts[a][y]) + POOLING) for v in classes]
              for y in classes]
@@ -106,10 +104,10 @@ def test_calibration_finds_the_temperature_and_the_bias(tau, bias):
     logs = np.log(np.random.default_rng(0).dirichlet([1, 1, 1], 500))
     target = softmax(tau * logs + bias)
     found: tuple = 1.0, np.zeros(3)
-    for _ in range(30):
-        found = calibrate(logs, target, *found, max_tau=2.0)
-    assert found[0] == pytest.approx(min(tau, 2.0), rel=1e-3)
-    if tau < 2:
+    for _ in range(50):
+        found = calibrate(logs, target, *found)
+    assert found[0] == pytest.approx(min(tau, MAX_TEMPERATURE), rel=1e-3)
+    if tau < MAX_TEMPERATURE:
         np.testing.assert_allclose(found[1] - found[1].mean(), bias, atol=1e-3)
 
 
@@ -193,7 +191,18 @@ def test_a_classifier_that_repeats_the_votes_has_its_temperature_at_the_bound():
     counts = np.zeros((300, 3))
     np.add.at(counts, (votes[0], votes[2]), 1)
     probs = 0.1 * np.eye(3)[counts.argmax(axis=1)] + 0.3
-    assert fit_votes(*votes, 300, 5, 3, probs=probs).calibration == (MAX_TEMPERATURE, True)
+    assert fit_votes(*votes, 300, 5, 3, probs=probs).temperature == MAX_TEMPERATURE
+
+
+def test_the_overlap_is_recovered_from_true_classes_and_from_votes_left_out():
+    rng = np.random.default_rng(0)
+    logits, voices = rng.normal(size=(5000, 3)) * 3, np.full(5000, 4)
+    truth = (tempered(logits, voices, 1.0).cumsum(axis=1) > rng.random((5000, 1))).argmax(axis=1)
+    matrix = np.eye(3) * 0.7 + 0.1
+    vote = (matrix[truth].cumsum(axis=1) > rng.random((5000, 1))).argmax(axis=1)
+    for likelihood in (np.eye(3)[truth], matrix.T[vote]):
+        assert fit_overlap(logits, voices, likelihood, OVERLAP) == pytest.approx(1.0, abs=0.15)
+    assert fit_votes(*crowd(0, per_item=4)[0], 60, 5, 3).overlap == OVERLAP  # independent votes do not lower it
 
 
 def test_an_item_without_votes_has_the_class_shares_or_the_classifier():

@@ -17,7 +17,7 @@ from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
 from dualt.validation import as_probability_table, check_count
-from dualt.votes.model import POOLING, VotesFit, fit_votes, pooled_matrices
+from dualt.votes.model import MAX_TEMPERATURE, POOLING, VotesFit, fit_votes, pooled_matrices
 from dualt.votes.tables import Ballots, Codes, as_ballots
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def _resample(counts: Floats, common: Floats, rng: np.random.Generator) -> Float
 
 def _notices(votes: Votes) -> Iterator[Notice]:
     _, who, vote, _, names, classes, n_repeated = votes.ballots
-    if votes.fit.calibration is not None and votes.fit.calibration[1]:
+    if votes.fit.temperature == MAX_TEMPERATURE:
         yield Notice(
             "temperature",
             "The classifier agrees with the votes more than its probabilities say: it may repeat their errors.",
