@@ -71,15 +71,7 @@ def test_exports_of_labelling_tools_are_votes(tmp_path, long):
     (tmp_path / "studio.json").write_text(json.dumps(label_studio))
     (tmp_path / "argilla.json").write_text(json.dumps(argilla))
     (tmp_path / "prodigy.jsonl").write_text("\n".join(map(json.dumps, prodigy)))
-    flat = [
-        {"id": task["id"], "label.responses": [one["value"] for one in task["responses"]["label"]],
-         "label.responses.users": [one["user_id"] for one in task["responses"]["label"]],
-         "label.responses.status": ["submitted" for _ in task["responses"]["label"]]}
-        for task in argilla
-    ]  # fmt: skip
-    flat.append(flat[0] | {"label.responses": ["dog"] * 3, "label.responses.status": ["draft"] * 3})
-    (tmp_path / "flat.json").write_text(json.dumps(flat))
-    for name in ("studio.json", "argilla.json", "flat.json", "prodigy.jsonl"):
+    for name in ("studio.json", "argilla.json", "prodigy.jsonl"):
         same(dualt.combine_votes(tmp_path / name), plain)
     assert dualt.votes.read_votes(tmp_path / "studio.json").text[0] == "text 0"
 

@@ -175,7 +175,7 @@ def pooled_matrices(counts: Array, common: Array) -> Array:
 
 
 def calibrate(log_probs: Array, posterior: Array, tau: float, bias: Array) -> tuple[float, Array]:
-    """A step towards the τ and b whose softmax(τ log p + b) fits the posterior: Newton for τ, scaling for b."""
+    """Take a step towards the τ and b whose softmax(τ log p + b) fits the posterior: Newton for τ, scaling for b."""
     p = softmax(tau * log_probs + bias)
     mean = (p * log_probs).sum(axis=1, keepdims=True)
     curvature = max((p * (log_probs - mean) ** 2).sum(), 1e-9)
@@ -201,7 +201,7 @@ def tempered(logits: Array, voices: NDArray[np.int64], overlap: float) -> Array:
 
 
 def fit_overlap(logits: Array, voices: NDArray[np.int64], likelihood: Array, around: float) -> float:
-    """The overlap with the largest Σ log Σ_y P(y) likelihood[y], log overlap with a normal prior around `around`.
+    """Return the overlap with the largest Σ log Σ_y P(y) likelihood[y]; its logarithm has a normal prior.
 
     The likelihood is that of a vote that is not among the voices, or 1 for the true class.
     """
