@@ -282,20 +282,16 @@ def audited(problem: Problem, n_audits: int, *, classifier: bool) -> dict[str, f
 
 def by_constants(problem: Problem, *, classifier: bool) -> Iterator[tuple[float, float]]:
     """Yield (accuracy, log loss) with each of CONSTANTS."""
-    n_items, n_people = len(problem.clean), int(problem.who.max()) + 1
-    voices = np.bincount(problem.item, minlength=n_items) + classifier
-    probs = problem.probs if classifier else None
-    fitted: tuple[float, int] | None = None
-    kept = (model.POOLING, model.ENOUGH_VOICES)
-    for pooling, enough, overlap in CONSTANTS:
-        if fitted != (pooling, enough):
-            fitted = model.POOLING, model.ENOUGH_VOICES = pooling, enough
-            votes = problem.item, problem.who, problem.vote
-            fit = model.fit_votes(*votes, n_items, n_people, problem.n_classes, probs=probs, overlap=0)
-            logits = np.log(np.maximum(fit.posterior, 1e-300))
-        found = scores(problem, model.tempered(logits, voices, overlap), None)
+    votes = problem.item, problem.who, problem.vote
+    sizes = len(problem.clean), int(problem.who.max()) + 1, problem.n_classes
+    kept = model.POOLING, model.ENOUGH_VOICES, model.OVERLAP
+    for constants in CONSTANTS:
+        model.POOLING, model.ENOUGH_VOICES, model.OVERLAP = constants
+        found = scores(
+            problem, model.fit_votes(*votes, *sizes, probs=problem.probs if classifier else None).posterior, None
+        )
         yield found["accuracy"], found["log loss"]
-    model.POOLING, model.ENOUGH_VOICES = kept
+    model.POOLING, model.ENOUGH_VOICES, model.OVERLAP = kept
 
 
 def choice() -> None:
@@ -355,8 +351,11 @@ def show(records: list[tuple[str, int, str, dict[str, float]]], methods: tuple[s
     print(f"\nMeans at {least} votes or more:\n")
     head("", *methods)
     for figure in ("accuracy", "log loss", "calibration", "rate error", "quality error"):
-        values = [[by_case[case[0], case[1], method].get(figure, np.nan) for case in cases] for method in methods]
+        values = [[by_case[*case, method].get(figure, np.nan) for case in cases] for method in methods]
         row(figure, *(float(np.nanmean(own)) for own in values))
+    people = [case for case in cases if "rules" not in case[0]]
+    values = [[by_case[*case, method]["rate error"] for case in people] for method in methods]
+    row("rate error, people only", *(float(np.mean(own)) for own in values))
     print()
 
 

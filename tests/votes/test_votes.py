@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 from votes_data import people
 
 import dualt
-from dualt.errors import InputError, LabelsError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.votes.result import _wilson
 
 
@@ -90,6 +90,8 @@ def test_probabilities_are_matched_by_index_and_columns(long):
         dualt.combine_votes(long, probs.to_numpy()[:, :2])
     with pytest.raises(InputError, match="given items, got one on 7"):
         dualt.combine_votes(long, probs.drop(index=7))
+    with pytest.raises(ProbabilitiesError, match="row 0"):
+        dualt.combine_votes(long, probs.assign(dog=np.nan))
     some = np.full((2, 4), 0.25)
     assert dualt.combine_votes([[0, 3], [3, 3]], some).class_names == ("0", "1", "2", "3")
     with pytest.raises(LabelsError, match=r"4 classes.*got 2 \(0, 4\)"):

@@ -16,8 +16,8 @@ from dualt.results import Notice
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
-from dualt.validation import as_probability_table, check_count
-from dualt.votes.model import MAX_TEMPERATURE, POOLING, VotesFit, fit_votes, pooled_matrices
+from dualt.validation import as_probability_table, check_count, check_probability_chunk, index_of
+from dualt.votes.model import MAX_TEMPERATURE, POOLING, VotesFit, fit_votes, pooled_matrices, rules_among
 from dualt.votes.tables import Ballots, Codes, as_ballots
 
 if TYPE_CHECKING:
@@ -78,9 +78,10 @@ def combine_votes(
     if probs is not None:
         table, columns = as_probability_table(probs)
         table, shape = np.asarray(table, np.float64), (table.shape[0], table.shape[1])
-        classes = columns if classes is None else classes
-        items = np.asarray(probs.index) if hasattr(probs, "index") and hasattr(probs, "columns") else None
+        classes, items = columns if classes is None else classes, index_of(probs)
     ballots = as_ballots(votes, item, annotator, label, classes=classes, items=items, shape=shape)
+    if table is not None:
+        check_probability_chunk(table, 0)
     audited, chosen = _known(verified, ballots, "verified"), _known(settled, ballots, "settled")
     known = np.concatenate([chosen[0], audited[0]]), np.concatenate([chosen[1], audited[1]])
     if table is None and not len(known[0]) and np.bincount(ballots.item).max() < 2:
@@ -306,7 +307,7 @@ def _notices(votes: Votes) -> Iterator[Notice]:
         shown = ", ".join(f"{names[a]} and {names[b]} ({n:,} items)" for a, b, n in pairs[:5])
         message = f"{len(pairs):,} pairs of annotators agree more than their quality explains: {shown}."
         yield Notice("copies", message, "Do they copy, or are they the same model? Leave one of them out.")
-    if one.any() and used[one].sum() <= used.sum() / 2:  # else they are rules, which have one class each
+    if one.any() and not rules_among(used).any():
         yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", "Their votes say little.")
     chance = used / np.maximum(n_votes, 1)[:, None] @ votes.posterior.mean(axis=0)
     low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(chance * (1 - chance) / np.maximum(n_votes, 1)))

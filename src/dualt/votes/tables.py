@@ -138,7 +138,7 @@ def long_table(
 
 
 def _factorized(column: Any) -> tuple[Codes, list[Any]]:
-    """Return codes, -1 for missing values, and the different values; whole numbers are such even if stored as floats."""
+    """Return codes, -1 for missing values, and the different values; whole numbers stored as floats become int."""
     import pandas as pd
 
     codes, values = pd.factorize(np.asarray(column, dtype=object))
