@@ -343,7 +343,8 @@ def _copies(votes: Votes, judged: NDArray[np.bool_]) -> Iterator[tuple[int, int,
         rest = who != b
         if len(np.unique(who[rest])) < 2:
             continue
-        fit = fit_votes(item[rest], who[rest], vote[rest], n_items, n_annotators, n_classes)
+        sizes = n_items, n_annotators, n_classes
+        fit = fit_votes(item[rest], who[rest], vote[rest], *sizes, overlap=votes.fit.overlap)
         counts = np.zeros((n_classes, n_classes))
         np.add.at(counts.T, vote[~rest], fit.posterior[item[~rest]])
         expected = fit.shares @ (fit.matrices[a] * pooled_matrices(counts[None], fit.common)[0]).sum(axis=1)
