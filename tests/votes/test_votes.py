@@ -188,6 +188,8 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     assert "wall" in notices["one-class"]
     plain = dualt.combine_votes(long)
     assert (votes.labels == plain.labels).mean() > 0.97
+    repeats = 0.1 * np.eye(3)[plain.codes] + 0.3
+    assert codes(dualt.combine_votes(long, pd.DataFrame(repeats, plain.items, plain.class_names))) == {"temperature"}
 
 
 def test_single_votes_ties_and_repeated_votes():
