@@ -12,7 +12,7 @@ A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-ra
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +93,8 @@ def fit_votes(
 
     def expected_counts(posterior: Array) -> Array:
         """Σ over votes of P(y), by annotator, y and vote."""
-        return (said_by @ posterior).reshape(n_annotators, n_classes, n_classes).transpose(0, 2, 1)
+        counts = (said_by @ posterior).reshape(n_annotators, n_classes, n_classes)
+        return np.asarray(counts.transpose(0, 2, 1))
 
     first = posterior = pin(majority(item, vote, n_items, n_classes, probs), verified)
     tau, bias = 1.0, np.zeros(n_classes)
@@ -132,7 +133,7 @@ def fit_votes(
     return VotesFit(posterior, matrices, counts, common, shares, least, overlap, None if probs is None else tau)
 
 
-def rules_among(used: Array) -> NDArray[np.bool_]:
+def rules_among(used: NDArray[Any]) -> NDArray[np.bool_]:
     """Annotators who give one class only, if most votes are theirs; `used` counts votes by annotator and class.
 
     One class does not show a matrix, so rules have the common one; how often they fire for a class does not say how
@@ -149,29 +150,30 @@ def pin(posterior: Array, verified: tuple[Codes, Codes] | None) -> Array:
     return posterior
 
 
+def normalised(values: NDArray[Any]) -> Array:
+    """Divide by the sums over the last axis."""
+    return np.asarray(values / values.sum(axis=-1, keepdims=True))
+
+
 def majority(item: Codes, vote: Codes, n_items: int, n_classes: int, probs: Array | None) -> Array:
     """Shares of each item's votes, of which the classifier has one."""
     counts = np.bincount(item * n_classes + vote, minlength=n_items * n_classes).reshape(n_items, n_classes)
-    shares: Array = counts + (0.01 if probs is None else probs)
-    return shares / shares.sum(axis=1, keepdims=True)
+    return normalised(counts + (0.01 if probs is None else probs))
 
 
 def class_shares(posterior: Array) -> Array:
     """π = mean posterior, with one more item of each class."""
-    shares: Array = posterior.sum(axis=0) + 1
-    return shares / shares.sum()
+    return normalised(posterior.sum(axis=0) + 1)
 
 
 def common_matrix(counts: Array) -> Array:
     """Rows of the pooled counts, with one more vote for each class."""
-    return (counts + 1) / (counts + 1).sum(axis=1, keepdims=True)
+    return normalised(counts + 1)
 
 
 def pooled_matrices(counts: Array, common: Array) -> Array:
     """T_a[y] = (counts_a[y] + POOLING · common[y]) / (Σ counts_a[y] + POOLING): the mean of a Dirichlet posterior."""
-    matrices: Array = counts + POOLING * common
-    matrices /= counts.sum(axis=2, keepdims=True) + POOLING
-    return matrices
+    return normalised(counts + POOLING * common)
 
 
 def calibrate(log_probs: Array, posterior: Array, tau: float, bias: Array) -> tuple[float, Array]:

@@ -302,7 +302,7 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     n_votes = used.sum(axis=1)
     judged = n_votes >= _LEAST_VOTES
     one = judged & (used.max(axis=1) == n_votes)
-    pairs = list(_copies(votes, judged & ~one))
+    pairs = list(_copies(votes, judged & ~one)) if len(names) > 2 else []
     if pairs:
         shown = ", ".join(f"{names[a]} and {names[b]} ({n:,} items)" for a, b, n in pairs[:5])
         message = f"{len(pairs):,} pairs of annotators agree more than their quality explains: {shown}."
@@ -323,7 +323,7 @@ def _copies(votes: Votes, judged: NDArray[np.bool_]) -> Iterator[tuple[int, int,
     fitted without b's votes. Only pairs that hardly disagree are looked at.
     """
     item, who, vote = votes.ballots[:3]
-    n_annotators, n_classes, n_items = len(votes.ballots.annotators), len(votes.class_names), len(votes.items)
+    _, n_annotators, n_classes = sizes = tuple(map(len, votes.ballots[3:6]))
     own = judged[who]
 
     def in_common(said: NDArray[np.intp]) -> Any:
@@ -333,17 +333,12 @@ def _copies(votes: Votes, judged: NDArray[np.bool_]) -> Iterator[tuple[int, int,
 
     pairs = in_common(item).tocoo()
     enough = pairs.data >= _LEAST_VOTES
-    if not enough.any():
-        return
     first, second, n_common = pairs.row[enough], pairs.col[enough], pairs.data[enough]
     disagreed = n_common - np.asarray(in_common(item * n_classes + vote).tocsr()[first, second]).ravel()
     order = np.argsort(disagreed / n_common, kind="stable")[:_PAIRS]
     for place in order[disagreed[order] < n_common[order] * min(0.1, votes.common.noise_rate)]:
         a, b = int(first[place]), int(second[place])
         rest = who != b
-        if len(np.unique(who[rest])) < 2:
-            continue
-        sizes = n_items, n_annotators, n_classes
         fit = fit_votes(item[rest], who[rest], vote[rest], *sizes, overlap=votes.fit.overlap)
         counts = np.zeros((n_classes, n_classes))
         np.add.at(counts.T, vote[~rest], fit.posterior[item[~rest]])
