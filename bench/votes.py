@@ -280,23 +280,22 @@ def audited(problem: Problem, n_audits: int, *, classifier: bool) -> dict[str, f
     return dict(zip(names, np.nanmean(found, axis=0), strict=True))
 
 
-def by_constants(problem: Problem, *, classifier: bool) -> Iterator[tuple[float, float]]:
-    """Yield (accuracy, log loss) with each of CONSTANTS."""
+def by_constants(problem: Problem, *, classifier: bool) -> Iterator[tuple[float, float, float]]:
+    """Yield accuracy, log loss and, with a classifier, the error of the claimed rate, with each of CONSTANTS."""
     votes = problem.item, problem.who, problem.vote
     sizes = len(problem.clean), int(problem.who.max()) + 1, problem.n_classes
+    probs = problem.probs if classifier else None
     kept = model.POOLING, model.ENOUGH_VOICES, model.OVERLAP
     for constants in CONSTANTS:
         model.POOLING, model.ENOUGH_VOICES, model.OVERLAP = constants
-        found = scores(
-            problem, model.fit_votes(*votes, *sizes, probs=problem.probs if classifier else None).posterior, None
-        )
-        yield found["accuracy"], found["log loss"]
+        found = scores(problem, model.fit_votes(*votes, *sizes, probs=probs).posterior, None)
+        yield found["accuracy"], found["log loss"], found["rate error"] if classifier else np.nan
     model.POOLING, model.ENOUGH_VOICES, model.OVERLAP = kept
 
 
 def choice() -> None:
     """Print for each set the constants with the least log loss on the others, relative to a set's mean."""
-    names, figures = [], []
+    names, means = [], []
     for name, whole in problems():
         own = [
             [*by_constants(problem, classifier=classifier)]
@@ -304,17 +303,18 @@ def choice() -> None:
             for classifier in ((False, True) if problem.probs is not None else (False,))
         ]
         names.append(name)
-        figures.append(np.mean(own, axis=0))
-    accuracy, loss = np.moveaxis(np.array(figures), 2, 0)
-    relative = loss / loss.mean(axis=1, keepdims=True)
+        means.append(np.nanmean(own, axis=0))
+    figures = np.array(means)  # sets × constants × (accuracy, log loss, rate error)
+    relative = figures[:, :, 1] / figures[:, :, 1].mean(axis=1, keepdims=True)
     ours = CONSTANTS.index((model.POOLING, model.ENOUGH_VOICES, model.OVERLAP))
     best = [int(np.delete(relative, place, axis=0).mean(axis=0).argmin()) for place in range(len(names))]
-    head("set: accuracy · log loss", "pooling, voices, overlap by the other sets", "with these", "as they are")
+    what = "accuracy · log loss · rate error with a classifier"
+    head(f"set: {what}", "pooling, voices, overlap by the other sets", "with these", "as they are")
     for place, (name, chosen) in enumerate(zip(names, best, strict=True)):
-        cells = [f"{accuracy[place, one]:.3f} · {loss[place, one]:.3f}" for one in (chosen, ours)]
-        row(name, ", ".join(f"{value:g}" for value in CONSTANTS[chosen]), *cells)
-    rows = np.arange(len(names))
-    row("mean", "", *(f"{accuracy[rows, own].mean():.3f} · {loss[rows, own].mean():.3f}" for own in (best, ours)))
+        cells = [" · ".join(f"{value:.3f}" for value in figures[place, one]) for one in (chosen, ours)]
+        row(name, ", ".join(f"{value:g}" for value in CONSTANTS[chosen]), *(cell.replace("nan", "–") for cell in cells))
+    both = [np.nanmean(figures[np.arange(len(names)), own], axis=0) for own in (best, ours)]
+    row("mean", "", *(" · ".join(f"{value:.3f}" for value in own) for own in both))
 
 
 def sizes_of(problem: Problem) -> list[int]:
