@@ -9,11 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from votes_data import people
 
 import dualt
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.votes.result import _wilson
+
+
+def people(seed, n_items=300):
+    """Return a long table of votes of people of known quality; `attrs["truth"]` has the class of each item."""
+    rng = np.random.default_rng(seed)
+    classes = np.array(["bird", "cat", "dog"])
+    truth = rng.choice(classes, n_items)
+    frames = []
+    for name, right, share in (("careful", 0.92, 0.9), ("hasty", 0.7, 1.0), ("tired", 0.65, 0.8), ("slow", 0.85, 0.7)):
+        items = np.flatnonzero(rng.random(n_items) < share)
+        wrong = np.where(truth[items] == "cat", "dog", "cat")
+        label = np.where(rng.random(len(items)) < right, truth[items], wrong)
+        frames.append(pd.DataFrame({"item": items, "annotator": name, "label": label}))
+    long = pd.concat(frames, ignore_index=True)
+    long.attrs["truth"] = truth.tolist()
+    return long
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +152,8 @@ def test_what_is_said_of_annotators(long):
         assert np.allclose(estimate.transition.sum(axis=1), 1)
         assert abs((1 - estimate.noise_rate) - right[name]) < 0.15
     assert votes.consensus.noise_rate == pytest.approx(votes.noise_rate, abs=0.02)
+    issues = dualt.find_label_issues(votes.posterior, votes.labels, votes.consensus)
+    assert len(issues.probability_right) == len(votes.items)
     low, high = votes.common.confidence_interval()
     assert (low <= votes.common.transition).all()
     assert (votes.common.transition <= high).all()
@@ -144,13 +161,6 @@ def test_what_is_said_of_annotators(long):
     assert frame.columns.tolist() == ["item", "label", "probability", "votes", "agreement"]
     assert frame.agreement.between(0, 1).all()
     assert "annotators" in repr(votes)
-
-
-def test_the_consensus_matrix_goes_on_to_label_issues(long):
-    votes = dualt.combine_votes(long)
-    probs = votes.posterior[:, ::1]
-    found = dualt.find_label_issues(probs, votes.labels, votes.consensus)
-    assert len(found.probability_right) == len(votes.items)
 
 
 def codes(votes):
@@ -181,8 +191,7 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     guesses = pd.DataFrame(
         {"item": items, "annotator": "dice", "label": rng.choice(["bird", "cat", "dog"], len(items))}
     )
-    always = pd.DataFrame({"item": items, "annotator": "wall", "label": "cat"})
-    votes = dualt.combine_votes(pd.concat([long, guesses, always]))
+    votes = dualt.combine_votes(pd.concat([long, guesses, guesses.assign(annotator="wall", label="cat")]))
     notices = {notice.code: notice.message for notice in votes.warnings}
     assert "dice" in notices["at-chance"]
     assert "wall" in notices["one-class"]
