@@ -110,6 +110,7 @@ def fit_votes(
         else:
             tau, bias = calibrate(log_probs, posterior, tau, bias)
             log_prior = np.log(np.maximum(softmax(tau * log_probs + bias), _TINY))
+        # log P(y) + Σ log T_a[y, vote], normalised by item
         evidence = said @ np.log(matrices).transpose(0, 2, 1).reshape(-1, n_classes)
         updated = pin(softmax(log_prior + evidence), verified)
         change = np.abs(updated - posterior).sum() / n_items
@@ -117,6 +118,7 @@ def fit_votes(
         if change < tol:
             break
 
+    # Each item once more, by what its annotators said elsewhere.
     said_elsewhere = log_elsewhere(votes, posterior, own_counts, common)
     to_items = sparse.csr_array((np.ones(len(item)), (item, np.arange(len(item)))), shape=(n_items, len(item)))
     logits = log_prior + to_items @ said_elsewhere
