@@ -209,7 +209,8 @@ def _prepare(posterior: NoisyPosterior, transition: Transition | None, estimator
         estimate = transition if matrix is given else None
     # The expected number of rows with given label j and true class i; each label keeps its count.
     label_counts = posterior.summary.label_counts
-    shares = (clean_prior(matrix, label_counts)[:, None] * matrix).T
+    prior = clean_prior(matrix, label_counts) if estimate is None else estimate.clean_prior
+    shares = (prior[:, None] * matrix).T
     by_pair = np.asarray(label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
     if audit is None:
         tie = _TIE if (np.diagonal(matrix) == 1).all() else 0.0
