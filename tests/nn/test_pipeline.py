@@ -11,7 +11,7 @@ from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import predict_probs
 from dualt.nn.recipe import Recipe
-from dualt.nn.run import Stages, chosen_by_auto, training_data
+from dualt.nn.run import Stages, chosen_by_auto, issues_of_all_rows, training_data
 
 MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
 QUICK = {"network": "mlp-small", "recipe": "paper", "epochs": 6, "batch_size": 32}
@@ -83,6 +83,18 @@ def test_out_of_fold_probabilities_come_from_other_networks(sample):
     assert same_network.out_of_fold is False
     assert not np.array_equal(run.pred_probs, same_network.pred_probs)
     assert (run.pred_probs.argmax(axis=1) == split.clean_labels).mean() > 0.9
+
+
+def test_several_fold_models_find_matrix_and_wrong_labels(sample):
+    data, split = sample
+    config = TrainingConfig("mlp-small", "forward", folds=3, fold_models=2, determined=True, epochs=8, batch_size=32)
+    run = run_of(data, config)
+    assert (run.estimate.estimator, run.out_of_fold) == ("views", True)
+    assert dualt.l1_error(run.transition, MATRIX) < 0.1
+    issues = issues_of_all_rows(run, split)
+    wrong = np.concatenate([split.train_noisy, split.val_noisy]) != split.clean_labels
+    order = np.argsort(np.concatenate([split.train_index, split.val_index]))
+    assert (issues.is_issue == wrong[order]).mean() > 0.95
 
 
 def test_stages_resume_from_their_checkpoints(sample, tmp_path):

@@ -7,7 +7,9 @@ import pytest
 
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
+from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
+from dualt.nn.networks import predict_probs
 from dualt.nn.run import Stages, training_data
 
 MATRIX = noise.pair(2, 0.3)
@@ -33,6 +35,28 @@ def test_every_row_is_held_out_once():
     assert own.probs.shape == (len(own.data.rows.labels), 2)
     assert [*own.trained] == ["ce", *own.folds] == ["ce", "ce-fold-1", "ce-fold-2", "ce-fold-3"]
     assert sorted(np.concatenate(list(own.folds.values()))) == list(range(len(own.data.rows.labels)))
+
+
+def test_several_models_hold_every_row_out_once_each_and_are_heard_as_voices():
+    own = stages(folds=3, fold_models=2, recipe="default", estimator=None)
+    n_samples = len(own.data.rows.labels)
+    assert own.probs.shape == (2, n_samples, 2)
+    held_out = list(own.folds.values())
+    for rows in (held_out[:3], held_out[3:]):
+        assert sorted(np.concatenate(rows)) == list(range(n_samples))
+    for number, (name, rows) in enumerate(own.folds.items()):
+        own_probs = predict_probs(own.trained[name].networks, own.data.rows.subset(rows).inputs)
+        np.testing.assert_array_equal(own.probs[number // 3, rows], own_probs)
+    alone = stages(folds=3, recipe="default")
+    np.testing.assert_array_equal(own.probs[0], alone.probs, "the first is the one that is there without a second")
+    found = [each.estimate()[0].estimator for each in (own, alone)]
+    assert found == ["views", "clean-count"]
+    with pytest.raises(InputError, match="at least 2 folds for fold_models=2, got 1"):
+        stages(fold_models=2).run()
+    with pytest.raises(InputError, match="determined True, False or None, got 'maybe'"):
+        stages(determined="maybe").run()
+    with pytest.raises(InputError, match="fold_models of at least 2 for 'views', got 1"):
+        stages(estimator="views").run()
 
 
 def test_no_network_of_a_fold_has_seen_the_labels_of_the_rows_that_it_judges():

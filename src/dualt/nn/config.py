@@ -59,6 +59,11 @@ class TrainingConfig:
         Number of folds for out-of-fold probabilities of all samples; 1: probabilities of the training part by the
         network trained on it, as in the paper. `None`: 5 up to 20,000 samples, 3 up to 100,000, else 2; with the
         paper's recipe 1.
+    fold_models
+        Number of networks for each row, each with folds and seeds of its own. With two or more the estimator is
+        `views` by default, and `folds=3, fold_models=2` takes as long as `folds=5`.
+    determined
+        Whether an expert could always tell the class from the sample; see `dualt.estimate_transition`.
     method_options, network_options
         Such as `{"volume_weight": 1e-3}` for `volminnet`, `{"hidden": (64, 64), "dropout": 0.2, "batch_norm": True}`
         for `mlp`, and `{"width": 0.25, "stem": "imagenet"}` for `resnet18`.
@@ -86,6 +91,8 @@ class TrainingConfig:
     weight_decay: float | None = None
     validation_fraction: float = 0.2
     folds: int | None = None
+    fold_models: int = 1
+    determined: bool | None = None
     method_options: Mapping[str, Any] | None = None
     network_options: Mapping[str, Any] | None = None
     weights: str | Path | None = None
@@ -111,7 +118,7 @@ class TrainingConfig:
             for option in set(self.method_options or ()) - set(known):
                 its = ", ".join(known) or "none"
                 raise InputError(f"Method {self.method!r} has no option {option!r}. Its options: {its}.")
-        for name in ("epochs", "batch_size", "folds", "n_jobs"):
+        for name in ("epochs", "batch_size", "folds", "fold_models", "n_jobs"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, 1)
         check_fraction(self.validation_fraction, "validation_fraction")

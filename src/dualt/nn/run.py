@@ -16,7 +16,7 @@ from torch import nn
 from dualt.datasets import Dataset, Split
 from dualt.datasets.images import take_rows
 from dualt.errors import InputError
-from dualt.estimators import estimate_posterior
+from dualt.estimators import ESTIMATORS, estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
@@ -68,17 +68,23 @@ class Stages:
 
     @cached_property
     def folds(self) -> dict[str, NDArray[np.intp]]:
-        """The rows that each fold holds out, by the name of its stage; none with one fold."""
+        """The rows that each fold holds out, by the name of its stage, model by model; none with one fold."""
         n_samples = len(self.data.rows.labels)
-        number = n_folds(self.config, n_samples)
-        order = stream(self.config.random_state, "folds").permutation(n_samples)
-        held_out = np.array_split(order, number) if number > 1 else []
+        number, held_out = n_folds(self.config, n_samples), []
+        for model in range(self.config.fold_models if number > 1 else 0):
+            name = f"folds/{model}" if model else "folds"
+            held_out += np.array_split(stream(self.config.random_state, name).permutation(n_samples), number)
         return {f"ce-fold-{number}": rows for number, rows in enumerate(held_out, start=1)}
 
     def check(self) -> None:
         """Raise the errors of settings that do not fit the data or one another, before anything is trained."""
         config, part, n_classes = self.config, self.data.train, len(self.class_names)
-        n_folds(config, len(self.data.rows.labels))
+        if config.determined not in (True, False, None):
+            raise InputError(f"Expected determined True, False or None, got {config.determined!r}.")
+        if not self.folds and config.fold_models > 1:
+            raise InputError(f"Expected at least 2 folds for fold_models={config.fold_models}, got 1.")
+        if config.estimator is not None and ESTIMATORS[config.estimator].needs_members and config.fold_models < 2:
+            raise InputError(f"Expected fold_models of at least 2 for {config.estimator!r}, got 1.")
         network = self._new_network("ce", 0, None)
         if not isinstance(config.network, str):
             with torch.no_grad():
@@ -138,18 +144,23 @@ class Stages:
 
     @cached_property
     def probs(self) -> NDArray[np.float32]:
-        """P(given label | x) of every row: out of fold, or, with one fold, by the network of `ce`."""
-        part = self.data.rows
-        probs = np.empty((len(part.labels), len(self.class_names)), np.float32)
-        for name, rows in (self.folds or {"ce": np.arange(len(probs))}).items():
-            probs[rows] = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
-        return probs
+        """P(given label | x) of every row: out of fold, or, with one fold, by the network of `ce`.
+
+        The shape is (n, C), with several models for each row (fold_models, n, C).
+        """
+        part, n_models = self.data.rows, self.config.fold_models if self.folds else 1
+        probs = np.empty((n_models, len(part.labels), len(self.class_names)), np.float32)
+        folds = self.folds or {"ce": np.arange(len(part.labels))}
+        for number, (name, rows) in enumerate(folds.items()):
+            own = predict_probs(self.train(name).networks, part.subset(rows).inputs).numpy()
+            probs[number * n_models // len(folds), rows] = own
+        return probs if n_models > 1 else probs[0]
 
     @cached_property
     def posterior(self) -> NoisyPosterior:
         """The probabilities with the given labels: of every row out of fold, or of the training part in sample."""
         labels = (self.data.rows if self.folds else self.data.train).labels.cpu().numpy()
-        return posterior_of(self.probs[: len(labels)], labels, self.class_names, out_of_fold=bool(self.folds))
+        return posterior_of(self.probs[..., : len(labels), :], labels, self.class_names, bool(self.folds), self.config)
 
     def estimate(self) -> tuple[TransitionEstimate, str | None]:
         """Return the estimate of the configured estimator, and why it should not be used, if so."""
@@ -194,11 +205,15 @@ class Stages:
 
 
 def posterior_of(
-    probs: NDArray[np.float32], labels: NDArray[Any], class_names: Sequence[str], *, out_of_fold: bool | None
+    probs: NDArray[np.float32],
+    labels: NDArray[Any],
+    class_names: Sequence[str],
+    out_of_fold: bool | None,
+    config: TrainingConfig,
 ) -> NoisyPosterior:
     """Return probabilities with labels that are class numbers, whatever the class names."""
     coder = LabelCoder(tuple(class_names), by_name=False)
-    return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold)
+    return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold, determined=config.determined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +231,8 @@ class RobustRun:
     # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
     estimate: TransitionEstimate | None
     distrust: str | None
-    # Noisy posterior of the training part followed by the validation part, if learned, and whether it is out of fold.
+    # Noisy posterior of the training part followed by the validation part (by each of several fold models), if learned,
+    # and whether it is out of fold.
     pred_probs: NDArray[np.float32] | None
     out_of_fold: bool | None
     # Every training by name, in order.
@@ -303,6 +319,6 @@ def issues_of_all_rows(run: RobustRun, split: Split) -> LabelIssues:
     """Return the label issues of every row of the data set, in its order: trained on or held out."""
     order = np.argsort(np.concatenate([split.train_index, split.val_index]))
     labels = np.concatenate([split.train_noisy, split.val_noisy])[order]
-    probs = np.asarray(run.pred_probs)[order]
-    posterior = posterior_of(probs, labels, split.dataset.class_names, out_of_fold=run.out_of_fold)
+    probs = np.asarray(run.pred_probs)[..., order, :]
+    posterior = posterior_of(probs, labels, split.dataset.class_names, run.out_of_fold, run.config)
     return find_posterior_issues(posterior, run.estimate)

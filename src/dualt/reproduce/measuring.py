@@ -103,7 +103,7 @@ class Posterior:
         else:
             if run.estimator != name and stages.data.validation is not None:  # held out
                 probs = predict_probs(stages.train("ce").networks, stages.data.validation.inputs).numpy()
-                posterior = posterior_of(probs, split.val_noisy, stages.class_names, out_of_fold=True)
+                posterior = posterior_of(probs, split.val_noisy, stages.class_names, True, stages.config)
                 clean = None if split.clean_labels is None else split.clean_labels[len(split.train_noisy) :]
             else:
                 posterior, clean = stages.posterior, split.clean_labels
