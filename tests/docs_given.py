@@ -125,11 +125,6 @@ def tiny_data(run):
     np.savez("images.npz", X=np.random.default_rng(0).integers(256, size=(5, 28, 28), dtype=np.uint8))
 
 
-def own_matrix(run):
-    """A matrix of one's own, as a file."""
-    np.save("my-matrix.npy", noise.pair(2, 0.3))
-
-
 def repository(run):
     """Commands are typed in a clone of the repository: this one."""
     run.folder = ROOT

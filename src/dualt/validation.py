@@ -155,6 +155,21 @@ def check_same_length(n_probabilities: int, n_labels: int) -> None:
         )
 
 
+def check_features(features: Any, n_rows: int) -> NDArray[Any]:
+    """Return features as a finite numeric table, flattened to (n_rows, n_features)."""
+    expected = "numeric features of shape (n_samples, ...)"
+    array = as_array(features, expected, InputError)
+    if array.dtype.kind not in "fiub" or array.ndim < 2 or not array.size:
+        raise InputError(f"Expected {expected}, got shape {array.shape} of dtype {array.dtype}.")
+    if len(array) != n_rows:
+        raise InputError(f"Expected one row of features per label, got {len(array):,} rows and {n_rows:,} labels.")
+    table = array.reshape(n_rows, -1)
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        raise InputError(f"Expected finite features, got {table[row, column]} at row {row}, column {column}.")
+    return table
+
+
 def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
     """Refuse rows that are not probabilities; `start` is the row number of the chunk's first row.
 

@@ -276,7 +276,7 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
         know = delayed(partial(_know_verified, known.audit))
         parts = [know(part, start) for part, start in zip(parts, starts[:-1], strict=True)]
     groups = [parts] if threshold is None else [[part] for part in parts]
-    ranked = [delayed(_flag_parts)([delayed(_ranked)(part) for part in some], threshold, top) for some in groups]
+    ranked = [delayed(_flag_parts)(some, threshold, top) for some in groups]
     flags = [found[number] for found, some in zip(ranked, groups, strict=True) for number in range(len(some))]
     columns = zip(parts, flags, starts[:-1], strict=True)
     frames = [delayed(issue_frame)(part, flagged, names, start) for part, flagged, start in columns]
@@ -284,11 +284,8 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
     return lazy_frame(frames, meta, (*starts[:-1], posterior.n_samples - 1))
 
 
-def _ranked(scores: Scores) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    return scores.right, scores.suggested != scores.given
-
-
-def _flag_parts(parts: list[Any], threshold: float | None, top: int | None) -> list[NDArray[np.bool_]]:
+def _flag_parts(parts: list[Scores], threshold: float | None, top: int | None) -> list[NDArray[np.bool_]]:
     """Return which labels of each part to flag among those of all."""
-    right, preferred = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return np.split(flag(right, preferred, threshold, top), np.cumsum([len(part[0]) for part in parts])[:-1])
+    whole = Scores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    flagged = flag(whole.right, whole.suggested != whole.given, threshold, top)
+    return np.split(flagged, np.cumsum([len(part.given) for part in parts])[:-1])
