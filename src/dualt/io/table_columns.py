@@ -180,21 +180,27 @@ def choose_columns(
 def has_probabilities(table: Table, exclude: Collection[str], labels: NDArray[Any]) -> bool:
     """Return whether a table has columns of probabilities, right or almost right, beside those in `exclude`.
 
-    Columns are meant as probabilities if several are called p_* or like the labels, or if the fractions among them sum
-    to 1. The first rows decide.
+    Columns are meant as probabilities if several are called p_* or like the labels, if the fractions among them sum to
+    1, or, where labels are numbers, if all are between 0 and 1 or sum to 100. The first rows decide.
     """
     head = replace(table, frame=table.frame.head(_HEAD))
     places, _ = choose_columns(head, exclude)
     names = [head.names[place] for place in places if head.names]
     if sum(name.startswith("p_") for name in names) > 1 or len({*names} & {*map(str, labels.tolist())}) > 1:
         return True
-    fractions = []
+    columns = []
     for place in places:
         with suppress(NotNumbersError):
-            column = head._numbers(place)
-            if ((column >= 0) & (column <= 1)).all() and (column % 1 > 0).any():
-                fractions.append(column)
-    return len(fractions) > 1 and bool(np.median(np.abs(np.sum(fractions, axis=0) - 1)) <= 0.02)
+            columns.append(head._numbers(place))
+    inside = [column for column in columns if ((column >= 0) & (column <= 1)).all()]
+    numbered = labels.dtype.kind not in "UO"  # labels with names are never those of columns called otherwise
+    if numbered and len(columns) == len(places) and (len(inside) == len(places) or _sum_to(100, columns)):
+        return True
+    return _sum_to(1, [column for column in inside if (column % 1 > 0).any()])
+
+
+def _sum_to(total: float, columns: Sequence[NDArray[Any]]) -> bool:
+    return len(columns) > 1 and bool(np.median(np.abs(np.sum(columns, axis=0) - total)) <= 0.02 * total)
 
 
 def label_place(table: Table, column: str | None = None) -> int:
