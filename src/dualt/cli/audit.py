@@ -179,14 +179,13 @@ def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> dualt.a
     sheet = dualt.audit.read_sheet(output)
     if sheet.strata is None:
         raise InputError(f"Expected a file of `dualt audit` to add to, got {output} without the column 'stratum'.")
-    now = [str(given[row]) if row < len(given) else "no such row" for row in sheet.rows.tolist()]
-    changed = [at for at, label in enumerate(now) if label != sheet.given[at]]
-    if changed:
-        at = changed[0]
-        raise LabelsError(
-            f"Expected the labels that {output} was drawn from, got {now[at]!r} in row {sheet.rows[at]}, not"
-            f" {sheet.given[at]!r}. Pass these labels, or draw a new audit into another file."
-        )
+    for row, before in zip(sheet.rows.tolist(), sheet.given.tolist(), strict=True):
+        now = str(given[row]).strip() if row < len(given) else "no such row"  # blanks are lost in the sheet
+        if now != before:
+            raise LabelsError(
+                f"Expected the labels that {output} was drawn from, got {now!r} in row {row}, not {before!r}. Pass"
+                " these labels, or draw a new audit into another file."
+            )
     return sheet
 
 
