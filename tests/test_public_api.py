@@ -35,7 +35,7 @@ PROMISED = (
 FIELDS = (
     "transition", "estimator", "n_samples", "class_names", "noise_rate", "noise_rates", "t_club", "t_spade", "anchors",
     "noise_rate_interval", "audit", "confidence_interval", "diagnostics", "warnings", "to_dict", "save", "plot",
-    "summary", "doubt", "rows_summary", "to_report", "to_frame",
+    "summary", "doubt", "rows_summary", "to_frame",
 )  # fmt: skip
 
 

@@ -19,11 +19,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_
 
 from dualt.audit import Audit, as_audit
 from dualt.crossfit.folds import check_classifier, class_numbers, encode_labels, fit_folds, group_numbers, make_folds
-from dualt.errors import DualtWarning, InputError, LabelsError, UnknownNameError
+from dualt.errors import DualtWarning, InputError, UnknownNameError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.issues.corrections import CORRECTIONS, training_set
-from dualt.labels import LabelCoder
 from dualt.results import TransitionEstimate
 from dualt.rows import as_posterior
 from dualt.rows.scaling import scale_classes, share_factors
@@ -186,32 +185,20 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self, probs: NDArray[np.float64], labels: NDArray[np.intp], verified: Any
     ) -> tuple[LabelIssues, NDArray[np.float64]]:
         """Return the issues by out-of-fold probabilities, and P(right) of every label by Bayes' rule or an audit."""
-        # Labels are class numbers by now, whatever the classes are called.
-        coder = LabelCoder(tuple(map(str, self.classes_.tolist())), by_name=False)
-        posterior = as_posterior(probs, labels, coder=coder, out_of_fold=True, determined=self.determined)
-        if verified is not None:
-            audit = as_audit(verified)
-            given = None if audit.given is None else self._codes_of(audit.given)
-            audit = replace(audit, true=self._codes_of(audit.true), given=given)
-            estimate = estimate_verified(posterior, estimate_posterior(posterior, self.estimator), audit)
+        names = self.classes_.tolist()
+        posterior = as_posterior(probs, self.classes_[labels], names, out_of_fold=True, determined=self.determined)
+        if verified is None:
+            issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
+        else:
+            estimate = estimate_verified(posterior, estimate_posterior(posterior, self.estimator), verified)
             issues = find_posterior_issues(posterior, estimate)
-            return issues, issues.probability_right.astype(np.float64)
-        issues = find_posterior_issues(posterior, self.transition, estimator=self.estimator)
         found = issues.transition_estimate
         if found is not None and found.doubt is not None:
             advice = "Compare with the classifier alone on verified labels."
             warnings.warn(f"The correction may do harm: {found.doubt}. {advice}", DualtWarning, stacklevel=3)
-        if self.correction == "reweight":  # by the probabilities as they are
+        if self.correction == "reweight" and verified is None:  # by the probabilities as they are
             return issues, EarlyPosterior(issues.transition, probs.dtype).scores(probs, labels)[0].astype(np.float64)
         return issues, issues.probability_right.astype(np.float64)
-
-    def _codes_of(self, clean_labels: NDArray[Any]) -> NDArray[np.intp]:
-        """Return the class numbers of verified labels."""
-        known = {label: code for code, label in enumerate(self.classes_.tolist())}
-        for label in clean_labels.tolist():
-            if label not in known:
-                raise LabelsError(f"Expected verified labels among the classes, got {label!r}.")
-        return np.array([known[label] for label in clean_labels.tolist()], np.intp)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each clean class."""

@@ -53,7 +53,7 @@ def test_everything_from_nothing(tmp_path, monkeypatch):
 
 def test_other_matrices_and_methods(tmp_path):
     data = write_all(tmp_path / "data")
-    sets = ("noise=pair-45", "methods=ce,forward,volminnet", "estimators=dual-t-held-out,true", "folds=2", "sizes=500")
+    sets = ("noise=pair-45", "methods=ce,forward,volminnet", "estimators=dual-t-held-out,true", "sizes=500")
     shown = run("table1 --datasets mnist", tmp_path, *sets, "network=mlp", "width=1.0", data=data)
     for row in ("CE", "DT held out Forward", "true T Forward", "VolMinNet"):
         assert f"| {row} |" in shown.stdout

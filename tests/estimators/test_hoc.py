@@ -58,18 +58,16 @@ def test_misfit_and_its_gradient(seed):
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 1000), st.integers(2, 4))
-def test_triples_equal_a_loop(seed, n_neighbors):
+@given(st.integers(0, 1000))
+def test_triples_equal_a_loop(seed):
     rng = np.random.default_rng(seed)
     space, labels = rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
     expected = np.zeros((3, 3, 3))
     for i in range(30):
         distance = [np.inf if k == i else np.hypot(*(space[k] - space[i])) for k in range(30)]
-        nearest = np.argsort(distance)[:n_neighbors]
-        for a, b in itertools.combinations(nearest, 2):
-            for order in itertools.permutations([labels[i], labels[a], labels[b]]):
-                expected[order] += 1 / 6
-    np.testing.assert_allclose(count_triples(space, labels, 3, n_neighbors), expected)
+        for order in itertools.permutations(labels[[i, *np.argsort(distance)[:2]]]):
+            expected[order] += 1 / 6
+    np.testing.assert_allclose(count_triples(space, labels, 3), expected)
 
 
 @pytest.mark.parametrize(("name", "bound"), [("sym-0.2", 0.06), ("pair-0.45", 0.06), ("random-0.3", 0.1)])
@@ -127,9 +125,9 @@ def test_many_rows_are_sampled(monkeypatch):
 
 def test_refusals_say_what_was_expected(monkeypatch):
     posterior = as_posterior([[0.7, 0.3]] * 5, [0, 1, 0, 0, 1])
-    with pytest.raises(InputError, match="n_neighbors, a whole number of at least 2, got 1"):
-        hoc(posterior, n_neighbors=1)
-    with pytest.raises(InputError, match="features of 5 rows, as the probabilities have, got 4 rows"):
+    with pytest.raises(InputError, match="at least three rows for hoc, got 2"):
+        hoc(as_posterior([[0.7, 0.3]] * 2, [0, 1]))
+    with pytest.raises(InputError, match="features per label, got 4 rows and 5 labels"):
         hoc(posterior, features=np.zeros((4, 2)))
     monkeypatch.setattr(hoc_module, "_MOST_CLASSES", 2)
     assert hoc(posterior).transition.shape == (2, 2)

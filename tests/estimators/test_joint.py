@@ -3,16 +3,12 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dualt import noise
-from dualt.estimators._counts import match_rows
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.dual_t import dual_t
-from dualt.estimators.joint import DECAY, DISTANCE, HIDDEN, JointModel, _sample, joint
+from dualt.estimators.joint import DECAY, DISTANCE, HIDDEN, JointModel, joint
 from dualt.rows import as_posterior
-from tests.strategies import transitions
 
 
 def overlapping(transition, n, rng, spread=1.5):
@@ -113,26 +109,9 @@ def test_a_seed_settles_the_result(small):
     assert 0 < mean_row_error(other, fit.transition) < 0.1
 
 
-def test_relabelling_classes_permutes_the_estimate(small):
-    probs, labels, fit = small
-    order = np.array([2, 0, 3, 1])
-    permuted = joint(as_posterior(probs[:, order], np.argsort(order)[labels]))
-    np.testing.assert_allclose(permuted.transition, fit.transition[np.ix_(order, order)], atol=1e-6)
-    np.testing.assert_array_equal(permuted.support, fit.support[order])
-
-
-def test_pooling_draws_rows_together(small):
-    probs, labels, fit = small
-    plain = joint(as_posterior(probs, labels), pool=False).transition
-    np.testing.assert_allclose(np.diagonal(plain), np.diagonal(fit.transition), atol=0.05)
-    off = ~np.eye(4, dtype=bool)
-    assert np.ptp(fit.transition[off]) < np.ptp(plain[off])
-
-
-def test_bands_are_those_of_counting(small):
-    """Resamples of row k scatter like the shares among Σ q_k labels, and survive pickling."""
-    probs, labels, _ = small
-    fit = joint(as_posterior(probs, labels), pool=False)
+def test_bands_are_no_wider_than_those_of_counting(small):
+    """Resamples of row k scatter at most like the shares among Σ q_k labels, and survive pickling."""
+    _, labels, fit = small
     assert fit.support.sum() == pytest.approx(len(labels), abs=8)
     rng = np.random.default_rng(0)
     resample = pickle.loads(pickle.dumps(fit.resample))
@@ -140,34 +119,19 @@ def test_bands_are_those_of_counting(small):
     np.testing.assert_allclose(drawn.sum(axis=2), 1)
     rates = 1 - np.diagonal(fit.transition)
     np.testing.assert_allclose(1 - np.diagonal(drawn.mean(axis=0)), rates, atol=0.02)
-    np.testing.assert_allclose(np.diagonal(drawn.std(axis=0)), np.sqrt(rates * (1 - rates) / fit.support), rtol=0.15)
+    share = np.diagonal(drawn.std(axis=0)) / np.sqrt(rates * (1 - rates) / fit.support)
+    assert ((share > 0.5) & (share < 1.15)).all()
 
 
-def test_many_rows_are_sampled_across_chunks(monkeypatch):
-    monkeypatch.setattr("dualt.estimators.joint._ROWS", 5_000)
-    n = 300_000
-    first = (np.arange(n) + 0.5) / n
-    posterior = as_posterior(np.column_stack([first, 1 - first]), np.arange(n) % 2)
-    probs, labels = _sample(posterior, np.random.default_rng(0))
-    found = np.rint(probs[:, 0] * n - 0.5).astype(int)
-    assert len(np.unique(found)) == 5_000
-    np.testing.assert_array_equal(labels, found % 2)
-    assert abs(found.mean() / n - 0.5) < 5 / np.sqrt(12 * 5_000)
+def test_a_sample_stands_for_many_rows(small, monkeypatch):
+    probs, labels, fit = small
+    monkeypatch.setattr("dualt.estimators.joint._ROWS", 400)
+    sampled = joint(as_posterior(probs, labels))
+    assert sampled.support.sum() == pytest.approx(len(labels), abs=8)
+    assert 0 < mean_row_error(sampled.transition, fit.transition) < 0.3
 
 
 def test_a_single_row_and_labels_of_one_class_are_survived():
     assert joint(as_posterior([[0.7, 0.3]], [0])).transition.shape == (2, 2)
     fit = joint(as_posterior([[0.7, 0.2, 0.1]] * 5, [1] * 5))
     np.testing.assert_allclose(fit.transition.sum(axis=1), 1)
-
-
-@given(transitions(max_classes=5), st.integers(0, 100))
-def test_rows_are_matched_to_the_best_permutation(transition, seed):
-    transition = 0.9 * transition + 0.1 / len(transition)
-    shuffled = transition[np.random.default_rng(seed).permutation(len(transition))]
-    matched, order = match_rows(shuffled)
-    np.testing.assert_array_equal(matched, shuffled[order])
-    best = max(
-        np.log(np.diagonal(shuffled[list(rows)])).sum() for rows in itertools.permutations(range(len(transition)))
-    )
-    assert np.log(np.diagonal(matched)).sum() == pytest.approx(best)

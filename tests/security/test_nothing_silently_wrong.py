@@ -54,21 +54,10 @@ def test_seeds_are_whole_numbers_from_zero_on():
         stream(-1, "noise")
 
 
-@pytest.mark.parametrize("value", [2.5, "x", None, 1, np.nan])
-def test_neighbours_are_counted_in_whole_numbers(value):
-    with pytest.raises(InputError, match=r"n_neighbors, a whole number of at least 2"):
-        dualt.estimate_transition(np.eye(3)[[0, 1, 2, 0, 1, 2]], [0, 1, 2, 0, 1, 2], "hoc", n_neighbors=value)
-
-
 @pytest.mark.parametrize("features", ["x", 5, np.zeros(6), np.full((6, 2), np.nan), [["a"]] * 6, np.zeros((6, 0))])
 def test_features_of_hoc_are_numbers(features):
-    with pytest.raises(InputError, match=r"Expected (finite )?features"):
+    with pytest.raises(InputError, match=r"Expected (finite|numeric) features"):
         dualt.estimate_transition(np.eye(3)[[0, 1, 2, 0, 1, 2]], [0, 1, 2, 0, 1, 2], "hoc", features=features)
-
-
-def test_hoc_needs_more_rows_than_neighbours():
-    with pytest.raises(InputError, match=r"more than n_neighbors=6 rows for hoc, got 6"):
-        dualt.estimate_transition(np.eye(3)[[0, 1, 2, 0, 1, 2]], [0, 1, 2, 0, 1, 2], "hoc", n_neighbors=6)
 
 
 def test_a_posterior_of_labels_that_no_class_leaves_is_one():

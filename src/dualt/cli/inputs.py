@@ -25,8 +25,7 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.io.image_folder import FILE_COLUMN
 from dualt.io.load import load_array
-from dualt.io.shards import LARGE_TABLE
-from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place, table_parts
+from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place
 from dualt.io.tables import TABLES
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import as_text_array, look_alike, merge_labels, shorten
@@ -104,9 +103,7 @@ def is_raw(data: Data, learning: Learning) -> bool:
     path = data.probs
     if data.dask is not None or path.suffix.lower() not in TABLES or not path.is_file():
         return False
-    named = data.label or data.id_column
-    large = path.stat().st_size > LARGE_TABLE
-    table = next(table_parts(path, 1000, named)) if large else io.open_table(path, named)
+    table = io.open_table(path, data.label or data.id_column)
     if table.names is None or not len(table.frame):
         return False
     at = label_place(table, data.label)

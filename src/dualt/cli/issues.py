@@ -70,9 +70,11 @@ def issues(
         files = dualt.report.previews.match_files(images, len(found), found.ids)
         found = replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
     decisions = [] if reviewed is None else dualt.issues.read_review(reviewed)
-    given = found.given_names
+    given = [found.class_names[code] for code in found.given.tolist()]
     decided = dualt.issues.review.decided_labels(decisions, examples.written or given, found.ids)
-    found = found.without([row for row, label in decided.items() if label == given[row]])
+    is_issue = found.is_issue.copy()
+    is_issue[[row for row, label in decided.items() if label == given[row]]] = False
+    found = replace(found, is_issue=is_issue)
     if report is not None:
         pictures = images or (None if learning.text else examples.images)
         found.to_report(report, images=pictures, reviewed=decided, level=estimation.level, **page)

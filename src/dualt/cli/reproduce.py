@@ -27,7 +27,7 @@ def reproduce(
         Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Change a setting: noise=sym-20,pair-45 (or a matrix file, or given), methods=ce,forward,"
+            help="Change a setting: noise=sym-20,pair-45 (or given), methods=ce,forward,"
             " estimators=t,dual-t,true, seeds=3, epochs=20, sizes=0.1,1.0, network.mnist=lenet, width=0.25,"
             " recipes.forward.momentum=0.9, estimator_options.t.anchor=quantile.",
         ),

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 # As in dualt.nn.methods.METHODS, which would import torch.
 _METHODS = (
-    "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; gce, elr, dividemix,"
-    " volminnet, total-variation."
+    "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; gce, dividemix, volminnet."
 )
 _RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints", "options.json"
 # The files of a model: of networks, and of the models of a table.

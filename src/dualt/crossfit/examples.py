@@ -34,10 +34,9 @@ class Columns(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Data to learn from.
+    """`data` as a user's model gets them, the columns of texts, and the others.
 
-    `data` are as a user's model gets them, `texts` the columns of texts, and `columns` the other ones. Features are
-    fitted on the first `n_known` rows; new rows may follow.
+    Features are fitted on the first `n_known` rows; new rows may follow.
     """
 
     kind: Kind
@@ -66,8 +65,8 @@ class Examples(NamedTuple):
         else:
             return None
         numbers: dict[Any, int] = {}
-        found = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.intp)
-        return None if 2 * len(numbers) < len(keys) else found
+        found = [numbers.setdefault(key, len(numbers)) for key in keys]
+        return None if 2 * len(numbers) < len(keys) else np.array(found, np.intp)
 
 
 def read_examples(
@@ -155,9 +154,7 @@ def _encode(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float
     if column.ndim != 1:
         raise InputError(f"Expected one number or category per row and column, got entries of {column.shape[1:]}.")
     if column.dtype.kind == "M":
-        column = column - np.datetime64(0, "s")
-    if column.dtype.kind == "m":
-        column = column / np.timedelta64(1, "s")
+        column = (column - np.datetime64(0, "s")) / np.timedelta64(1, "s")
     if column.dtype.kind in "biuf":
         return column.astype(np.float64), False
     # A missing entry is NaN among numbers and dates, and a category of its own among categories.
@@ -171,21 +168,15 @@ def _encode(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float
     return np.minimum(texts.map(ranks).to_numpy(np.float64), _MOST_CATEGORIES), True
 
 
-class LearnableColumns(NamedTuple):
-    """Columns of texts, columns of numbers and categories, and columns that only name the rows."""
+def learnable_columns(table: Any) -> tuple[list[str], list[str], list[str]]:
+    """Return which columns of a data frame of strings are texts, which are numbers or categories, and which are ids.
 
-    texts: list[str]
-    features: list[str]
-    ids: list[str]
-
-
-def learnable_columns(table: Any) -> LearnableColumns:
-    """Sort the columns of a data frame of texts by what a model may learn from them; the first rows decide.
-
-    Categories are texts if they mostly differ and have three words or more on average. Ids differ in every row, and
-    are short texts, or numbers that count the rows or are called so.
+    The first rows decide. Texts mostly differ and have three words or more on average. Ids differ in every row, and are
+    short texts, or numbers that count the rows or have the name of an id.
     """
-    found = LearnableColumns([], [], [])
+    texts: list[str] = []
+    features: list[str] = []
+    ids: list[str] = []
     for name in table.columns:
         column = table[name].iloc[:_HEAD]
         values, categorical = _encode(column.to_numpy(), None)
@@ -196,12 +187,12 @@ def learnable_columns(table: Any) -> LearnableColumns:
         else:
             is_id = bool(_NAMED_AS_ID.search(name)) or bool((np.diff(values) == 1).all())
         if is_id and differing == len(column) >= _LEAST_IDS and table[name].is_unique:
-            found.ids.append(name)
+            ids.append(name)
         elif categorical and n_words >= _WORDS_OF_TEXT and 2 * differing > len(column):
-            found.texts.append(name)
+            texts.append(name)
         else:
-            found.features.append(name)
-    return found
+            features.append(name)
+    return texts, features, ids
 
 
 def _seconds(dates: Any, errors: Any = "raise") -> NDArray[np.float64]:

@@ -95,18 +95,17 @@ def fit_folds(
 def class_numbers(fitted: Any, classes: NDArray[Any]) -> list[int]:
     """Return the number of each class that a fitted classifier knows, in the order of its probabilities."""
     numbers = {label: number for number, label in enumerate(classes.tolist())}
-    known = fitted.classes_.tolist()
-    for label in known:
-        if label not in numbers:
-            raise InputError(
-                f"Expected a classifier whose classes_ are the labels it was fitted on, got {label!r} from"
-                f" {type(fitted).__name__}. Fit it on class numbers from 0 instead."
-            )
-    return [numbers[label] for label in known]
+    try:
+        return [numbers[label] for label in fitted.classes_.tolist()]
+    except KeyError as label:
+        raise InputError(
+            f"Expected a classifier whose classes_ are the labels it was fitted on, got {label} from"
+            f" {type(fitted).__name__}. Fit it on class numbers from 0 instead."
+        ) from None
 
 
 def group_numbers(groups: Any, n_rows: int) -> NDArray[np.intp]:
-    """Return groups as numbers; a row without a group is a group of its own."""
+    """Return groups as numbers; a row without a group is a group by itself."""
     given = as_array(groups, "one group per row", InputError)
     if given.shape != (n_rows,):
         raise InputError(f"Expected one group per row, {n_rows:,}, got shape {given.shape}.")
@@ -127,20 +126,36 @@ def make_folds(
 
     `duplicates` numbers rows so that copies share a number: they stay in one fold, unless a splitter or groups decide.
     """
-    if isinstance(cv, (int, np.integer)) and cv < 2:
-        raise InputError(f"Expected at least two folds, got cv={cv}.")
-    if isinstance(cv, (int, np.integer)) and groups is None:
-        folds = _split_classes(labels, min(int(cv), len(labels)), random_state, duplicates)
-    else:
-        folds = _split_by(cv, labels, groups, random_state)
-    folds = [fold for fold in folds if len(fold[1])]
-    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(labels))
-    if (times != 1).any():
-        row = int(np.argmax(times != 1))
-        raise InputError(
-            f"Expected folds that test every row once, got row {row} in {times[row]} folds of cv={cv!r:.40}."
-            " Use StratifiedKFold, KFold or GroupKFold."
-        )
+    n_rows, requested = len(labels), cv
+    firsts = copy_of = np.arange(n_rows)
+    if isinstance(cv, (int, np.integer)):
+        if cv < 2:
+            raise InputError(f"Expected at least two folds, got cv={cv}.")
+        n_splits = min(int(cv), n_rows)
+        if groups is not None:
+            n_groups = len(np.unique(groups))
+            if n_groups < n_splits:
+                remedy = f"Ask for {n_groups} folds." if n_groups > 1 else "One group cannot be divided."
+                raise InputError(f"Expected at least as many groups as folds, {n_splits}, got {n_groups}. {remedy}")
+            cv = StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
+        else:
+            if duplicates is not None:  # the first of its copies is put into a fold, the others follow
+                firsts, copy_of = np.unique(duplicates, return_index=True, return_inverse=True)[1:]
+            n_splits = max(2, min(n_splits, np.bincount(labels[firsts]).max()))
+            cv = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds
+            split = check_cv(cv, labels, classifier=True).split(firsts, labels[firsts], groups)
+            # Row numbers, also of masks and of numbers that count from the end.
+            numbers = np.arange(len(firsts))
+            folds = [(numbers[np.asarray(train)], numbers[np.asarray(test)]) for train, test in split if len(test)]
+    except (IndexError, TypeError, ValueError) as error:  # such as groups that a splitter needs
+        raise InputError(f"Cannot divide the rows by cv={requested!r:.40}: {str(error).rstrip('.')}.") from None
+    _check_folds(folds, len(firsts), requested)
+    if len(firsts) < n_rows:
+        tested = [np.isin(copy_of, test) for _, test in folds]
+        folds = [(np.flatnonzero(~test), np.flatnonzero(test)) for test in tested]
     if any(len(np.unique(labels[train])) < 2 for train, _ in folds):
         raise InputError(
             "Expected labels of at least two classes to learn from outside every fold, got a fold that leaves one."
@@ -149,60 +164,22 @@ def make_folds(
     return folds
 
 
-def _split_by(cv: Any, labels: NDArray[np.intp], groups: Any, random_state: int | None) -> list[Fold]:
-    """Return folds by groups, or by a user's splitter, that do not train on the rows they test."""
-    if isinstance(cv, (int, np.integer)):
-        n_splits, n_groups = min(int(cv), len(labels)), len(np.unique(groups))
-        if n_groups < n_splits:
-            remedy = f"Ask for {n_groups} folds." if n_groups > 1 else "One group cannot be divided."
-            raise InputError(f"Expected at least as many groups as folds, {n_splits}, got {n_groups}. {remedy}")
-        cv = StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds
-            folds = list(check_cv(cv, labels, classifier=True).split(labels, labels, groups))
-    except (TypeError, ValueError) as error:  # such as groups that a splitter needs, in scikit-learn's words
-        raise InputError(f"Cannot divide the rows by cv={cv!r:.40}: {str(error).rstrip('.')}.") from None
-    return [_checked_fold(number, fold, len(labels)) for number, fold in enumerate(folds)]
-
-
-def _checked_fold(number: int, fold: Any, n_rows: int) -> Fold:
-    """Return the rows of a user's fold as numbers, disjoint and within the data."""
-    train, test = (np.flatnonzero(rows) if rows.dtype == bool else rows for rows in map(np.asarray, fold))
-    for rows in (train, test):
-        bad = rows[(rows < 0) | (rows >= n_rows)] if rows.dtype.kind in "iu" else rows
-        if bad.size:
+def _check_folds(folds: Sequence[Fold], n_rows: int, cv: Any) -> None:
+    """Refuse folds that train on a row they test, or that do not test every row once."""
+    for number, (train, test) in enumerate(folds):
+        both = np.intersect1d(train, test)
+        if len(both):
             raise InputError(
-                f"Expected row numbers from 0 to {n_rows - 1} in every fold, got {bad[0]} in fold {number}."
+                f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
+                f" {number}. Leave its test rows out of its training rows."
             )
-    both = np.intersect1d(train, test)
-    if len(both):
+    times = np.bincount(np.concatenate([test for _, test in folds] or [[]]).astype(int), minlength=n_rows)
+    if (times != 1).any():
+        row = int(np.argmax(times != 1))
         raise InputError(
-            f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
-            f" {number}. Leave its test rows out of its training rows."
+            f"Expected folds that test every row once, got row {row} in {times[row]} folds of cv={cv!r:.40}."
+            " Use StratifiedKFold, KFold or GroupKFold."
         )
-    return train, test
-
-
-def _split_classes(
-    labels: NDArray[np.intp], n_splits: int, random_state: int | None, duplicates: NDArray[np.intp] | None = None
-) -> list[Fold]:
-    if duplicates is not None:
-        firsts, copy_of = np.unique(duplicates, return_index=True, return_inverse=True)[1:]
-        if n_splits <= len(firsts) < len(labels):  # the first of its copies goes into a fold, the others follow
-            fold_of = np.empty(len(firsts), np.intp)
-            for number, (_, test) in enumerate(_split_classes(labels[firsts], n_splits, random_state)):
-                fold_of[test] = number
-            rows = fold_of[copy_of]
-            return [(np.flatnonzero(rows != fold), np.flatnonzero(rows == fold)) for fold in range(n_splits)]
-    if np.bincount(labels)[np.unique(labels)].min() >= n_splits:
-        return list(StratifiedKFold(n_splits, shuffle=True, random_state=random_state).split(labels, labels))
-    # Some class has fewer members than folds: deal the rows class by class, like cards, so that every class with two
-    # members or more is known to the training rows of every fold.
-    order = np.random.default_rng(random_state).permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    tests = [np.sort(order[fold::n_splits]) for fold in range(n_splits)]
-    return [(np.setdiff1d(order, test), test) for test in tests]
 
 
 def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -224,7 +201,7 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
             f" argmax; for examples with several classes at once (multi-label) fit one {classifier} per class."
         )
     unlabelled = is_missing(y)
-    infinite = np.isinf(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)  # scikit-learn only warns about these
+    infinite = np.isinf(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
     refused = infinite if missing else infinite | unlabelled
     if refused.any():
         row = int(refused.argmax())

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.validation import check_is_fitted
 
 from dualt.errors import InputError
@@ -58,32 +58,31 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Bytes, or floats between 0 and 1.
         """
-        self._learn(X)
+        self.fit_transform(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, on_progress: OnProgress | None = None) -> Floats:  # noqa: N803
         """Learn from images and describe them."""
-        responses = self._learn(X, on_progress)
-        return self._project(responses) if len(responses) == len(X) else self.transform(X, on_progress)
+        rng = np.random.default_rng(self.random_state)
+        chosen = np.arange(len(X))
+        if len(X) > _LEARNT_FROM:
+            chosen = np.sort(rng.choice(len(X), _LEARNT_FROM, replace=False))
+        self._learn_filters(X, chosen, rng)
+        responses = self._responses(X, chosen, on_progress)
+        components = PCA(min(self.n_components, *responses.shape), random_state=0)
+        self.components_ = make_pipeline(StandardScaler(), components)
+        with np.errstate(invalid="ignore"):  # images that are all alike
+            described = self.components_.fit_transform(responses)
+        self.spread_ = described.std() or 1.0
+        if len(chosen) < len(X):
+            return self.transform(X, on_progress)
+        return np.asarray(described / self.spread_, np.float32)
 
     def transform(self, X: Any, on_progress: OnProgress | None = None) -> Floats:  # noqa: N803
         """Describe images: (n, n_components)."""
         check_is_fitted(self)
-        return self._project(self._responses(X, np.arange(len(X)), on_progress))
-
-    def _learn(self, images: Any, on_progress: OnProgress | None = None) -> Floats:
-        """Learn filters and components, and return the responses of the images that they were learnt from."""
-        rng = np.random.default_rng(self.random_state)
-        chosen = np.arange(len(images))
-        if len(images) > _LEARNT_FROM:
-            chosen = np.sort(rng.choice(len(images), _LEARNT_FROM, replace=False))
-        self._learn_filters(images, chosen, rng)
-        responses = self._responses(images, chosen, on_progress)
-        components = PCA(min(self.n_components, *responses.shape), random_state=0)
-        self.components_ = make_pipeline(StandardScaler(), components)
-        with np.errstate(invalid="ignore"):  # images that are all alike
-            self.spread_ = self.components_.fit_transform(responses).std() or 1.0
-        return responses
+        described = self.components_.transform(self._responses(X, np.arange(len(X)), on_progress))
+        return np.asarray(described / self.spread_, np.float32)
 
     def _learn_filters(self, images: Any, chosen: NDArray[np.intp], rng: np.random.Generator) -> None:
         """Learn filters by spherical k-means on whitened patches, and keep them with the whitening folded in."""
@@ -103,12 +102,12 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         values, vectors = np.linalg.eigh(np.cov(patches.T))
         whiten = ((vectors / np.sqrt(values + 0.1)) @ vectors.T).astype(np.float32)
         white = (patches - mean) @ whiten
-        filters = _unit(white[: self.n_filters])
+        filters = normalize(white[: self.n_filters])
         for _ in range(_ROUNDS):
             responses = white @ filters.T
             nearest = np.abs(responses).argmax(axis=1)
             np.add.at(filters, nearest, responses[np.arange(len(white)), nearest, None] * white)
-            filters = _unit(filters)
+            filters = normalize(filters)
         self.filters_: Floats = whiten @ filters.T
         self.bias_: Floats = mean @ self.filters_
         self.patch_side_ = side
@@ -121,18 +120,13 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             height, width = windows.shape[1:3]
             for own, patches in zip(found[start:], windows, strict=False):
                 responses = _normalized(patches.reshape(height * width, -1)) @ self.filters_ - self.bias_
-                responses = responses.reshape(height, width, -1)
-                for place, sign in enumerate((1, -1)):
-                    strong = np.maximum(sign * responses - _THRESHOLD, 0)
-                    for top, half in enumerate((strong[: height // 2], strong[height // 2 :])):
-                        own[top, 0, place] = half[:, : width // 2].mean(axis=(0, 1))
-                        own[top, 1, place] = half[:, width // 2 :].mean(axis=(0, 1))
+                strong = np.maximum(np.stack([responses, -responses], axis=1) - _THRESHOLD, 0)
+                for top, half in enumerate(np.split(strong.reshape(height, width, 2, -1), [height // 2])):
+                    for left, quadrant in enumerate(np.split(half, [width // 2], axis=1)):
+                        own[top, left] = quadrant.mean(axis=(0, 1))
             if on_progress is not None:
                 on_progress("describing images", min(start + _AT_ONCE, len(rows)), len(rows))
         return np.sqrt(found.reshape(len(rows), -1))
-
-    def _project(self, responses: Floats) -> Floats:
-        return np.asarray(self.components_.transform(responses) / self.spread_, np.float32)
 
 
 def _pixels(images: Any) -> Floats:
@@ -159,7 +153,3 @@ def _windows(pixels: Floats, side: int) -> Floats:
 def _normalized(patches: Floats) -> Floats:
     centred = patches - patches.mean(axis=1, keepdims=True)
     return np.asarray(centred / np.sqrt(centred.var(axis=1, keepdims=True) + np.float32(1.5e-4)))
-
-
-def _unit(rows: Floats) -> Floats:
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12)))

@@ -41,6 +41,8 @@ _WORDS = 200_000
 # Rank of the reduced space of texts, and number of landmarks of the kernel.
 _RANK, _LANDMARKS = 100, 300
 _NEIGHBOURS = (40, 20, 10)
+# Of naive Bayes. Not chosen by the log-loss, which prefers so much smoothing that rare classes vanish.
+_SMOOTHING = 0.3
 _LEAST = 1e-3
 
 
@@ -64,11 +66,10 @@ def families_of(
     elif columns is None:
         scaled = MaxAbsScaler().fit_transform(examples.data.tocsr())
         yield Family(scaled, _logistic(0.1, 1, 10))
-        if scaled.nnz == 0 or scaled.data.min() >= 0:
-            yield Family(scaled, [_bayes()])
+        if scaled.min() >= 0:
+            yield Family(scaled, [ComplementNB(alpha=_SMOOTHING)])
     elif examples.kind == "embedding":
-        centred = np.nan_to_num(columns.values - np.nanmean(columns.values[:n_known], axis=0))
-        features = centred / np.maximum(centred[:n_known].std(axis=0), 1e-12)
+        features = np.nan_to_num(_fitted(StandardScaler(), columns.values, n_known))
         yield from _embedding_families(features, n_known, random_state)
     else:
         yield from _table_families(columns, n_known, labels, random_state)
@@ -92,16 +93,14 @@ def _text_families(examples: Examples, random_state: int | None) -> Iterator[Fam
         words = sparse.hstack([_fitted(both, column, n_known) for column in examples.texts], format="csr")
     except ValueError as error:
         raise InputError(f"Expected texts with words in them: {str(error).rstrip('.')}.") from None
-    beside = None if columns is None else _standardised(columns, n_known)
-    yield Family(
-        words if beside is None else sparse.hstack([words, beside], format="csr"), _logistic(0.3, 1, 3, 10, 30)
-    )
-    yield Family(words, [_bayes()])
+    beside = [] if columns is None else [_standardised(columns, n_known)]
+    yield Family(sparse.hstack([words, *beside], format="csr"), _logistic(0.3, 1, 3, 10, 30))
+    yield Family(words, [ComplementNB(alpha=_SMOOTHING)])
     rank = min(_RANK, min(n_known, words.shape[1]) - 1)
     svd = TruncatedSVD(rank, random_state=random_state)
     reduced = Normalizer().fit_transform(_fitted(svd, words, n_known) if rank > 1 else words.toarray())
     if columns is not None:  # each block has unit length on average, so that neither drowns the other
-        dense = _dense(beside)
+        dense = _dense(beside[0])
         reduced = np.hstack([reduced, dense / max(np.sqrt((dense[:n_known] ** 2).sum(axis=1).mean()), 1e-12)])
         yield _forest(np.hstack([reduced, columns.values]), random_state)
     yield _neighbours(reduced, n_known)
@@ -152,11 +151,6 @@ def _dense(features: Any) -> NDArray[Any]:
 
 def _logistic(*strengths: float) -> list[LogisticRegression]:
     return [LogisticRegression(C=strength, max_iter=1000) for strength in strengths]
-
-
-def _bayes() -> ComplementNB:
-    # Not chosen by the log-loss, which prefers so much smoothing that rare classes vanish.
-    return ComplementNB(alpha=0.3)
 
 
 def _boosting(columns: Columns, labels: NDArray[np.intp], random_state: int | None) -> Family:

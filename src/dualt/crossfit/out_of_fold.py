@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from textwrap import shorten as shorten_text
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +21,6 @@ from dualt.rng import check_seed
 from dualt.rows.scaling import scale_classes, share_factors
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
 
-# Longer descriptions of models are cut: pipelines take pages.
-_MODEL_SHOWN = 60
-
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
@@ -34,10 +32,8 @@ class OutOfFold:
         Mean of the members.
     class_names : tuple of str
         In the order of the columns.
-    given : (n_samples,)
-        Given labels as class numbers; −1 where there is none.
-    fold : (n_samples,)
-        Number of the fold in which a row was left out; −1 where it has no label.
+    given, fold : (n_samples,)
+        Given label as class number, and the fold in which the row was left out; −1 where it has no label.
     model : str
         The classifiers that were fitted.
     index
@@ -46,10 +42,8 @@ class OutOfFold:
         Out-of-fold probabilities of each model.
     determined : bool or None
         Whether an expert could always tell the class from the example: assumed unless the data are a table.
-    choices : tuple of int
-        How strongly each of our models is regularised: its place among the candidates.
-    weights : (n_models,)
-        What each model counts in the mean.
+    choices, weights : (n_models,)
+        How strongly each of our models is regularised (its place among the candidates), and its weight in the mean.
     texts : list of str or None
         The texts that were learned from, for the tables and pages of `find_label_issues`; None if the data are others.
     """
@@ -80,13 +74,9 @@ class OutOfFold:
         return float(np.mean(self.pred_probs[known].argmax(axis=1) == self.given[known]))
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The class names, as a data frame of probabilities has them."""
+    def column_names(self) -> tuple[str, ...]:
+        """The class names, for the readers of tables."""
         return self.class_names
-
-    def to_numpy(self) -> NDArray[np.float64]:
-        """Return `pred_probs`."""
-        return self.pred_probs
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a column per class, and the index that the data came with."""
@@ -109,13 +99,10 @@ class OutOfFold:
         return replace(self, **chosen, index=index, members=self.members[:, rows], texts=texts)
 
     def __repr__(self) -> str:
-        model, n_folds = " ".join(self.model.split()), len(np.unique(self.fold[self.labelled]))
-        shown = model if len(model) <= _MODEL_SHOWN else f"{model[: _MODEL_SHOWN - 1]}…"
+        n_folds, model = len(np.unique(self.fold[self.labelled])), shorten_text(self.model, 60, placeholder=" …")
         agreement = f", agreement={self.agreement:.3f}" if n_folds else ""
-        return (
-            f"OutOfFold(n_samples={len(self)}, n_classes={len(self.class_names)}, n_folds={n_folds}{agreement},"
-            f" model={shown})"
-        )
+        sizes = f"n_samples={len(self)}, n_classes={len(self.class_names)}, n_folds={n_folds}"
+        return f"OutOfFold({sizes}{agreement}, model={model})"
 
 
 def cross_fit(

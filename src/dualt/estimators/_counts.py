@@ -1,8 +1,8 @@
-"""From counts of (true class, given label) to a fit: normalised or pooled, resampled, classes in a fixed order."""
+"""From counts of (true class, given label) to a fit: rows, how they are resampled, and a fixed order of classes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,19 +13,16 @@ from dualt.results.fit import Fit, Matrix
 from dualt.rows.chunks import normalize_counts
 from dualt.rows.summary import PosteriorSummary
 
-_FLOOR = 1e-6
 _STRENGTHS = np.geomspace(0.1, 1e4, 41)
 
 
-def count_fit(counts: NDArray[np.int64], *, pool: bool = False) -> Fit:
-    """Return the `Fit` of counts[true, given], resampled as a multinomial; `pool` as in `pooled_rows`."""
-    to_rows = pooled_rows if pool else normalize_counts
-    return Fit(to_rows(counts), counts.sum(axis=1), partial(_resampled_rows, counts, pool))
+def count_fit(counts: NDArray[np.int64], to_rows: Callable[[NDArray[Any]], Matrix] = normalize_counts) -> Fit:
+    """Return the `Fit` of counts[true, given], resampled as a multinomial."""
+    return Fit(to_rows(counts), counts.sum(axis=1), partial(_resampled_rows, counts, to_rows))
 
 
-def _resampled_rows(counts: NDArray[np.int64], pool: bool, rng: np.random.Generator) -> Matrix:
-    drawn = resample_counts(counts, rng)
-    return pooled_rows(drawn) if pool else normalize_counts(drawn)
+def _resampled_rows(counts: NDArray[np.int64], to_rows: Callable[..., Matrix], rng: np.random.Generator) -> Matrix:
+    return to_rows(resample_counts(counts, rng))
 
 
 def resample_counts(counts: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -79,17 +76,3 @@ def canonical_order(summary: PosteriorSummary) -> NDArray[np.intp]:
     result exactly.
     """
     return np.lexsort((summary.confidence_sums, summary.predicted_counts, summary.label_counts))
-
-
-def match_rows(transition: Matrix) -> tuple[Matrix, NDArray[np.intp]]:
-    """Return the rows in the order that makes Σ log T_kk largest, and that order: clusters get their classes.
-
-    Rows that are all largest on the diagonal stay where they are.
-    """
-    if (np.diagonal(transition) == transition.max(axis=1)).all():
-        return transition, np.arange(len(transition))
-    from scipy.optimize import linear_sum_assignment
-
-    row, column = linear_sum_assignment(-np.log(np.maximum(transition, _FLOOR)))
-    order = row[np.argsort(column)]
-    return transition[order], order

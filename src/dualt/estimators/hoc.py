@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rng import RandomState, as_generator
 from dualt.rows.posterior import NoisyPosterior
-from dualt.validation import as_array, check_count
+from dualt.validation import check_features
 
 _MOST_ROWS = 50_000
 # Third-order consensus has n_classes³ numbers.
@@ -27,7 +27,7 @@ _STEPS = 1_000
 _SCALE = 1e4
 
 
-def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2, random_state: RandomState = 0) -> Fit:
+def hoc(posterior: NoisyPosterior, *, features: Any = None, random_state: RandomState = 0) -> Fit:
     """T̂ whose consensus Σ_i π_i T_ij, Σ_i π_i T_ij T_ik, Σ_i π_i T_ij T_ik T_il fits that of neighbours' labels.
 
     If an example and its two nearest neighbours have the same clean class ("clusterability"), their given labels
@@ -40,8 +40,6 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
     features : (n_samples, n_features), optional
         Where neighbours are sought, best from a network trained without labels; by default √p, in which the
         Euclidean distance of two posteriors is Hellinger's.
-    n_neighbors
-        Neighbours of each example; every two of them make a triple with it.
     random_state
         Seed or generator of the sample of 50,000 examples that stands for more.
 
@@ -58,12 +56,9 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
     n_classes = posterior.n_classes
     if n_classes > _MOST_CLASSES:
         raise InputError(f"Expected at most {_MOST_CLASSES} classes for hoc, got {n_classes}. Use clean-count.")
-    check_count(n_neighbors, "n_neighbors", 2)
     n_samples = posterior.summary.n_samples
-    if n_samples <= n_neighbors:
-        raise InputError(
-            f"Expected more than n_neighbors={n_neighbors} rows for hoc, got {n_samples}. Use clean-count."
-        )
+    if n_samples < 3:
+        raise InputError(f"Expected at least three rows for hoc, got {n_samples}. Use clean-count.")
     # All in an order that does not depend on the names of the classes, down to the last bit.
     order = canonical_order(posterior.summary)
     place = np.argsort(order)
@@ -73,42 +68,21 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, n_neighbors: int = 2
     if n_samples > _MOST_ROWS:
         chosen = np.sort(as_generator(random_state).choice(n_samples, _MOST_ROWS, replace=False))
     probs, labels = posterior.take(chosen)
-    space = np.sqrt(probs[:, order]) if features is None else _as_space(features, n_samples)[chosen]
-    triples = count_triples(space, place[labels], n_classes, n_neighbors)
+    space = np.sqrt(probs[:, order]) if features is None else check_features(features, n_samples)[chosen]
+    triples = count_triples(space, place[labels], n_classes)
     prior, transition = match_consensus(triples / triples.sum(), first)
     prior, transition = prior[place], transition[np.ix_(place, place)]
     counts = np.rint(n_samples * prior[:, None] * transition).astype(np.int64)
     return replace(count_fit(counts), transition=transition)
 
 
-def _as_space(features: Any, n_samples: int) -> NDArray[Any]:
-    array = as_array(features, "features as a numeric array", InputError)
-    if array.dtype.kind not in "fiub" or array.ndim < 2 or not array.size:
-        raise InputError(
-            f"Expected features as numbers of shape (n_samples, n_features), got {array.dtype} of shape {array.shape}."
-        )
-    if len(array) != n_samples:
-        raise InputError(
-            f"Expected features of {n_samples:,} rows, as the probabilities have, got {len(array):,} rows."
-        )
-    array = array.reshape(len(array), -1)
-    finite = np.isfinite(array).all(axis=1)
-    if not finite.all():
-        raise InputError(f"Expected finite features, got NaN or infinity in row {int(np.argmin(finite))}.")
-    return array
-
-
-def count_triples(space: NDArray[Any], labels: Codes, n_classes: int, n_neighbors: int) -> NDArray[np.float64]:
+def count_triples(space: NDArray[Any], labels: Codes, n_classes: int) -> NDArray[np.float64]:
     """Count the labels of (example, neighbour, neighbour), averaged over their order: they are exchangeable."""
     from sklearn.neighbors import NearestNeighbors
 
-    found = NearestNeighbors(n_neighbors=n_neighbors).fit(space).kneighbors(return_distance=False)
-    neighbors = labels[found]
-    triples = np.zeros(n_classes**3, np.int64)
-    for a, b in combinations(range(n_neighbors), 2):
-        keys = (labels * n_classes + neighbors[:, a]) * n_classes + neighbors[:, b]
-        triples += np.bincount(keys, minlength=n_classes**3)
-    cube = triples.reshape(n_classes, n_classes, n_classes)
+    first, second = labels[NearestNeighbors(n_neighbors=2).fit(space).kneighbors(return_distance=False)].T
+    keys = (labels * n_classes + first) * n_classes + second
+    cube = np.bincount(keys, minlength=n_classes**3).reshape(n_classes, n_classes, n_classes)
     return np.asarray(sum(cube.transpose(axes) for axes in permutations(range(3))) / 6)
 
 

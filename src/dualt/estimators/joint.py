@@ -7,13 +7,12 @@ with x = log p, standardised.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators._counts import canonical_order, count_fit, match_rows
+from dualt.estimators._counts import canonical_order, count_fit, pooled_rows
 from dualt.estimators.clean_count import clean_count
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
@@ -33,22 +32,20 @@ _STEPS, _ROWS, _ENTRIES = 200, 20_000, 1 << 21
 _LEAST = 1e-6
 
 
-def joint(posterior: NoisyPosterior, *, pool: bool = True, random_state: RandomState = 0) -> Fit:
+def joint(posterior: NoisyPosterior, *, random_state: RandomState = 0) -> Fit:
     """T̂ of the q(p) and T that minimise −mean log (q @ T)_y − λ · (mean distance of two clean posteriors).
 
     A small network q(p) corrects the probabilities while T is learned, so neither calibration nor anchors are
     needed; the distance (total variation, λ = 0.05) pushes clean posteriors apart. Training starts from the counts
-    of `clean_count`.
+    of `clean_count`, and classes with few labels borrow from the others (`pooled_rows`).
 
-    Needs out-of-fold probabilities: in-sample ones ruin it, and nothing in the result shows it. It takes
-    noise to depend on the class alone; if hard examples are mislabelled more often, it reads unsureness as
-    noise and `clean-count` is better.
+    Needs out-of-fold probabilities: in-sample ones ruin it, and nothing in the result shows it. It assumes that noise
+    depends on the class alone; if hard examples are mislabelled more often, it mistakes uncertainty for noise, and
+    `clean-count` is better.
 
     Parameters
     ----------
     posterior
-    pool
-        Let classes with few labels borrow from the others; see `pooled_rows`.
     random_state
         Seed or generator of the network's first weights, and of the sample of 20,000 rows (fewer with hundreds of
         classes) that stands for more.
@@ -61,19 +58,12 @@ def joint(posterior: NoisyPosterior, *, pool: bool = True, random_state: RandomS
     rng, summary = as_generator(random_state), posterior.summary
     order = canonical_order(summary)  # renaming the classes must permute the result exactly
     place = np.argsort(order)
-    probs, labels = _sample(posterior, rng)
-    first = clean_count(posterior, determined=True).transition[np.ix_(order, order)]
-    model = JointModel(probs[:, order], place[labels], first, rng)
-    matrix, shares = model.fit()
-    matrix, shares = matrix[np.ix_(place, place)], shares[place]
-    fit = count_fit(np.rint(summary.n_samples * shares[:, None] * matrix).astype(np.int64), pool=pool)
-    return fit if pool else replace(fit, transition=matrix)
-
-
-def _sample(posterior: NoisyPosterior, rng: np.random.Generator) -> tuple[NDArray[Any], Codes]:
-    """Return the rows and their labels in random order: all, or a uniform sample of those that are too many."""
     size = min(posterior.n_samples, _ROWS, _ENTRIES // posterior.n_classes)
-    return posterior.take(rng.choice(posterior.n_samples, size, replace=False))
+    probs, labels = posterior.take(rng.choice(posterior.n_samples, size, replace=False))
+    first = clean_count(posterior, determined=True).transition[np.ix_(order, order)]
+    shares, matrix = JointModel(probs[:, order], place[labels], first, rng).fit()
+    counts = np.rint(summary.n_samples * shares[:, None] * matrix).astype(np.int64)
+    return count_fit(counts[np.ix_(place, place)], pooled_rows)
 
 
 class JointModel:
@@ -90,14 +80,13 @@ class JointModel:
         start = inward, np.zeros(self._shapes[1]), np.ones(1), np.log(np.maximum(transition, 1e-3))
         self.vector: Floats = np.concatenate([part.ravel() for part in start])
 
-    def fit(self) -> tuple[Matrix, Floats]:
-        """Return the matrix and the share of each clean class at the minimum."""
+    def fit(self) -> tuple[Floats, Matrix]:
+        """Return the share of each clean class and the matrix at the minimum."""
         from scipy.optimize import minimize
 
         self.vector = minimize(self.objective, self.vector, method="L-BFGS-B", jac=True, options={"maxiter": _STEPS}).x
         _, posterior, transition = self.forward(self.vector)
-        matrix, rows = match_rows(transition)
-        return matrix / matrix.sum(axis=1, keepdims=True), posterior.mean(axis=0)[rows]
+        return posterior.mean(axis=0), transition
 
     def forward(self, vector: Floats) -> tuple[Floats, Floats, Matrix]:
         """Return the hidden layer, its last column one, q and T."""

@@ -11,7 +11,7 @@ from dualt.errors import InputError
 from dualt.estimators._counts import count_fit
 from dualt.labels import as_label_array
 from dualt.results.fit import Fit
-from dualt.rows.chunks import add_counts
+from dualt.rows.chunks import count_pairs
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_same_length
 
@@ -19,19 +19,13 @@ from dualt.validation import check_same_length
 def oracle(posterior: NoisyPosterior, *, clean_labels: Any = None) -> Fit:
     """T̂[i, j] = share of given label j among the examples whose clean label is i.
 
-    No estimator that does not see the clean labels can be expected to do better: the floor of every
-    comparison.
+    No estimator that does not see the clean labels can be expected to do better.
     """
     if clean_labels is None:
         raise InputError("The oracle counts clean against given labels: pass clean_labels.")
     labels = as_label_array(clean_labels)
-    check_same_length(posterior.summary.n_samples, len(labels))
-    n_classes, start = posterior.n_classes, 0
-    counts = np.zeros(n_classes * n_classes, np.int64)
-    for _, given in posterior.chunks():
-        clean = posterior.coder.encode(labels[start : start + len(given)], start)
-        add_counts(counts, clean * n_classes + given)
-        start += len(given)
-    pairs = counts.reshape(n_classes, n_classes)
-    rate = 1 - float(np.trace(pairs) / pairs.sum())
-    return replace(count_fit(pairs), rate_interval=(rate, rate))
+    check_same_length(posterior.n_samples, len(labels))
+    given = np.concatenate([codes for _, codes in posterior.chunks()])
+    counts = count_pairs([posterior.coder.encode(labels) * posterior.n_classes + given], posterior.n_classes)
+    rate = 1 - float(np.trace(counts) / counts.sum())
+    return replace(count_fit(counts), rate_interval=(rate, rate))

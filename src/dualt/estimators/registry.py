@@ -49,9 +49,7 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
     "views": EstimatorEntry(
         views, "hears the given label and several models as voices about the true class", needs_members=True
     ),
-    "selective": EstimatorEntry(
-        selective, "counts the examples of highest score among which a label is most frequent", for_many_classes=False
-    ),
+    "selective": EstimatorEntry(selective, "counts the examples of highest score among which a label is most frequent"),
     "joint": EstimatorEntry(
         joint, "trains a small head and T together; best if noise depends on the class alone", for_many_classes=False
     ),
@@ -160,16 +158,7 @@ def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, 
 def estimate_verified(
     posterior: NoisyPosterior, estimate: TransitionEstimate, verified: Audit | tuple[Any, Any]
 ) -> TransitionEstimate:
-    """Correct an estimate by verified labels: its matrix is calibrated, its intervals hold whatever its bias was.
-
-    Parameters
-    ----------
-    posterior, estimate
-        The data, and what is believed without the verified labels.
-    verified
-        Row numbers of a random sample and their true labels in the kind of the given ones, or an `Audit`, which knows
-        how its rows were drawn.
-    """
+    """Correct an estimate by verified labels, given as for `estimate_transition`."""
     result = correct_by_audit(posterior, estimate.transition, as_audit(verified))
     name = f"{estimate.estimator} + {len(result)} verified"
     return replace(estimate, estimator=name, fit=corrected_fit(result))

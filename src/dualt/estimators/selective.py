@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import InputError
 from dualt.estimators._counts import count_fit
 from dualt.labels import Codes
 from dualt.results.fit import Fit
@@ -15,7 +15,6 @@ from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_count
 
 _FEWEST = 30
-_MOST_CLASSES = 1_000
 
 
 def selective(posterior: NoisyPosterior, *, least: int | None = None) -> Fit:
@@ -34,17 +33,9 @@ def selective(posterior: NoisyPosterior, *, least: int | None = None) -> Fit:
     Selective Classification. NeurIPS 2026.
     """
     n_samples, n_classes = posterior.n_samples, posterior.n_classes
-    if n_classes > _MOST_CLASSES:
-        raise InputError(
-            f"Expected at most {_MOST_CLASSES:,} classes for selective, got {n_classes:,}. Use clean-count."
-        )
     fewest = max(_FEWEST, n_samples // (10 * n_classes)) if least is None else check_count(least, "least", least=1)
     fewest = min(fewest, n_samples)
-    limits = _limits(posterior, fewest)
-    counts = np.zeros((n_classes, n_classes), np.int64)
-    for found in posterior.map(lambda probs, labels: _count_accepted(probs, labels, limits)):
-        counts += found
-    return count_fit(counts)
+    return count_fit(posterior.count(partial(_accepted_pairs, _limits(posterior, fewest))))
 
 
 def _limits(posterior: NoisyPosterior, fewest: int) -> NDArray[np.float64]:
@@ -60,8 +51,6 @@ def _limits(posterior: NoisyPosterior, fewest: int) -> NDArray[np.float64]:
     return limits
 
 
-def _count_accepted(probs: NDArray[Any], labels: Codes, limits: NDArray[np.float64]) -> NDArray[np.int64]:
-    n_classes = len(limits)
+def _accepted_pairs(limits: NDArray[np.float64], probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
     rows, classes = np.nonzero(probs >= limits.astype(probs.dtype))
-    keys = classes * n_classes + labels[rows]
-    return np.bincount(keys, minlength=n_classes**2).reshape(n_classes, n_classes)
+    return np.asarray(classes * len(limits) + labels[rows])

@@ -107,8 +107,7 @@ class JointEstimator(TransitionEstimator):
 
     estimator = "joint"
 
-    def __init__(self, pool: bool = True, random_state: RandomState = 0) -> None:
-        self.pool = pool
+    def __init__(self, random_state: RandomState = 0) -> None:
         self.random_state = random_state
 
 
@@ -117,7 +116,6 @@ class HocEstimator(TransitionEstimator):
 
     estimator = "hoc"
 
-    def __init__(self, features: Any = None, n_neighbors: int = 2, random_state: RandomState = 0) -> None:
+    def __init__(self, features: Any = None, random_state: RandomState = 0) -> None:
         self.features = features
-        self.n_neighbors = n_neighbors
         self.random_state = random_state

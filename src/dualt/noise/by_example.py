@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.errors import InputError, LabelsError
+from dualt.errors import LabelsError
 from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.noise.matrices import labels_like, noise_generator
 from dualt.rng import RandomState
 from dualt.validation import (
-    as_array,
     as_probability_table,
+    check_features,
     check_fraction,
     check_n_classes,
     check_probability_chunk,
@@ -174,16 +174,7 @@ def _checked(features: ArrayLike, clean_labels: Any, rate: float) -> tuple[NDArr
     codes = coder.encode(array)
     if codes.min() == codes.max():
         raise LabelsError(f"Expected clean labels of at least two classes, got only {coder.names[codes[0]]!r}.")
-    expected = "numeric features of shape (n_samples, ...)"
-    table = as_array(features, expected, InputError)
-    if table.dtype.kind not in "fiub" or table.ndim < 2 or table.size == 0:
-        raise InputError(f"Expected {expected}, got shape {table.shape} of dtype {table.dtype}.")
-    if len(table) != len(codes):
-        raise InputError(f"Expected one row of features per label, got {len(table):,} rows and {len(codes):,} labels.")
-    rows = table.reshape(len(table), -1).astype(np.float64)
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise InputError(f"Expected finite features, got {rows[row, column]} at row {row}, column {column}.")
+    rows = check_features(features, len(codes)).astype(np.float64)
     spread = rows.std(axis=0)
     return array, coder, codes, (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1)
 

@@ -25,8 +25,6 @@ _FEW, _HARDLY_ANY = 0.02, 0.005
 _FEW_LABELS, _LOW_ANCHOR_CONFIDENCE, _IN_SAMPLE_AGREEMENT = 30, 0.4, 0.98
 # Classes that a notice names.
 _LISTED = 5
-# A row moved this much by chance alone (mean Σ|T − T̂|, between 0 and 2) says little.
-_MUCH_CHANCE = 0.35
 # Half of Σ|mean probability − share of the label|, near zero for a classifier fitted on these labels.
 _OTHER_SHARES = 0.1
 # Above this, the anchors' probabilities are nearer to the counted labels than to certainty.
@@ -167,10 +165,6 @@ _NOTICES = {
         "The predictions agree with {agreement:.1%} of the given labels: nearly clean, or memorised in training.",
         "If the classifier was trained on these very rows, use out-of-fold probabilities (cross-validation).",
     ),
-    "few-labels-for-classes": (
-        "With {support:,.0f} examples per class (median), chance alone moves a row by about {chance_error:.2f} of 2.",
-        "Trust noise rates and the largest entries, not the rest; more labels or fewer classes would help.",
-    ),
     "double-counting": (
         "The anchors' probabilities already look like the counted label frequencies: dual-T counts the noise twice.",
         "Prefer clean-count here: dual-T is meant for over-confident probabilities.",
@@ -202,12 +196,10 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
         "near-singular": not condition <= NEAR_SINGULAR,  # NaN is too
         "in-sample": estimate.out_of_fold is False and estimator in _COUNT_LABELS,
         "looks-in-sample": estimate.out_of_fold is None and agreement >= _IN_SAMPLE_AGREEMENT,
-        "few-labels-for-classes": figures.chance_error > _MUCH_CHANCE,
         "double-counting": estimator == "dual-t" and figures.double_counting > _DOUBLE_COUNTING,
     }
     values: dict[str, Any] = {"agreement": agreement, "chance": chance, "estimator": estimator, "condition": condition}
-    values |= {"share_distance": figures.share_distance, "chance_error": figures.chance_error}
-    values |= {"doubt": f"{doubt[:1].upper()}{doubt[1:]}", "support": np.median(figures.support)}
+    values |= {"share_distance": figures.share_distance, "doubt": f"{doubt[:1].upper()}{doubt[1:]}"}
     found = []
     for code, (message, advice) in _NOTICES.items():
         if applies[code]:

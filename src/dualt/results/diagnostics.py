@@ -51,10 +51,7 @@ class Diagnostics:
 
     @cached_property
     def condition_number(self) -> float | None:
-        """How much errors of the posterior are amplified, at most, when the matrix is inverted.
-
-        None above 1,000 classes, where it would take many seconds.
-        """
+        """How much inverting the matrix amplifies errors, at most; None above 1,000 classes, where it takes long."""
         if len(self._transition) > _MOST_CLASSES:
             return None
         found = float(np.linalg.cond(self._transition))
@@ -87,18 +84,6 @@ class Diagnostics:
         return 0.0 if noise < 0.1 * len(predicted) else float(np.clip(1 - apart / noise, 0, 1))
 
     @cached_property
-    def chance_error(self) -> float:
-        """Expected Σ|T − T̂| of a row by sampling alone: the mean over rows of Σ_j √(2/π · T(1−T) / support).
-
-        Each entry counts at most 2·T(1−T), as for a single label: the normal law fails where few are expected.
-        """
-        total = 0.0
-        for row, support in zip(self._transition, np.maximum(self.support, 1), strict=True):
-            variance = row * (1 - row)
-            total += float(np.minimum(np.sqrt(2 / np.pi * variance / support), 2 * variance).sum())
-        return total / len(self._transition)
-
-    @cached_property
     def share_distance(self) -> float:
         """How far mean probabilities are from the labels' shares, between 0 and 1; 0 if chance explains it."""
         rows, n_classes = self._summary.sample_rows, self._summary.n_classes
@@ -109,6 +94,6 @@ class Diagnostics:
         """Return plain numbers and lists."""
         names = (
             "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
-            "double_counting", "chance_error", "share_distance",
+            "double_counting", "share_distance",
         )  # fmt: skip
         return {name: np.asarray(getattr(self, name)).tolist() for name in names}

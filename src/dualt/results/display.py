@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dualt.errors import naming_extra
 from dualt.validation import ClassNames, check_class_names, check_transition
@@ -17,60 +17,37 @@ if TYPE_CHECKING:
 _SHOWN, _SHOWN_AS_TEXT, _LONGEST_NAME = 20, 12, 16
 # Numbers, and names, are drawn for up to this many classes.
 _NUMBERS_UP_TO, _NAMES_UP_TO = 12, 40
-# A tint over the page's own background, under the page's own text colour: readable on light and dark.
-_TINT, _DARKEST = "rgba(59, 130, 246, {:.2f})", 0.6
-_CELL = "padding: .15em .5em; text-align: right; border: 0"
-_HEAD = f"{_CELL}; font-weight: 600"
+# A tint that leaves the page's background and text colour as they are: readable on light and dark.
+_TINT = "background: rgba(59, 130, 246, {:.2f})"
 
 
 def estimate_text(estimate: TransitionEstimate) -> str:
     """Return the headline and the matrix in per cent, as plain text."""
-    chosen = _noisiest(estimate.noise_rates, _SHOWN_AS_TEXT)
-    names = [estimate.class_names[place][:_LONGEST_NAME] for place in chosen]
-    cells = [["true \\ given", *names]]
-    for name, row in zip(names, estimate.transition[np.ix_(chosen, chosen)], strict=True):
-        cells.append([name, *(f"{100 * value:.1f}" for value in row)])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = ["  ".join(map(str.rjust, row, widths)) for row in cells]
+    table, caption = _per_cent(estimate, _SHOWN_AS_TEXT)
     first = f"{estimate.summary} ({estimate.n_samples:,} rows, {estimate.estimator})"
-    return "\n".join([first, _caption(estimate, chosen), *rows])
+    table = table.rename(index=lambda name: name[:_LONGEST_NAME], columns=lambda name: name[:_LONGEST_NAME])
+    return "\n".join([first, caption, table.to_string(float_format="{:.1f}".format)])
 
 
 def estimate_html(estimate: TransitionEstimate) -> str:
     """Return the headline, the matrix in per cent, and the notices, as one escaped HTML fragment."""
-    chosen = _noisiest(estimate.noise_rates, _SHOWN)
-    names = [escape(estimate.class_names[place]) for place in chosen]
-    head = "".join(f'<th scope="col" style="{_HEAD}">{name}</th>' for name in names)
-    body = "".join(
-        f'<tr><th scope="row" style="{_HEAD}">{name}</th>'
-        + "".join(
-            f'<td style="{_CELL}; background: {_TINT.format(_DARKEST * value)}">{100 * value:.1f}</td>'
-            for value in estimate.transition[place, chosen]
-        )
-        + f'<td style="{_CELL}; opacity: .75">{estimate.noise_rates[place]:.1%}</td></tr>'
-        for place, name in zip(chosen, names, strict=True)
-    )
+    table, caption = _per_cent(estimate, _SHOWN)
+    styled = table.style.format("{:.1f}").map(lambda value: _TINT.format(0.006 * value)).set_caption(caption)
+    styled = styled.format_index(escape="html").format_index(escape="html", axis="columns")
     items = "".join(f"<li>{escape(str(notice))}</li>" for notice in estimate.warnings)
     return (
-        '<div style="overflow-x: auto">'
         f"<p><b>{escape(estimate.summary)}</b> {estimate.n_samples:,} rows &middot; {escape(estimate.estimator)}</p>"
-        '<table style="border-collapse: collapse; border: 0; color: inherit">'
-        f'<caption style="text-align: left">{_caption(estimate, chosen)}</caption>'
-        f'<tr><th style="{_HEAD}">true \\ given</th>{head}<th scope="col" style="{_HEAD}">wrong</th></tr>{body}</table>'
-        + (f"<ul>{items}</ul>" if items else "")
-        + "</div>"
+        f'<div style="overflow-x: auto">{styled.to_html()}</div>{f"<ul>{items}</ul>" if items else ""}'
     )
 
 
-def _noisiest(rates: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
-    """Return the classes with the highest noise rates, at most `limit`, in their order."""
-    return np.sort(np.argsort(-rates, kind="stable")[:limit])
-
-
-def _caption(estimate: TransitionEstimate, chosen: NDArray[np.intp]) -> str:
+def _per_cent(estimate: TransitionEstimate, limit: int) -> tuple[Any, str]:
+    """Return the rows and columns of at most `limit` classes, the noisiest, as a data frame, and what it shows."""
+    chosen = np.sort(np.argsort(-estimate.noise_rates, kind="stable")[:limit])
     total = len(estimate.class_names)
     part = "" if len(chosen) == total else f"; the {len(chosen)} of {total} classes whose labels are wrong most often"
-    return f"P(given label | true class), %{part}"
+    table = 100 * estimate.to_frame().iloc[chosen, chosen].rename_axis(index=None, columns="true \\ given")
+    return table, f"P(given label | true class), %{part}"
 
 
 def plot_transition(

@@ -23,7 +23,6 @@ from dualt.validation import check_fraction
 
 if TYPE_CHECKING:
     from dualt.audit import AuditResult
-    from dualt.issues import LabelIssues
 
 # Replicates of the bootstrap: 200, fewer where they would have more entries than this.
 _REPLICATES, _REPLICATE_ENTRIES = 200, 1 << 25
@@ -92,8 +91,8 @@ class TransitionEstimate:
 
     @cached_property
     def clean_prior(self) -> NDArray[np.float64]:
-        """Share of each true class: as verified labels show it, else as label shares and matrix imply."""
-        prior = None if self.audit is None else self.audit.clean_prior
+        """Share of each true class: by verified labels, else by the estimator, else as label shares and matrix imply."""
+        prior = self.fit.clean_prior if self.audit is None else self.audit.clean_prior
         return clean_prior(self.transition, self.rows_summary.label_counts) if prior is None else prior
 
     @property
@@ -139,10 +138,7 @@ class TransitionEstimate:
         """The matrices of bootstrap resamples of the summary, (n_replicates, n_classes, n_classes)."""
         n_replicates = int(np.clip(_REPLICATE_ENTRIES // self.transition.size, 32, _REPLICATES))
         rng = np.random.default_rng(0)
-        drawn = np.empty((n_replicates, *self.transition.shape), np.float32)
-        for replicate in drawn:
-            replicate[:] = self.fit.resample(rng)
-        return drawn
+        return np.stack([self.fit.resample(rng).astype(np.float32) for _ in range(n_replicates)])
 
     def confidence_interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (low, high), each (n_classes, n_classes): where resamples of the data would put the matrix.
@@ -194,14 +190,6 @@ class TransitionEstimate:
 
         given, true = (pd.Index(self.class_names, name=name) for name in ("given", "true"))
         return pd.DataFrame(self.transition, index=true, columns=given)
-
-    def to_report(
-        self, path: str | Path, issues: LabelIssues | None = None, *, title: str = "Label report", level: float = 0.95
-    ) -> None:
-        """Write one HTML page of the estimate, and of label issues if they are given, to look at and review."""
-        from dualt.report import write_report
-
-        write_report(path, self, issues, title=title, level=check_fraction(level, "level"))
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists."""

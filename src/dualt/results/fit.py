@@ -20,23 +20,12 @@ Resample: TypeAlias = Callable[[np.random.Generator], NDArray[Any]]
 class Fit:
     """An estimated transition matrix before diagnosis; what an estimator does not have is None.
 
-    Attributes
-    ----------
-    transition : (n_classes, n_classes)
-    support : (n_classes,)
-        Number of labels that each row rests on.
-    resample
-        Draws the matrix of one bootstrap resample. A function of a module, so that estimates can be pickled.
-    t_club, anchors
-        P(Y' | Y), and the row number of each class's anchor.
-    spade_counts : (n_classes, n_classes)
-        Counts of intermediate class and given label, whose rows are P(noisy | Y').
-    rate_interval : (float, float)
-        What may be claimed of the share of wrong labels: at least, at most (1 where nothing can be).
-    determined : bool
-        Whether an expert could always tell the class from the example.
-    audit : AuditResult
-        What verified labels have shown, where the matrix was corrected by them.
+    `support` is the number of labels behind each row, and `resample` draws the matrix of one bootstrap resample: a
+    function of a module, so that estimates can be pickled. `t_club` is P(Y' | Y), read at the rows `anchors`;
+    `spade_counts` counts intermediate class and given label. `rate_interval` is what may be claimed of the share of
+    wrong labels: at least, at most (1 where nothing can be). `clean_prior` holds the shares of the true classes, by
+    default those that label shares and matrix imply. `determined` says whether an expert could always tell the class
+    from the example, `audit` what verified labels have shown.
     """
 
     transition: Matrix
@@ -46,5 +35,6 @@ class Fit:
     spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
     rate_interval: tuple[float, float] | None = None
+    clean_prior: NDArray[np.float64] | None = None
     determined: bool | None = None
     audit: AuditResult | None = None
