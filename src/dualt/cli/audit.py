@@ -72,10 +72,10 @@ def audit(
     if probs is not None or (has_probs and (design == "stratified" or report is not None)):
         with opened(data, learning) as examples:
             found = examples.find_issues()
-            reached = _reached(given, labelled, earlier, examples.posterior, found.transition_estimate)
+            reached = _reached(given[labelled], labelled, earlier, examples.posterior, found.transition_estimate)
     else:
         warn_missing(labelled, len(given))
-        reached = _reached(given, labelled, earlier)
+        reached = _reached(given[labelled], labelled, earlier)
     wrong = None if found is None else 1 - found.probability_right[labelled].astype(float)
     plan = dualt.audit.design.Plan.of(len(labelled), design, wrong)
     before = None if earlier is None else labelled.searchsorted(earlier.rows)
@@ -179,14 +179,13 @@ def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> dualt.a
     sheet = dualt.audit.read_sheet(output)
     if sheet.strata is None:
         raise InputError(f"Expected a file of `dualt audit` to add to, got {output} without the column 'stratum'.")
-    now = [str(given[row]) if row < len(given) else "no such row" for row in sheet.rows.tolist()]
-    changed = [at for at, label in enumerate(now) if label != sheet.given[at]]
-    if changed:
-        at = changed[0]
-        raise LabelsError(
-            f"Expected the labels that {output} was drawn from, got {now[at]!r} in row {sheet.rows[at]}, not"
-            f" {sheet.given[at]!r}. Pass these labels, or draw a new audit into another file."
-        )
+    for row, before in zip(sheet.rows.tolist(), sheet.given.tolist(), strict=True):
+        now = str(given[row]).strip() if row < len(given) else "no such row"  # blanks are lost in the sheet
+        if now != before:
+            raise LabelsError(
+                f"Expected the labels that {output} was drawn from, got {now!r} in row {row}, not {before!r}. Pass"
+                " these labels, or draw a new audit into another file."
+            )
     return sheet
 
 
@@ -215,7 +214,6 @@ def _reached(
     verified = earlier.audit().among(labelled)
     if posterior is not None and estimate is not None:
         return dualt.estimators.estimate_verified(posterior, estimate, verified).noise_rate_interval()
-    given = given[labelled]
     is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)[:, None]
     interval = dualt.audit.intervals.share_intervals(
         (is_wrong, 0 * is_wrong, 0 * is_wrong[0]), verified.weights(len(given))
@@ -243,10 +241,9 @@ def _progress(
     missing = needed if half_width is None else max(needed - n_verified, 0)
     content["target"] = {"half_width": target, "needed": needed, "missing": missing}
     if half_width is None:
-        sentences.append(f"{wish} need at most {needed:,} verified labels. The first batch will show.")
+        said = f"need at most {needed:,} verified labels. The first batch will show."
     elif half_width <= target:
-        sentences.append(f"{wish} are reached.")
+        said = "are reached."
     else:
-        be = "is" if missing == 1 else "are"
-        sentences.append(f"{wish} need about {needed:,} verified labels: {missing:,} {be} missing.")
-    return content, sentences
+        said = f"need about {needed:,} verified labels: {missing:,} {'is' if missing == 1 else 'are'} missing."
+    return content, [*sentences, f"{wish} {said}"]

@@ -58,11 +58,12 @@ def issues(
     if export is not None:
         check_tool(export, output)
     with opened(data, learning, estimation.determined) as examples:
-        source: Any = None if transition is None else dualt.io.load_transition(transition)
-        if source is None:
+        source: Any
+        if transition is None:
             source = estimate_examples(examples, estimation)
         else:
-            source = dualt.transition.match_transition(*source, examples.posterior.coder.names)
+            matrix, names = dualt.io.load_transition(transition)
+            source = dualt.transition.match_transition(matrix, names, examples.posterior.coder.names)
         found = examples.find_issues(source, top=top, threshold=threshold)
         page = {} if report is None else _page_options(data, learning, examples, found, show)
     if images is not None and images.is_dir():
